@@ -75,6 +75,11 @@ int main(int argc, char** argv) {
     if (!arguments.plan.isEmpty() && !window.openPlan(arguments.plan)) note();
     QObject::connect(window.session().run(), &tessera::gui::RunFollower::problemsFound,
                      [&](const QString& text) { problems += text + "\n"; });
+    const bool opens = !arguments.project.isEmpty();
+    if (opens) {
+      window.openProject(arguments.project, !exports);
+      note();
+    }
     if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
     for (const QString& other : arguments.other_runs) {
       window.session().run()->addOther(other.toStdString(), !exports);
@@ -83,9 +88,10 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", qPrintable(problems));
       return static_cast<int>(tessera::ExitCode::bad_input);
     }
-    if (arguments.has_query || (exports && !window.session().plan())) {
+    const bool asked = window.session().isAsked();
+    if (arguments.has_query || (exports && !asked)) {
       window.session().ask(arguments.query);
-    } else if (!window.session().plan() && arguments.plan.isEmpty()) {
+    } else if (!asked && arguments.plan.isEmpty() && !opens) {
       window.askLast(arguments.query);
     }
     if (!exports) {

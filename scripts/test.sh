@@ -3,9 +3,9 @@
 # test and ends with "N passed, M failed". Can be repeated.
 #
 # usage: scripts/test.sh [--dry-run] [--preset NAME | --sanitize] [--tidy] [--no-setup]
-#   --preset    build and test with this preset; default dev; also core, asan, tsan
+#   --preset    build and test with this preset; default dev; also test, core, asan, tsan
 #   --sanitize  tests that need neither torch nor Qt under ASan and UBSan (preset asan), the others
-#               and the programs that they call without (preset dev)
+#               and the programs that they call without (preset test)
 #   --tidy      also clang-tidy over the whole tree; its outcomes are kept, so that a second run
 #               looks at what changed
 #   --no-setup  install nothing
@@ -88,15 +88,15 @@ else
   test_with asan -j "$jobs"
 
   step "Build and tests of what needs torch or Qt"
-  configure dev
+  configure test
   if [ "$dry_run" = 1 ]; then
     echo "+ build and run the tests that asan has not"
   else
     mapfile -t done_tests < <(tests_of asan)
-    mapfile -t tests < <(comm -23 <(tests_of dev | sort) <(tests_of asan | sort))
+    mapfile -t tests < <(comm -23 <(tests_of test | sort) <(tests_of asan | sort))
     if [ "${#tests[@]}" -gt 0 ]; then
-      build dev "${tests[@]}"
-      test_with dev -E "^($(IFS='|'; echo "${done_tests[*]}"))\$"
+      build test "${tests[@]}"
+      test_with test -E "^($(IFS='|'; echo "${done_tests[*]}"))\$"
     fi
   fi
 fi

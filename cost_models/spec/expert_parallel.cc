@@ -1,6 +1,25 @@
 #include "cost_models/spec/expert_parallel.h"
 
 namespace tessera {
+namespace {
+
+/// "ep 2, etp 1 with tp 2".
+std::string degrees_of_experts(const ParallelLayout& layout) {
+  return "ep " + std::to_string(layout.ep) + ", etp " + std::to_string(layout.etp) + " with tp " +
+         std::to_string(layout.tp);
+}
+
+/// What training and generation alike ask: no more ranks than experts.
+std::string count_refusal(const ModelSpec& model, const ParallelLayout& layout) {
+  if (!model.moe) {
+    return layout.ep == 1 ? "" : "ep " + std::to_string(layout.ep) + " of a model without experts";
+  }
+  if (layout.ep <= model.moe->experts) return {};
+  return degrees_of_experts(layout) + " for " + std::to_string(model.moe->experts) +
+         " experts; ep may be as many";
+}
+
+}  // namespace
 
 std::string model_refusal(const ModelSpec& model) {
   if (model.sliding_window > 0 && !model.full_attention_layers.empty()) {
@@ -10,14 +29,9 @@ std::string model_refusal(const ModelSpec& model) {
 }
 
 std::string expert_refusal(const ModelSpec& model, const ParallelLayout& layout) {
-  if (!model.moe) {
-    return layout.ep == 1 ? "" : "ep " + std::to_string(layout.ep) + " of a model without experts";
-  }
-  const std::string degrees = "ep " + std::to_string(layout.ep) + ", etp " +
-                              std::to_string(layout.etp) + " with tp " + std::to_string(layout.tp);
-  if (layout.ep > model.moe->experts) {
-    return degrees + " for " + std::to_string(model.moe->experts) + " experts; ep may be as many";
-  }
+  const std::string many = count_refusal(model, layout);
+  if (!many.empty() || !model.moe) return many;
+  const std::string degrees = degrees_of_experts(layout);
   const bool spread = layout.etp == 1 && layout.ep % layout.tp == 0 && layout.sequence_parallel;
   if (layout.etp != layout.tp && !spread) {
     return degrees +
@@ -34,6 +48,14 @@ std::string expert_refusal(const ModelSpec& model, const ParallelLayout& layout)
            std::to_string(sharing) + ", or zero 0";
   }
   return {};
+}
+
+std::string served_expert_refusal(const ModelSpec& model, const ParallelLayout& layout) {
+  const std::string many = count_refusal(model, layout);
+  if (!many.empty() || !model.moe) return many;
+  if (layout.etp == layout.tp || (layout.etp == 1 && layout.ep % layout.tp == 0)) return {};
+  return degrees_of_experts(layout) +
+         "; experts are cut as the rest is (etp = tp), or whole (etp = 1) where tp divides ep";
 }
 
 std::string balance_refusal(const ModelSpec& model, const ParallelLayout& layout,

@@ -19,6 +19,10 @@ std::string model_refusal(const ModelSpec& model);
 /// that share hold the same experts.
 std::string expert_refusal(const ModelSpec& model, const ParallelLayout& layout);
 
+/// Why the own rollout cannot generate with experts so; empty: it can. They are cut as the rest is,
+/// or whole where ep covers the tensor-parallel ranks; replicas that share them decode in lockstep.
+std::string served_expert_refusal(const ModelSpec& model, const ParallelLayout& layout);
+
 /// Why the load-balancing loss of its routers cannot be trained with; empty: it can. The loss
 /// couples all layers and all tokens of a micro-batch. `full_recompute`: routers' outputs are not
 /// kept.

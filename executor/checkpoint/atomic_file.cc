@@ -80,7 +80,7 @@ bool AtomicFile::write(std::string_view text, Problems& problems) {
   return write(std::as_bytes(std::span(text)), problems);
 }
 
-bool AtomicFile::commit(Problems& problems) {
+bool AtomicFile::publish(Problems& problems) {
   if (::fsync(descriptor_) != 0) return failed(problems, "flushing");
   if (::close(std::exchange(descriptor_, -1)) != 0 ||
       ::rename(temporary_.c_str(), target_.c_str()) != 0) {
@@ -88,7 +88,11 @@ bool AtomicFile::commit(Problems& problems) {
     ::unlink(temporary_.c_str());
     return false;
   }
-  return sync_directory(directory_of(target_), problems);
+  return true;
+}
+
+bool AtomicFile::commit(Problems& problems) {
+  return publish(problems) && sync_directory(directory_of(target_), problems);
 }
 
 bool write_file_atomically(const std::filesystem::path& target, std::string_view text,

@@ -1,7 +1,8 @@
 // A file that appears under its name only when it is complete and on disk.
 //
-// Bytes go to a temporary file beside the target; commit() flushes it (fsync), renames it over the
-// target and flushes the directory. Without commit() the temporary file is removed. One thread.
+// Bytes go to a temporary file beside the target; publish() flushes it (fsync) and renames it over
+// the target, commit() flushes the directory too. Without either the temporary file is removed. One
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,10 @@ class AtomicFile {
   bool write(std::span<const std::byte> bytes, Problems& problems);
   bool write(std::string_view text, Problems& problems);
 
-  /// Makes the file visible under its name. Call once.
+  /// Makes the file visible under its name, which is on disk once its directory is flushed: for
+  /// files of a folder that a later file completes. Call once.
+  bool publish(Problems& problems);
+  /// The same, with the directory flushed.
   bool commit(Problems& problems);
 
  private:

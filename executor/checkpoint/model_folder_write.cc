@@ -113,7 +113,7 @@ bool write_shards(const fs::path& folder, const ModelFolderContents& contents,
       if (!source(shards[s].first + i, buffer, problems)) return false;
       if (!writer->write(buffer, problems)) return false;
     }
-    if (!writer->commit(problems)) return false;
+    if (!writer->publish(problems)) return false;
   }
   return shards.size() <= 1 || write_index(folder, contents.tensors, shards, problems);
 }

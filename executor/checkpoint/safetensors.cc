@@ -307,9 +307,9 @@ bool SafetensorsWriter::write(std::span<const std::byte> bytes, Problems& proble
   return file_.write(bytes, problems);
 }
 
-bool SafetensorsWriter::commit(Problems& problems) {
+bool SafetensorsWriter::publish(Problems& problems) {
   TESSERA_CHECK(missing_ == 0);
-  return file_.commit(problems);
+  return file_.publish(problems);
 }
 
 }  // namespace tessera

@@ -71,8 +71,9 @@ class SafetensorsWriter {
   /// Appends the next bytes of the data; tensors may come in pieces.
   bool write(std::span<const std::byte> bytes, Problems& problems);
 
-  /// Makes the file visible. Precondition: exactly the announced bytes were written.
-  bool commit(Problems& problems);
+  /// Makes the file visible; the file that completes its folder flushes the folder.
+  /// Precondition: exactly the announced bytes were written.
+  bool publish(Problems& problems);
 
  private:
   SafetensorsWriter(AtomicFile file, std::int64_t bytes)

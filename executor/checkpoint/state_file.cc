@@ -104,7 +104,7 @@ bool write_state_file(const fs::path& file, const std::vector<StateTensor>& tens
   for (const StateTensor& tensor : tensors) {
     if (!writer->write(bytes_of(tensor), problems)) return false;
   }
-  return writer->commit(problems);
+  return writer->publish(problems);
 }
 
 std::optional<OpenCheckpoint> open_checkpoint(const fs::path& folder, Problems& problems) {

@@ -26,7 +26,7 @@ std::vector<Sequence> generated(const RolloutSetting& setting, std::int64_t step
                            metrics, [&](std::span<const EndedSequence> ended) {
                              score_ended(worker.rewards, setting.prompts, ended);
                            });
-  remember_lengths(sequences, worker.known_lengths);
+  remember_lengths(sequences, worker.new_lengths);
   return sequences;
 }
 
@@ -153,6 +153,7 @@ StepRollout roll_out(const RolloutSetting& setting, std::int64_t step) {
   const std::int64_t per_step = setting.plan.workload.prompts_per_step;
   StepRollout result{.experience = {.step = step}, .greedy = {.step = step}};
   const std::int64_t first = first_prompt(setting.worker, step, per_step);
+  setting.worker.new_lengths.clear();  // of a step that was left half done
   std::vector<TokenPrompt> prompts;
   if (config.algorithm.filter_groups.enable) {
     FilteredRollout groups = filtered(setting, step, first, result.metrics);

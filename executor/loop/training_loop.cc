@@ -307,6 +307,7 @@ class Loop {
                                    .response = plan_.workload.response_tokens.max}));
     if (observer_.communication) add(observer_.communication());
     settle(step);
+    keep_lengths(worker_.new_lengths, worker_.known_lengths);
     for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;
     add(memory_.take());
     add(host_memory_metrics());

@@ -92,7 +92,8 @@ struct Worker {
   KlController kl_in_reward;
   RewardWorkersOfRank rewards;
   std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups
-  KnownLengths known_lengths;      // of responses to the prompts of earlier steps; on every rank
+  KnownLengths known_lengths;      // of responses to the prompts of whole steps; on every rank
+  KnownLengths new_lengths;        // of the step that runs, which is not whole before its end
   RuleState rules;
 
   const RoleWorker* find(Role role) const;

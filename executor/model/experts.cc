@@ -72,6 +72,19 @@ Tensor experts_of(const Weights& weights, const LayerRows& rows, const Tensor& x
   return combine(send_back(done, dispatch), routing.weights, choices);
 }
 
+/// The same of rows that all tensor-parallel ranks have, where these hold whole experts: each
+/// brings its share of the rows. Without gradient.
+Tensor experts_of_shares(const Weights& weights, const LayerRows& rows, const Tensor& x,
+                         const TensorParallel& tp, const ExpertOptions& options) {
+  const std::int64_t count = x.size(0), ranks = tp.group->size();
+  const std::int64_t most = (count + ranks - 1) / ranks;
+  const std::int64_t first = std::min(count, most * tp.group->rank());
+  const std::int64_t own = std::min(most, count - first);
+  const Tensor done = experts_of(weights, rows, x.narrow(0, first, own), options);
+  if (count == 0) return done;
+  return all_rows(at::constant_pad_nd(done, {0, 0, 0, most - own}), tp.group).narrow(0, 0, count);
+}
+
 /// The expert that every token uses, through a gate where it has one.
 Tensor shared_expert(const Weights& weights, const LayerRows& rows, const Tensor& normed,
                      const TensorParallel& tp, bool recompute_product) {
@@ -88,9 +101,14 @@ Tensor shared_expert(const Weights& weights, const LayerRows& rows, const Tensor
 Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const Tensor& normed,
                   const TensorParallel& tp, const ExpertOptions& options) {
   const bool cut = weights.layout.etp == weights.layout.tp;
-  Tensor out =
-      cut ? leave_parallel(experts_of(weights, rows, enter_parallel(normed, tp), options), tp)
-          : experts_of(weights, rows, normed, options);
+  const auto routed = [&] {
+    if (cut) {
+      return leave_parallel(experts_of(weights, rows, enter_parallel(normed, tp), options), tp);
+    }
+    return tp.sequence ? experts_of(weights, rows, normed, options)
+                       : experts_of_shares(weights, rows, normed, tp, options);
+  };
+  const Tensor out = routed();
   if (rows.down < 0) return out;
   return out + shared_expert(weights, rows, normed, tp, options.recompute_product);
 }

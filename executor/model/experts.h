@@ -1,9 +1,10 @@
 // A layer's routed experts: the router, the experts' MLPs, and the shared expert beside them.
 //
 // As transformers 5.17 has them (models/mixtral, qwen2_moe, qwen3_moe: *TopKRouter, *Experts,
-// *SparseMoeBlock). A rank holds the columns of all its experts that tensor parallelism gives it
-// (etp = tp), or with sequence parallelism whole experts (etp = 1); expert parallelism deals the
-// experts to ranks, and tokens travel to them (expert_rows.h). Collective over both groups.
+// *SparseMoeBlock). A rank holds its columns of all its experts (etp = tp), or whole ones (etp =
+// 1), to which each tensor-parallel rank brings its own rows or, in generation, a share of all.
+// Expert parallelism deals experts to ranks; tokens travel (expert_rows.h). Collective over both
+// groups.
 #pragma once
 
 #include "executor/tensor/torch.h"

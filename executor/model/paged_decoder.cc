@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "executor/attention/attention.h"
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
@@ -78,7 +79,8 @@ PagedDecoder::PagedDecoder(const Weights& weights, const ParallelGroups& groups)
     : weights_(weights),
       groups_(groups),
       heads_(head_range(weights.model(), weights.layout.tp, weights.coord.tp)) {
-  TESSERA_CHECK(weights.layout.pp == 1 && weights.layout.cp == 1 && weights.layout.ep == 1);
+  TESSERA_CHECK(weights.layout.pp == 1 && weights.layout.cp == 1 &&
+                served_expert_refusal(weights.model(), weights.layout).empty());
 }
 
 std::int64_t PagedDecoder::page_bytes(std::int64_t page_tokens) const {
@@ -161,7 +163,7 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
                                           weights_.tensor(rows.o_bias), tp);
     const auto [sum, between] =
         add_rms_norm(projected, hidden, weights_.tensor(rows.post_norm), epsilon);
-    Tensor product = feed_forward(weights_, rows, between, tp);
+    Tensor product = feed_forward(weights_, rows, between, tp, {.group = groups_.ep.get()});
     const bool last = layer + 1 == layers_.size();
     hidden = sum;
     if (last && batch.chosen.defined()) {
@@ -174,6 +176,17 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
     normed = next_normed;
   }
   return normed;
+}
+
+void PagedDecoder::join() const {
+  const torch::NoGradGuard no_grad;
+  const Tensor none =
+      torch::empty({0, weights_.model().hidden}, weights_.storage.options().requires_grad(false));
+  for (const LayerRows& rows : weights_.rows.layers) {
+    if (rows.routed()) {
+      feed_forward(weights_, rows, none, groups_.tp.get(), {.group = groups_.ep.get()});
+    }
+  }
 }
 
 void PagedDecoder::copy_pages(const Tensor& from, const Tensor& to) const {

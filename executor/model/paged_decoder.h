@@ -3,7 +3,8 @@
 //
 // On a GPU in bf16 attention is cuDNN's paged kernel and every operation may be captured in a
 // graph; elsewhere keys and values are gathered from the pages and LibTorch attends to them. No
-// gradients. Owned by one rank's rollout; calls are collective over the tensor-parallel group.
+// gradients. Owned by one rank's rollout; calls are collective over the tensor-parallel group, and
+// passes over the expert-parallel one.
 #pragma once
 
 #include "executor/tensor/torch.h"
@@ -41,6 +42,8 @@ class PagedDecoder {
 
   /// Stores the tokens' keys and values and returns the final hidden states, [chosen, hidden].
   torch::Tensor forward(const PagedBatch& batch) const;
+  /// This rank's part in a pass of replicas that share experts with it: theirs, without tokens.
+  void join() const;
   /// Copies whole pages, of all layers; int64 indices.
   void copy_pages(const torch::Tensor& from, const torch::Tensor& to) const;
 

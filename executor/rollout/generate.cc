@@ -55,7 +55,8 @@ CacheShape shape_for(std::span<const TokenPrompt> prompts, const RolloutOptions&
     longest = std::max(longest, static_cast<std::int64_t>(prompt.tokens.size()));
   }
   longest += options.max_response_tokens;
-  const std::int64_t slots = std::min(options.max_sequences, samples);
+  // A replica that has none, and joins the passes of others, has a cache all the same.
+  const std::int64_t slots = std::clamp<std::int64_t>(samples, 1, options.max_sequences);
   const std::int64_t row_pages = divided_up(longest, page_tokens);
   const std::int64_t most = slots * longest;
   const std::int64_t tokens =
@@ -126,7 +127,7 @@ Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> 
                                 const RolloutOptions& options, const AfterPass& after_pass) {
   Rollout rollout;
   const auto samples = [](const TokenPrompt& prompt) { return prompt.samples > 0; };
-  if (std::any_of(prompts.begin(), prompts.end(), samples)) {
+  if (groups_.ep != nullptr || std::any_of(prompts.begin(), prompts.end(), samples)) {
     const torch::NoGradGuard no_grad;
     Cache& cache = cache_for(prompts, options);
     rollout.kv_cache_bytes = cache.memory->bytes();
@@ -135,6 +136,7 @@ Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> 
     limited.max_sequences = std::min(options.max_sequences, cache.model->shape().slots);
     RequestQueue queue(*cache.model, step, limited, cache.model->shape().pages);
     rollout.sequences = generate_all(queue, prompts, after_pass);
+    cache.model->join_others();
     rollout.counts = queue.counts();
     cache.memory->release();
   }

@@ -1,8 +1,8 @@
 // Generation on one rank of the rollout role: requests over a cache of keys and values in pages.
 //
-// Collective over the tensor-parallel group; each replica generates its own prompts without talking
-// to the others. The cache's memory exists only during a call, behind the same addresses in each,
-// so that what was captured for one call serves the next. Owned by the rank's worker; one thread.
+// Collective over the tensor-parallel group; replicas generate without talking to one another, but
+// for those that share experts, which end together. The cache's memory exists only during a call,
+// behind the same addresses in each: what was captured serves the next. Owned by one rank's worker.
 #pragma once
 
 #include <cstdint>

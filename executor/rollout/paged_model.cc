@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
+#include "executor/comm/groups.h"
 #include "executor/model/scores.h"
 #include "executor/rollout/captured_graph.h"
 #include "executor/rollout/pass_tensors.h"
@@ -64,14 +65,16 @@ std::int64_t PagedModel::padded_rows(std::int64_t rows) {
 
 void PagedModel::launch(const Pass& pass) {
   const torch::NoGradGuard no_grad;
+  somebody(/*works=*/true);
   const auto decoded = static_cast<std::int64_t>(pass.decode.size());
   const bool cuda = weights_.device().is_cuda();
-  const std::int64_t padded = cuda && decoded > 0 ? padded_rows(decoded) : decoded;
+  const bool graphed = cuda && groups_.ep == nullptr;
+  const std::int64_t padded = graphed && decoded > 0 ? padded_rows(decoded) : decoded;
   const PassArrays host = pack_pass(
       pass, padded, shape_.row_pages, shape_.page_tokens,
       {.page = static_cast<std::int32_t>(shape_.pages), .slot = shape_.slots}, cuda, cuda);
   DrawnRows drawn;
-  if (cuda && pass.prefill.empty()) {
+  if (graphed && pass.prefill.empty()) {
     drawn = replay(host);
   } else {
     const PassArrays there{host.counts, host.words.to(weights_.device(), /*non_blocking=*/true),
@@ -151,6 +154,19 @@ DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
   }
   last_tokens_.index_put_({inputs.slots}, drawn.tokens.clamp_min(0).to(torch::kLong));
   return drawn;
+}
+
+/// Whether one of the replicas that share experts has a pass: each says so of itself.
+bool PagedModel::somebody(bool works) const {
+  if (groups_.ep == nullptr) return works;
+  Tensor any = torch::full({1}, works ? 1 : 0,
+                           torch::TensorOptions().dtype(torch::kLong).device(weights_.device()));
+  all_reduce_(any, groups_.ep.get(), ReduceOp::max);
+  return any.item<std::int64_t>() == 1;
+}
+
+void PagedModel::join_others() {
+  while (somebody(/*works=*/false)) decoder_.join();
 }
 
 std::vector<Draw> PagedModel::collect() {

@@ -3,8 +3,9 @@
 //
 // On a GPU a pass that only decodes is padded to one of few numbers of rows and replayed as a CUDA
 // graph: the first pass of a size runs and is then captured. Weights and the cache keep their
-// addresses as long as the graphs live. Calls are collective over the tensor-parallel group. Owned
-// by one rank's rollout; one thread.
+// addresses as long as the graphs live. Calls are collective over the tensor-parallel group, and
+// passes over the expert-parallel one, whose messages have sizes that only the host knows: without
+// graphs there. Owned by one rank's rollout; one thread.
 #pragma once
 
 #include "executor/tensor/torch.h"
@@ -47,6 +48,8 @@ class PagedModel : public TokenModel {
   std::int64_t page_tokens() const override { return shape_.page_tokens; }
   void launch(const Pass& pass) override;
   std::vector<Draw> collect() override;
+  /// After the last pass: takes part in those of replicas that share experts, until all have ended.
+  void join_others();
 
   /// Rows to which a pass of `rows` decoding sequences is padded on a GPU.
   static std::int64_t padded_rows(std::int64_t rows);
@@ -55,6 +58,7 @@ class PagedModel : public TokenModel {
   struct Captured;  // passes of one size as a graph
   struct Launched;  // draws on their way to the host
 
+  bool somebody(bool works) const;
   DrawnRows replay(const PassArrays& host);
   DrawnRows run(const PassTensors& inputs);
   DrawnRows draw(const torch::Tensor& logits, const PassTensors& inputs);

@@ -94,6 +94,11 @@ void remember_lengths(std::span<const Sequence> sequences, KnownLengths& known) 
   }
 }
 
+void keep_lengths(KnownLengths& fresh, KnownLengths& known) {
+  for (const auto& [row, length] : fresh) known[row] = length;
+  fresh.clear();
+}
+
 void expect_lengths(const KnownLengths& known, std::span<TokenPrompt> prompts) {
   for (TokenPrompt& prompt : prompts) {
     const auto found = known.find(row_of(prompt.uid));

@@ -27,6 +27,8 @@ std::int64_t row_of(std::string_view uid);
 
 /// Replaces what is known of the prompts of these sequences.
 void remember_lengths(std::span<const Sequence> sequences, KnownLengths& known);
+/// Moves what is newly known over what was known before.
+void keep_lengths(KnownLengths& fresh, KnownLengths& known);
 /// Fills `expected` of prompts that are known.
 void expect_lengths(const KnownLengths& known, std::span<TokenPrompt> prompts);
 

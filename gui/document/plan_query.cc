@@ -186,11 +186,31 @@ PlanAnswer KeptPlanner::answer(const PlanQuery& query) {
   });
 }
 
-std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Problems& problems) {
-  if (!planner_ || !same_prices(request_, request)) {
-    request_ = request;
-    planner_ = std::make_unique<Planner>(request_);
+void KeptPlanner::keep(const PlanRequest& request) {
+  if (planner_ && same_prices(request_, request)) return;
+  request_ = request;
+  planner_ = std::make_unique<Planner>(request_);
+}
+
+std::vector<std::string> KeptPlanner::against(const PlanQuery& query) {
+  std::vector<std::string> reasons;
+  Problems problems;
+  try {
+    const PlanRequest request = request_from(query, problems);
+    const std::scoped_lock lock(busy_);
+    if (problems.empty()) {
+      keep(request);
+      reasons = planner_->against(request.fixed, problems);
+    }
+  } catch (const std::exception& error) {
+    reasons.emplace_back(error.what());
   }
+  for (const Problem& problem : problems) reasons.push_back(to_string(problem));
+  return reasons;
+}
+
+std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Problems& problems) {
+  keep(request);
   auto outcome = planner_->plan(request.fixed, request.objective, problems);
   if (!outcome) return outcome;
   Plan* const plan = std::get_if<Plan>(&*outcome);

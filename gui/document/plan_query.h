@@ -55,9 +55,12 @@ PlanAnswer answer(const PlanQuery& query);
 class KeptPlanner {
  public:
   PlanAnswer answer(const PlanQuery& query);
+  /// What speaks against a question, reason by reason; empty: a plan answers it. Never throws.
+  std::vector<std::string> against(const PlanQuery& query);
 
  private:
   std::optional<PlanOutcome> replan(const PlanRequest& request, Problems& problems);
+  void keep(const PlanRequest& request);
 
   std::mutex busy_;  // over both
   PlanRequest request_;

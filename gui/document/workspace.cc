@@ -6,6 +6,7 @@
 
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/strict_json.h"
+#include "gui/document/question_json.h"
 
 namespace tessera::gui {
 namespace {
@@ -52,41 +53,25 @@ Workspace read_workspace(const std::filesystem::path& file, Problems& problems) 
   ObjectReader reader(*document, problems);
   std::int64_t version = kVersion;
   reader.required("tessera_window", version, Whole{.least = kVersion, .most = kVersion});
-  PlanQuery& question = workspace.question;
   std::string plan;
-  reader.optional("model", question.model);
-  reader.optional("cluster", question.cluster);
-  reader.optional("workload", question.workload);
-  reader.optional("nodes", question.nodes, kNotNegative);
-  reader.optional("gpus_per_node", question.gpus_per_node, kNotNegative);
-  reader.optional("engine", question.engine);
-  reader.optional("objective", question.objective);
-  reader.optional("risk", question.risk, kFraction);
+  read_question(reader, workspace.question);
   reader.optional("plan", plan);
   reader.optional("dark", workspace.dark);
-  reader.list("fixed", question.fixed, false);
   workspace.recent_plans = read_list(reader, "recent_plans");
   workspace.recent_runs = read_list(reader, "recent_runs");
+  workspace.recent_projects = read_list(reader, "recent_projects");
   workspace.plan = QString::fromStdString(plan);
   return problems.size() == before ? workspace : Workspace{};
 }
 
 void write_workspace(const Workspace& workspace, const std::filesystem::path& file) {
-  const PlanQuery& question = workspace.question;
   Node root = map_node();
   add(root, "tessera_window", node_of(kVersion));
-  add(root, "model", node_of(question.model));
-  add(root, "cluster", node_of(question.cluster));
-  add(root, "workload", node_of(question.workload));
-  add(root, "nodes", node_of(question.nodes));
-  add(root, "gpus_per_node", node_of(question.gpus_per_node));
-  add(root, "engine", node_of(question.engine));
-  add(root, "objective", node_of(question.objective));
-  add(root, "risk", node_of(question.risk));
-  add(root, "fixed", list_of(texts(question.fixed)));
+  add_question(root, workspace.question);
   add(root, "plan", node_of(workspace.plan.toStdString()));
   add(root, "recent_plans", list_of(workspace.recent_plans));
   add(root, "recent_runs", list_of(workspace.recent_runs));
+  add(root, "recent_projects", list_of(workspace.recent_projects));
   add(root, "dark", node_of(workspace.dark));
   std::error_code ignored;  // the writing says it
   std::filesystem::create_directories(file.parent_path(), ignored);

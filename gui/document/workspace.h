@@ -14,9 +14,9 @@
 namespace tessera::gui {
 
 struct Workspace {
-  PlanQuery question;                     // the last one; empty names: there was none
-  QString plan;                           // the file that it was opened from; empty = none
-  QStringList recent_plans, recent_runs;  // newest first
+  PlanQuery question;  // the last one; empty names: there was none
+  QString plan;        // the file that it was opened from; empty = none
+  QStringList recent_plans, recent_runs, recent_projects;  // newest first
   bool dark = false;
   bool operator==(const Workspace&) const = default;
 };

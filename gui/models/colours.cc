@@ -19,8 +19,8 @@ QColor colourOf(Phase phase) {
   static constexpr auto kColours =
       std::to_array<QRgb>({0xff8a8f98, 0xff2e8b57, 0xffb9770e, 0xffd4b106, 0xffe0c860, 0xffb59a3c,
                            0xffece2a8, 0xffb4b9c1, 0xff6a3d9a, 0xffb08bd4, 0xff5f646d});
-  const auto index = static_cast<std::size_t>(phase);
-  return QColor::fromRgb(index < kColours.size() ? kColours[index] : 0xff777777);
+  static_assert(kColours.size() == kPhaseCount, "in the order of the phases");
+  return QColor::fromRgb(kColours[static_cast<std::size_t>(phase)]);
 }
 
 QColor colourOfMemory(const QString& name) {

@@ -93,6 +93,14 @@ void PinnedModel::unpin(int column) {
   endResetModel();
 }
 
+void PinnedModel::setPlans(std::vector<Plan> plans) {
+  beginResetModel();
+  plans_ = std::move(plans);
+  if (count() > kMostPlans) plans_.erase(plans_.begin() + kMostPlans, plans_.end());
+  build();
+  endResetModel();
+}
+
 void PinnedModel::build() {
   rows_.clear();
   for (const auto& [name, says] : everything_said()) {

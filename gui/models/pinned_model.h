@@ -24,6 +24,9 @@ class PinnedModel : public QAbstractTableModel {
   /// Beyond kMostPlans the oldest goes; a plan that is there already changes nothing.
   void pin(const Plan& plan);
   void unpin(int column);
+  /// These instead of all that were pinned, the first kMostPlans of them.
+  void setPlans(std::vector<Plan> plans);
+  const std::vector<Plan>& plans() const { return plans_; }
   int count() const { return static_cast<int>(plans_.size()); }
   /// "B takes 3.1 s longer than A, 2.9 s of it in update_actor": of the slowest and the fastest;
   /// empty below two plans.

@@ -2,18 +2,43 @@
 #include "gui/models/plan_table_model.h"
 
 #include <QFont>
+#include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "gui/document/plan_query.h"
 #include "gui/document/text.h"
 #include "planner/request/describe.h"
+#include "planner/request/plan_value.h"
 
 namespace tessera::gui {
+namespace {
+
+RunnerUp summary_of(const Plan& winner) {
+  RunnerUp own{describe_placement(winner), describe_layouts(winner), winner.prediction.step_s};
+  const Priced price = priced(winner);
+  own.gpus = price.gpus;
+  const bool by_price = objective_of(winner) == Objective::cost;
+  own.billed_gpus = by_price && !winner.cluster.groups.empty() ? price.billed_gpus : 0;
+  return own;
+}
+
+// Notes behind the placement's comma say beside which plan it stands, not what it is.
+bool same_plan(const RunnerUp& a, const RunnerUp& b) {
+  constexpr double kSame = 1e-9;
+  const auto placement = [](const RunnerUp& plan) {
+    return plan.placement.substr(0, plan.placement.find(','));
+  };
+  return a.gpus == b.gpus && a.description == b.description && placement(a) == placement(b) &&
+         std::abs((a.step_s - b.step_s).value) <= kSame * a.step_s.value;
+}
+
+}  // namespace
 
 void PlanTableModel::setWinner(const Plan& winner) {
   beginResetModel();
   rows_.clear();
-  rows_.push_back(
-      {{describe_placement(winner), describe_layouts(winner), winner.prediction.step_s}, winner});
+  rows_.push_back({summary_of(winner), winner});
   for (const RunnerUp& other : winner.certificate.runner_up) {
     rows_.push_back({other, std::nullopt});
   }
@@ -23,6 +48,25 @@ void PlanTableModel::setWinner(const Plan& winner) {
 void PlanTableModel::setPlan(int row, const Plan& plan) {
   rows_.at(static_cast<std::size_t>(row)).plan = plan;
   emit dataChanged(index(row, 0), index(row, ColumnCount - 1));
+}
+
+void PlanTableModel::addFront(const std::vector<RunnerUp>& front) {
+  std::vector<Row> others;
+  for (const RunnerUp& plan : front) {
+    const auto known = std::find_if(rows_.begin(), rows_.end(),
+                                    [&](const Row& row) { return same_plan(row.summary, plan); });
+    if (known == rows_.end()) {
+      others.push_back({plan, std::nullopt, true});
+      continue;
+    }
+    known->on_front = true;
+    if (known->summary.billed_gpus == 0) known->summary.billed_gpus = plan.billed_gpus;
+  }
+  emit dataChanged(index(0, 0), index(rowCount() - 1, ColumnCount - 1));
+  if (others.empty()) return;
+  beginInsertRows({}, rowCount(), rowCount() + static_cast<int>(others.size()) - 1);
+  for (Row& other : others) rows_.push_back(std::move(other));
+  endInsertRows();
 }
 
 void PlanTableModel::clear() {
@@ -74,11 +118,15 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
   switch (column) {
     case Placement:
       return QString::fromStdString(row.summary.placement);
+    case Gpus:
+      return row.summary.gpus > 0 ? countText(row.summary.gpus) : QString();
     case Step:
       return secondsText(row.summary.step_s);
-    case Slower:
+    case Slower: {
       if (&row == &rows_.front()) return QString("best");
-      return QString("+%1 %").arg(100 * (row.summary.step_s / best - 1), 0, 'f', 1);
+      const double slower = 100 * (row.summary.step_s / best - 1);
+      return QString("%1%2 %").arg(slower < 0 ? "" : "+").arg(slower, 0, 'f', 1);
+    }
     case Throughput:
       return row.plan ? countText(row.plan->prediction.tokens_per_s_per_gpu) : QString();
     case Peak:
@@ -92,6 +140,8 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
 
 QVariant PlanTableModel::sortKey(const Row& row, int column) const {
   switch (column) {
+    case Gpus:
+      return row.summary.gpus;
     case Step:
     case Slower:
       return row.summary.step_s.value;
@@ -105,7 +155,7 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
 }
 
 QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Placement",    "Step",        "Against best",
+  static constexpr const char* kNames[] = {"Placement",    "GPUs",        "Step",   "Against best",
                                            "Tokens/s/GPU", "Peak memory", "Layouts"};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;

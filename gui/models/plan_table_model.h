@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The ranked plans of one search: the winner, then the best plan of every other placement.
+// The ranked plans of one search: the winner, then the best plan of every other placement, then
+// what the Pareto front has beside them.
 //
 // Runner-ups begin with what the certificate says of them (step and layouts); setPlan() fills in
 // the rest when they have been planned in full.
@@ -17,12 +18,13 @@ class PlanTableModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Columns { Placement, Step, Slower, Throughput, Peak, Layouts, ColumnCount };
+  enum Columns { Placement, Gpus, Step, Slower, Throughput, Peak, Layouts, ColumnCount };
   enum Roles { SortRole = Qt::UserRole, HasPlanRole };
 
   struct Row {
     RunnerUp summary;  // of the winner too
     std::optional<Plan> plan;
+    bool on_front = false;  // of GPUs against step, where that was looked for
   };
 
   using QAbstractTableModel::QAbstractTableModel;
@@ -30,8 +32,11 @@ class PlanTableModel : public QAbstractTableModel {
   /// A new search: the winner with its certificate.
   void setWinner(const Plan& winner);
   void setPlan(int row, const Plan& plan);
+  /// Marks the rows that are the front's plans, and appends the others. Precondition: a winner.
+  void addFront(const std::vector<RunnerUp>& front);
   void clear();
 
+  const std::vector<Row>& rows() const { return rows_; }
   const Row& row(int index) const { return rows_.at(static_cast<std::size_t>(index)); }
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -113,7 +113,7 @@ void RunFollower::takeOther(const std::filesystem::path& run, const std::vector<
   if (others_.size() == kMostOthers) others_.erase(others_.begin());
   const auto model = std::make_shared<RunModel>();
   model->append(steps);
-  others_.push_back({QString::fromStdString(run.filename().string()), model});
+  others_.push_back({run, QString::fromStdString(run.filename().string()), model});
   emit othersChanged();
 }
 

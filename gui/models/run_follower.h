@@ -44,6 +44,7 @@ class RunFollower : public QObject {
 
   /// Steps of a run beside the one that is followed.
   struct Other {
+    std::filesystem::path folder;
     QString name;
     std::shared_ptr<RunModel> steps;
   };

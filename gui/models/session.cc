@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/session.h"
 
+#include <system_error>
+
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "planner/engines/read_plan.h"
@@ -13,6 +15,12 @@ Session::Session(QObject* parent) : QObject(parent) {
           [this](quint64, const PlanAnswer& answer) { takeAnswer(document_.question, answer); });
   connect(&detail_, &PlannerJob::answerAvailable, this,
           [this](quint64, const PlanAnswer& answer) { takeDetail(wanted_row_, answer); });
+  connect(&front_, &FrontSearch::found, this,
+          [this](const std::vector<RunnerUp>& front) { plans_.addFront(front); });
+  connect(&front_, &FrontSearch::planned, this, [this](int row, const PlanAnswer& answer) {
+    if (const Plan* plan = std::get_if<Plan>(&answer.result)) plans_.setPlan(row, *plan);
+  });
+  connect(&front_, &FrontSearch::changed, this, &Session::frontChanged);
 }
 
 void Session::changed() {
@@ -47,7 +55,7 @@ void Session::goTo(const Edit& edit) {
   document_.none_fits.reset();
   document_.problems.clear();
   document_.seconds = 0;
-  plans_.setWinner(*edit.opened);
+  setWinner(*edit.opened);
   show(0, *edit.opened);
 }
 
@@ -80,7 +88,7 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   document_.seconds = answer.seconds;
   if (const Plan* plan = std::get_if<Plan>(&answer.result)) {
     document_.saved = false;
-    plans_.setWinner(*plan);
+    setWinner(*plan);
     show(0, *plan);
     return;
   }
@@ -90,8 +98,23 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
     document_.problems = std::get<Problems>(answer.result);
   }
   plans_.clear();
+  front_.clear();
+  emit frontChanged();
   row_ = wanted_row_ = -1;
   changed();
+}
+
+void Session::setWinner(const Plan& winner) {
+  plans_.setWinner(winner);
+  front_.setWinner(winner, document_.answered->fixed);
+}
+
+void Session::wantEveryPlan() {
+  FrontSearch::Rivals rivals;
+  for (int row = 0; row < plans_.rowCount(); ++row) {
+    if (!plans_.row(row).plan) rivals.emplace_back(row, plans_.row(row).summary);
+  }
+  front_.planInFull(rivals);
 }
 
 void Session::selectRow(int row) {
@@ -159,6 +182,34 @@ void Session::look(const ViewState& view) {
 void Session::report(const QString& problems) {
   document_.file_problems = problems;
   changed();
+}
+
+Project Session::project() const {
+  Project project;
+  if (began_) project.question = document_.question;
+  project.pinned = pinned_.plans();
+  if (!run_.folder().empty()) project.runs.push_back(run_.folder());
+  for (const RunFollower::Other& other : run_.others()) project.runs.push_back(other.folder);
+  return project;
+}
+
+void Session::openProject(const Project& project, bool live) {
+  pinned_.setPlans(project.pinned);
+  if (project.question) ask(*project.question);
+  QString missing;
+  run_.clearOthers();
+  for (std::size_t i = 0; i < project.runs.size(); ++i) {
+    const std::filesystem::path& run = project.runs[i];
+    std::error_code error;
+    if (!std::filesystem::is_directory(run, error)) {
+      missing += QString::fromStdString(run.string()) + ": no such folder\n";
+    } else if (i == 0) {
+      run_.follow(run, live);
+    } else {
+      run_.addOther(run, live);
+    }
+  }
+  report(missing.trimmed());
 }
 
 bool Session::openPlan(const QString& file) {

@@ -11,9 +11,11 @@
 #include <optional>
 
 #include "gui/document/document.h"
+#include "gui/document/front_search.h"
 #include "gui/document/history.h"
 #include "gui/document/plan_job.h"
 #include "gui/document/planner_job.h"
+#include "gui/document/project.h"
 #include "gui/document/view_state.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_model.h"
@@ -50,6 +52,11 @@ class Session : public QObject {
   int selectedRow() const { return wanted_row_; }
   /// The row that document().plan is of; -1 = none.
   int shownRow() const { return row_; }
+  /// The Pareto front of the question becomes rows of the plans; once for an answer.
+  void wantFront() { front_.want(); }
+  /// Every row is planned in full, one after the other.
+  void wantEveryPlan();
+  const FrontSearch& front() const { return front_; }
   /// Keeps the plan that is looked at beside others.
   void pin();
   /// What all views look at: one of them chose it.
@@ -60,6 +67,13 @@ class Session : public QObject {
   bool openPlan(const QString& file);
   /// False where there is no valid plan, or the file cannot be written.
   bool savePlan(const QString& file);
+  /// The question, the pinned plans and the runs that are followed.
+  Project project() const;
+  /// Asks its question and pins its plans; `live`: its runs are followed in the background. Says
+  /// which of its runs are no folders.
+  void openProject(const Project& project, bool live = true);
+  /// A question was asked, or a plan opened.
+  bool isAsked() const { return began_; }
   /// Says what is wrong with a file or a folder; empty = nothing any more.
   void report(const QString& problems);
 
@@ -70,7 +84,7 @@ class Session : public QObject {
   bool isBusy() const { return search_.isBusy() || detail_.isBusy(); }
 
   /// What was asked to be worked out of the plan is on its way.
-  bool isWorking() const { return timeline_.isBusy() || reshard_.isBusy(); }
+  bool isWorking() const { return timeline_.isBusy() || reshard_.isBusy() || front_.isBusy(); }
 
   PlanTableModel* plans() { return &plans_; }
   PinnedModel* pinned() { return &pinned_; }
@@ -84,6 +98,8 @@ class Session : public QObject {
  signals:
   /// After every change of document().
   void documentChanged();
+  /// A search that was wanted of the front began, ended or is of no use any more.
+  void frontChanged();
   void planSelected(const tessera::Plan& plan);
   void viewChanged(const tessera::gui::ViewState& view);
 
@@ -99,6 +115,7 @@ class Session : public QObject {
   void search();
   void takeAnswer(const PlanQuery& query, const PlanAnswer& answer);
   void takeDetail(int row, const PlanAnswer& answer);
+  void setWinner(const Plan& winner);
   void show(int row, const Plan& plan);
   void changed();
 
@@ -114,6 +131,7 @@ class Session : public QObject {
   PlanJob<TimelineIndex> timeline_{simulated};
   PlanJob<ReshardFacts> reshard_{reshard_facts};
   ViewState view_;
+  FrontSearch front_;
   KeptPlanner planner_;
   int row_ = -1, wanted_row_ = -1;
   bool began_ = false;          // a question was asked

@@ -14,6 +14,7 @@ Arguments parse_arguments(const QStringList& words) {
   parser.addVersionOption();
   parser.addOptions(
       {{"plan", "Open a plan.", "FILE"},
+       {"project", "Open a project: its question, pinned plans and runs.", "FILE"},
        {"run", "Follow a run's folder; those named after it are drawn beside it.", "DIR"},
        {"export", "Write every view into a folder and exit (no display is needed).", "DIR"},
        {"formats", "What the export writes: png, svg, csv, json.", "LIST", "png"},
@@ -30,6 +31,7 @@ Arguments parse_arguments(const QStringList& words) {
   parser.process(words);
   Arguments arguments;
   arguments.plan = parser.value("plan");
+  arguments.project = parser.value("project");
   arguments.other_runs = parser.values("run");
   if (!arguments.other_runs.isEmpty()) arguments.run = arguments.other_runs.takeFirst();
   arguments.export_folder = parser.value("export");

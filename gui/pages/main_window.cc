@@ -51,7 +51,9 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
   connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
-  connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::rememberSoon);
+  connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::documentChanged);
+  connect(session_.run(), &RunFollower::othersChanged, this, &MainWindow::documentChanged);
+  connect(session_.pinned(), &QAbstractItemModel::modelReset, this, &MainWindow::documentChanged);
   documentChanged();
 }
 
@@ -76,6 +78,27 @@ void MainWindow::addFileActions() {
   save_as_ = file->addAction("Save plan &as...", QKeySequence("Ctrl+Shift+S"), this,
                              &MainWindow::chooseWhereToSave);
   file->addSeparator();
+  addProjectActions(file);
+  file->addSeparator();
+  addRunActions(file);
+  file->addSeparator();
+  file->addAction("&Export views...", QKeySequence("Ctrl+E"), this, &MainWindow::chooseExport);
+  file->addSeparator();
+  file->addAction("&Quit", QKeySequence("Ctrl+Q"), this, &QWidget::close);
+}
+
+void MainWindow::addProjectActions(QMenu* file) {
+  file->addAction("Open pro&ject...", QKeySequence("Ctrl+Alt+O"), this, &MainWindow::chooseProject);
+  QMenu* recent = file->addMenu("Recent projec&ts");
+  connect(recent, &QMenu::aboutToShow, this, [this, recent] {
+    addRecent(recent, workspace_.recent_projects, &MainWindow::openLiveProject);
+  });
+  file->addAction("Sa&ve project", QKeySequence("Ctrl+Alt+S"), this, &MainWindow::keepProject);
+  file->addAction("Save project as...", QKeySequence("Ctrl+Alt+Shift+S"), this,
+                  &MainWindow::chooseWhereToKeepProject);
+}
+
+void MainWindow::addRunActions(QMenu* file) {
   file->addAction("Follow a &run...", QKeySequence("Ctrl+R"), this, &MainWindow::chooseRun);
   file->addAction("Draw another run &beside it...", QKeySequence("Ctrl+Shift+R"), this,
                   &MainWindow::chooseOtherRun);
@@ -84,10 +107,6 @@ void MainWindow::addFileActions() {
   QMenu* runs = file->addMenu("Recent r&uns");
   connect(runs, &QMenu::aboutToShow, this,
           [this, runs] { addRecent(runs, workspace_.recent_runs, &MainWindow::openLiveRun); });
-  file->addSeparator();
-  file->addAction("&Export views...", QKeySequence("Ctrl+E"), this, &MainWindow::chooseExport);
-  file->addSeparator();
-  file->addAction("&Quit", QKeySequence("Ctrl+Q"), this, &QWidget::close);
 }
 
 void MainWindow::addEditActions() {
@@ -134,8 +153,20 @@ void MainWindow::documentChanged() {
   undo_->setEnabled(session_.canUndo());
   redo_->setEnabled(session_.canRedo());
   cancel_->setEnabled(document.planning);
-  setWindowTitle(document.plan ? title_of(document) + " - Tessera" : QString("Tessera"));
+  setWindowTitle(titleOfAll());
   rememberSoon();
+}
+
+// "plan.json* - study.json - Tessera": stars where files lack what is shown.
+QString MainWindow::titleOfAll() const {
+  QStringList parts;
+  if (session_.document().plan) parts << title_of(session_.document());
+  if (!project_file_.isEmpty()) {
+    const bool saved = session_.project() == project_;
+    parts << QFileInfo(project_file_).fileName() + (saved ? "" : "*");
+  }
+  parts << "Tessera";
+  return parts.join(" - ");
 }
 
 void MainWindow::rememberSoon() {
@@ -151,6 +182,9 @@ void MainWindow::rememberNow() {
   now.plan = document.file;
   if (!document.file.isEmpty())
     remember(now.recent_plans, QFileInfo(document.file).absoluteFilePath());
+  if (!project_file_.isEmpty()) {
+    remember(now.recent_projects, QFileInfo(project_file_).absoluteFilePath());
+  }
   const QString run = QString::fromStdString(session_.run()->folder().string());
   if (!run.isEmpty()) remember(now.recent_runs, QFileInfo(run).absoluteFilePath());
   if (now == workspace_) return;
@@ -194,6 +228,55 @@ bool MainWindow::openRun(const QString& folder, bool live) {
   session_.run()->follow(folder.toStdString(), live);
   pages_->setCurrentWidget(run_);
   return true;
+}
+
+bool MainWindow::openProject(const QString& file, bool live) {
+  Problems problems;
+  const auto project = read_project(file.toStdString(), problems);
+  if (!project) {
+    session_.report(problemsText(problems));
+    return false;
+  }
+  project_file_ = file;
+  project_ = *project;
+  session_.openProject(*project, live);
+  statusBar()->showMessage("Opened " + QFileInfo(file).fileName(), 5000);
+  pages_->setCurrentWidget(explore_);
+  return true;
+}
+
+bool MainWindow::saveProject(const QString& file) {
+  Project now = session_.project();
+  try {
+    write_project(now, file.toStdString());
+  } catch (const Error& error) {
+    session_.report(problemsText(error.problems()));
+    return false;
+  }
+  project_file_ = file;
+  project_ = std::move(now);
+  session_.report({});
+  statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
+  return true;
+}
+
+void MainWindow::chooseProject() {
+  const QString file = QFileDialog::getOpenFileName(this, "Open project", {}, "Projects (*.json)");
+  if (!file.isEmpty()) openProject(file);
+}
+
+void MainWindow::keepProject() {
+  if (project_file_.isEmpty()) {
+    chooseWhereToKeepProject();
+  } else {
+    saveProject(project_file_);
+  }
+}
+
+void MainWindow::chooseWhereToKeepProject() {
+  const QString file =
+      QFileDialog::getSaveFileName(this, "Save project", "project.json", "Projects (*.json)");
+  if (!file.isEmpty()) saveProject(file);
 }
 
 void MainWindow::choosePlan() {

@@ -36,6 +36,10 @@ class MainWindow : public QMainWindow {
   bool openPlan(const QString& file);
   /// Follows the folder; a plan.json in it is opened unless a plan is.
   bool openRun(const QString& folder, bool live = true);
+  /// Its question, pinned plans and runs take the place of those that are there; false, and
+  /// nothing changes, where the file is no project.
+  bool openProject(const QString& file, bool live = true);
+  bool saveProject(const QString& file);
   void setTheme(Theme theme);
 
  protected:
@@ -43,16 +47,23 @@ class MainWindow : public QMainWindow {
 
  private:
   void addFileActions();
+  void addProjectActions(QMenu* file);
+  void addRunActions(QMenu* file);
   void addEditActions();
   void addViewActions();
   void addRecent(QMenu* menu, const QStringList& paths, bool (MainWindow::*open)(const QString&));
   bool openLiveRun(const QString& folder) { return openRun(folder, true); }
+  bool openLiveProject(const QString& file) { return openProject(file, true); }
   void documentChanged();
   void rememberSoon();
   void rememberNow();
   void choosePlan();
   void save();
   void chooseWhereToSave();
+  void chooseProject();
+  void keepProject();
+  void chooseWhereToKeepProject();
+  QString titleOfAll() const;
   void chooseRun();
   void chooseOtherRun();
   void chooseExport();
@@ -61,6 +72,8 @@ class MainWindow : public QMainWindow {
 
   Session session_;
   Workspace workspace_;
+  QString project_file_;  // empty = none
+  Project project_;       // as that file has it
   std::filesystem::path memory_;
   QTimer remembering_;
   ExplorePage* explore_;

@@ -20,7 +20,6 @@
 namespace tessera::gui {
 namespace {
 
-constexpr std::array kFields{Field::tp, Field::pp, Field::dp, Field::gpus};
 const QString kOpened = "as in the opened plan";
 const QString kFree = "free";
 
@@ -51,12 +50,12 @@ std::string nameIn(const QComboBox* box) {
 
 /// Words of the fixed settings: "placement=a | b" may have spaces, others have none.
 struct Words {
-  std::map<std::pair<Role, Field>, QString> degrees;
+  DegreeGrid::Degrees degrees;
   QString placement = kFree;
   QStringList others;
 };
 
-Words sorted(const std::vector<std::string>& fixed) {
+Words sorted(const std::vector<std::string>& fixed, const DegreeGrid& grid) {
   Words words;
   for (const std::string& text : fixed) {
     const QString word = QString::fromStdString(text);
@@ -66,11 +65,9 @@ Words sorted(const std::vector<std::string>& fixed) {
     }
     bool known = false;
     for (const Role role : kEveryRole) {
-      for (const Field field : kFields) {
+      for (const Field field : every_field()) {
         const QString key = toText(name_of(role)) + "." + toText(name_of(field));
-        if (word.section('=', 0, 0) != key || (role == Role::rollout && field == Field::pp)) {
-          continue;
-        }
+        if (word.section('=', 0, 0) != key || !grid.has({role, field})) continue;
         words.degrees[{role, field}] = word.section('=', 1);
         known = true;
       }
@@ -95,9 +92,8 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
   layout->addLayout(choices);
   layout->addSpacing(8);
   layout->addWidget(new QLabel("<b>Fixed degrees</b> (empty = free)"));
-  auto* degrees = new QGridLayout;
-  addDegrees(degrees);
-  layout->addLayout(degrees);
+  degrees_ = new DegreeGrid;
+  layout->addWidget(degrees_);
   others_ = new QLineEdit;
   others_->setPlaceholderText("actor.zero=3 actor.recompute=full");
   layout->addWidget(labelOf("Other &settings", others_));
@@ -105,11 +101,15 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
   auto* free = new QPushButton("&Free all");
   layout->addWidget(free, 0, Qt::AlignRight);
   layout->addStretch(1);
+  connect(degrees_, &DegreeGrid::changed, this, &RequestForm::changed);
   connect(others_, &QLineEdit::textEdited, this, &RequestForm::changed);
   connect(free, &QPushButton::clicked, this, &RequestForm::freeAll);
   pause_.setSingleShot(true);
   pause_.setInterval(120);
-  connect(&pause_, &QTimer::timeout, this, [this] { emit queryChanged(query()); });
+  connect(&pause_, &QTimer::timeout, this, [this] {
+    degrees_->setQuestion(query());
+    emit queryChanged(query());
+  });
   connect(cluster_, &QComboBox::currentTextChanged, this, [this] { showCluster({}); });
   connect(workload_, &QComboBox::currentTextChanged, this, [this] { showWorkload(query()); });
   for (QWidget* child : findChildren<QWidget*>()) child->installEventFilter(this);
@@ -185,33 +185,8 @@ void RequestForm::addSettings(QGridLayout* layout) {
   placement_ = addList(layout, "&Placement");
 }
 
-void RequestForm::addDegrees(QGridLayout* layout) {
-  for (std::size_t c = 0; c < kFields.size(); ++c) {
-    layout->addWidget(new QLabel(toText(name_of(kFields[c]))), 0, static_cast<int>(c) + 1,
-                      Qt::AlignHCenter);
-  }
-  for (std::size_t r = 0; r < kEveryRole.size(); ++r) {
-    const Role role = kEveryRole[r];
-    layout->addWidget(new QLabel(toText(name_of(role))), static_cast<int>(r) + 1, 0);
-    for (std::size_t c = 0; c < kFields.size(); ++c) {
-      if (role == Role::rollout && kFields[c] == Field::pp) continue;
-      auto* box = new QComboBox;
-      box->setEditable(true);
-      box->setCompleter(nullptr);  // 3 is 3, not the beginning of 32
-      box->setInsertPolicy(QComboBox::NoInsert);
-      box->addItems({"", "1", "2", "4", "8", "16", "32", "64"});
-      box->setMinimumContentsLength(2);
-      box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
-      box->setAccessibleName(toText(name_of(role)) + "." + toText(name_of(kFields[c])));
-      layout->addWidget(box, static_cast<int>(r) + 1, static_cast<int>(c) + 1);
-      degrees_[{role, kFields[c]}] = box;
-      connect(box, &QComboBox::currentTextChanged, this, &RequestForm::changed);
-    }
-  }
-}
-
 void RequestForm::freeAll() {
-  for (auto& [key, box] : degrees_) box->setCurrentText({});
+  degrees_->setDegrees({});
   placement_->setCurrentText(kFree);
   others_->clear();
   changed();
@@ -239,12 +214,7 @@ void RequestForm::showWorkload(const PlanQuery& query) {
     workload = query.opened->workload;
   }
   const std::vector<Role> roles = workload ? roles_of(*workload) : std::vector<Role>{};
-  for (auto& [key, box] : degrees_) {
-    const bool present = std::find(roles.begin(), roles.end(), key.first) != roles.end();
-    const QSignalBlocker quiet(box);
-    if (!present) box->setCurrentText({});
-    box->setEnabled(present);
-  }
+  degrees_->setRoles(roles);
   const QSignalBlocker quiet(placement_);
   const QString kept = placement_->currentText();
   placement_->clear();
@@ -287,11 +257,9 @@ PlanQuery RequestForm::query() const {
   query.objective = objective_->currentText().toStdString();
   query.risk = risk_->value() / 100;
   query.opened = opened_;
-  for (const auto& [key, box] : degrees_) {
-    const QString text = box->currentText().trimmed();
-    if (text.isEmpty()) continue;
+  for (const auto& [key, degree] : degrees_->degrees()) {
     query.fixed.push_back(std::string(name_of(key.first)) + "." + std::string(name_of(key.second)) +
-                          "=" + text.toStdString());
+                          "=" + degree.toStdString());
   }
   for (const QString& word : others_->text().split(' ', Qt::SkipEmptyParts)) {
     query.fixed.push_back(word.toStdString());
@@ -316,14 +284,12 @@ void RequestForm::setQuery(const PlanQuery& query) {
   risk_->setValue(100 * query.risk);
   showCluster(query);
   showWorkload(query);
-  const Words words = sorted(query.fixed);
-  for (auto& [key, box] : degrees_) {
-    const auto found = words.degrees.find(key);
-    box->setCurrentText(found == words.degrees.end() ? QString() : found->second);
-  }
+  const Words words = sorted(query.fixed, *degrees_);
+  degrees_->setDegrees(words.degrees);
   choose(placement_, words.placement);
   others_->setText(words.others.join(' '));
   pause_.stop();
+  degrees_->setQuestion(query);
 }
 
 }  // namespace tessera::gui

@@ -12,10 +12,10 @@
 #include <QSpinBox>
 #include <QTimer>
 #include <QWidget>
-#include <map>
 #include <memory>
 
 #include "gui/document/plan_query.h"
+#include "gui/pages/degree_grid.h"
 
 namespace tessera::gui {
 
@@ -42,7 +42,6 @@ class RequestForm : public QWidget {
   QSpinBox* addCount(QGridLayout* layout, const QString& label);
   QComboBox* addList(QGridLayout* layout, const QString& label);
   void addSettings(QGridLayout* layout);
-  void addDegrees(QGridLayout* layout);
   void freeAll();
   void showWorkload(const PlanQuery& query);
   void showCluster(const PlanQuery& query);
@@ -52,7 +51,7 @@ class RequestForm : public QWidget {
   QSpinBox *nodes_, *gpus_;
   QDoubleSpinBox* risk_;
   QLineEdit* others_;  // settings that have no field of their own
-  std::map<std::pair<Role, Field>, QComboBox*> degrees_;
+  DegreeGrid* degrees_;
   std::shared_ptr<const Plan> opened_;
   QTimer pause_;
 };

@@ -87,6 +87,17 @@ void Chart::changeEvent(QEvent* event) {
   }
 }
 
+// Into a drawing as lines, not as the pixels that a screen has.
+void Chart::paintEvent(QPaintEvent* event) {
+  QCPPainter painter(this);
+  if (!painter.isActive() || painter.paintEngine()->type() != QPaintEngine::SVG) {
+    painter.end();
+    return QCustomPlot::paintEvent(event);
+  }
+  painter.setMode(QCPPainter::pmVectorized);
+  toPainter(&painter, width(), height());
+}
+
 void Chart::mouseDoubleClickEvent(QMouseEvent* event) {
   QCustomPlot::mouseDoubleClickEvent(event);
   fit();

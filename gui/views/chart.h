@@ -71,18 +71,21 @@ class Chart : public QCustomPlot {
 
  protected:
   void changeEvent(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 
- private:
+  /// Begins a show*(): nothing is left of what there was.
   void reset();
-  void applyPalette();
   void addLegend(bool below);
-  void wrapLegend();
-  QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
   /// Ends a show*(): ranges by `ranges` unless the user chose others.
   void finish(std::function<void()> ranges);
+
+ private:
+  void applyPalette();
+  void wrapLegend();
+  QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
   void setRanges();
 
   QCPTextElement* title_ = nullptr;  // none where the title is empty

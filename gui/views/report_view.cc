@@ -28,7 +28,7 @@ QWidget* makeReport(Session& session) {
   return text;
 }
 
-const RegisteredView kReportView({"report", Place::tabs, 1, 1, "Report", makeReport, nullptr,
+const RegisteredView kReportView({"report", Place::tabs, 2, 1, "Report", makeReport, nullptr,
                                   [](Session& session) {
                                     const auto& plan = session.plan();
                                     return plan ? to_json(*plan) : std::string();

@@ -21,8 +21,8 @@ namespace tessera {
 /// key-value heads may be replicated; or that it divides both.
 enum class HeadRule { any, query_heads, all_heads };
 
-/// How a served model's experts are spread: not at all; each cut as the rest is (etp = tp); over
-/// all ranks of a replica; or as a trained model's.
+/// How a served model's experts are spread: not at all; cut as the rest is and dealt to replicas,
+/// or whole (served_expert_refusal); over all ranks of a replica; or as a trained model's.
 enum class ServedExperts { together, cut_alike, whole_replica, any_degree };
 
 /// Why experts cannot lie under a layout; empty = they can.

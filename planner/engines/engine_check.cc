@@ -7,6 +7,7 @@
 #include "cost_models/packing.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/context_parallel.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "planner/engines/group_degrees.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
@@ -86,15 +87,11 @@ class LayoutCheck {
     if (!served()) {
       if (layout_.ep > 1 && !can_.training.expert_parallel) too_much("ep", layout_.ep, 1);
       if (can_.training.experts == nullptr) return;
-      const std::string why = can_.training.experts(model_, layout_);
-      if (why.empty()) return;
-      const bool dealt = layout_.ep > 1;
-      refuse(dealt ? "ep" : "etp", std::to_string(dealt ? layout_.ep : layout_.etp),
-             dealt ? "1" : std::to_string(layout_.tp),
-             "engine '" + name_ + "' does not run " + why);
-      return;
+      return check_rule(can_.training.experts(model_, layout_));
     }
-    if (can_.serving.experts == ServedExperts::cut_alike) return check_cut_alike();
+    if (can_.serving.experts == ServedExperts::cut_alike) {
+      return check_rule(served_expert_refusal(model_, layout_));
+    }
     if (layout_.ep == 1) {
       if (can_.serving.experts == ServedExperts::whole_replica && model_.moe &&
           layout_.etp != layout_.tp) {
@@ -110,11 +107,11 @@ class LayoutCheck {
     }
   }
 
-  void check_cut_alike() {
-    if (layout_.ep > 1) too_much("ep", layout_.ep, 1);
-    if (!model_.moe || layout_.etp == layout_.tp) return;
-    refuse("etp", std::to_string(layout_.etp), "tp = " + std::to_string(layout_.tp),
-           "'" + name_ + "' generates with experts that are cut as the rest is");
+  void check_rule(const std::string& why) {
+    if (why.empty()) return;
+    const bool dealt = layout_.ep > 1;
+    refuse(dealt ? "ep" : "etp", std::to_string(dealt ? layout_.ep : layout_.etp),
+           dealt ? "1" : std::to_string(layout_.tp), "engine '" + name_ + "' does not run " + why);
   }
 
   void check_zero() {

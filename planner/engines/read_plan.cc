@@ -13,6 +13,10 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file, P
   return parse_plan(text, file, engine_rules(), problems);
 }
 
+std::optional<Plan> plan_from(const Document& document, Problems& problems) {
+  return plan_from(document, engine_rules(), problems);
+}
+
 std::optional<Plan> read_plan(const std::filesystem::path& file, Problems& problems) {
   return read_plan(file, engine_rules(), problems);
 }

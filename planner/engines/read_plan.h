@@ -10,11 +10,13 @@
 
 namespace tessera {
 
+struct Document;
 struct Plan;
 
-/// parse_plan, read_plan (planner/plan/plan_json.h) and validate (planner/plan/plan.h) with
-/// engine_rules.
+/// parse_plan, plan_from, read_plan (planner/plan/plan_json.h) and validate (planner/plan/plan.h)
+/// with engine_rules.
 std::optional<Plan> parse_plan(std::string_view text, const std::string& file, Problems& problems);
+std::optional<Plan> plan_from(const Document& document, Problems& problems);
 std::optional<Plan> read_plan(const std::filesystem::path& file, Problems& problems);
 void validate(const Plan& plan, const std::string& file, Problems& problems);
 

@@ -18,6 +18,7 @@
 #include "planner/request/solution.h"
 #include "planner/search/exact.h"
 #include "planner/search/search.h"
+#include "planner/space/degree_limits.h"
 #include "planner/space/engine_limits.h"
 #include "planner/space/layout_space.h"
 #include "planner/space/place_pools.h"
@@ -96,30 +97,6 @@ bool allowed_on(const PlanRequest& request, Role role, int view) {
          wanted->second == type_name(request.cluster, view);
 }
 
-// What about a role's own fixed degrees no block of GPUs or node admits; empty = nothing of that.
-std::string beyond_blocks(const PlanRequest& request, Role role) {
-  const std::int64_t node = request.cluster.gpus_per_node;
-  const std::vector<int> sizes = block_sizes(request.cluster);
-  const std::string name(name_of(role));
-  const auto gpus = request.fixed.find(role, Field::gpus);
-  if (gpus && std::find(sizes.begin(), sizes.end(), *gpus) == sizes.end()) {
-    std::string list;
-    for (const int size : sizes) {
-      if (size > node) break;
-      list += (list.empty() ? "" : ", ") + std::to_string(size);
-    }
-    return name + ".gpus=" + std::to_string(*gpus) +
-           ": the planner's blocks of GPUs divide a node of " + std::to_string(node) + " (" + list +
-           ") or are whole nodes of the " + std::to_string(request.cluster.nodes);
-  }
-  const auto tp = request.fixed.find(role, Field::tp);
-  if (tp && node % *tp != 0) {
-    return name + ".tp=" + std::to_string(*tp) + " does not divide a node of " +
-           std::to_string(node) + " GPUs, which tensor parallelism stays in";
-  }
-  return {};
-}
-
 // Roles of one pool in every allowed placement that are to be on different GPU types; empty = none.
 std::string two_types(const PlanRequest& request) {
   Problems none;
@@ -195,7 +172,8 @@ void alone(const PlanRequest& request, const Capabilities& capabilities, CostEva
         if (here && (!best || missing(*here) < missing(*best))) best = here;
       }
     }
-    if (const std::string why = beyond_blocks(request, role); !best && !why.empty()) {
+    const std::string why = best ? std::string() : refused_degrees(request, capabilities, role);
+    if (!why.empty()) {
       result.reasons.push_back(why);
     } else if (!best) {
       result.reasons.push_back(
@@ -290,19 +268,13 @@ void together(const PlanRequest& request, const Capabilities& capabilities, Cost
 
 }  // namespace
 
-Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
-                              CostEvaluator& costs) {
+Infeasible why_infeasible(const PlanRequest& request, const Capabilities& capabilities,
+                          CostEvaluator& costs) {
   Infeasible result;
-  const std::vector<EngineLimit> beyond = engine_limits(request, capabilities);
-  for (const EngineLimit& limit : beyond) {
+  for (const EngineLimit& limit : engine_limits(request, capabilities)) {
     result.reasons.push_back(describe(limit, request.engine));
   }
-  if (!beyond.empty()) {
-    const NearestFix fix = fix_of_limits(request, capabilities, beyond);
-    result.nearest_fix = fix.words;
-    result.change = fix.change;
-    return result;
-  }
+  if (!result.reasons.empty()) return result;
   alone(request, capabilities, costs, result);
   if (const std::string why = two_types(request); !why.empty()) result.reasons.push_back(why);
   if (const std::string why = two_sets_of_groups(request, capabilities); !why.empty()) {
@@ -314,7 +286,15 @@ Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& ca
   for (const MemoryShortage& shortage : result.shortages) {
     result.reasons.push_back(sentence(shortage));
   }
-  const NearestFix fix = nearest_fix(request, capabilities);
+  return result;
+}
+
+Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
+                              CostEvaluator& costs) {
+  Infeasible result = why_infeasible(request, capabilities, costs);
+  const std::vector<EngineLimit> beyond = engine_limits(request, capabilities);
+  const NearestFix fix = beyond.empty() ? nearest_fix(request, capabilities)
+                                        : fix_of_limits(request, capabilities, beyond);
   result.nearest_fix = fix.words;
   result.change = fix.change;
   return result;

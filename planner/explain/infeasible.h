@@ -45,7 +45,11 @@ struct Infeasible {
   RequestChange change;              // that the fix asks for
 };
 
-/// The reasons why nothing fits, and the smallest single change that makes it fit.
+/// The reasons why nothing fits; no fix is looked for.
+Infeasible why_infeasible(const PlanRequest& request, const Capabilities& capabilities,
+                          CostEvaluator& costs);
+
+/// The same, and the smallest single change that makes something fit.
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
                               CostEvaluator& costs);
 

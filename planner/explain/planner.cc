@@ -17,6 +17,8 @@
 #include "planner/search/incumbent.h"
 #include "planner/search/search.h"
 #include "planner/search/slots.h"
+#include "planner/space/degree_limits.h"
+#include "planner/space/engine_limits.h"
 
 namespace tessera {
 
@@ -155,6 +157,24 @@ bool checked(const PlanRequest& request, Problems& problems) {
 
 }  // namespace
 
+namespace {
+
+// What speaks against a request's settings without any search; empty = a search has to tell.
+std::vector<std::string> plainly_against(const EngineSpace& space) {
+  std::vector<std::string> reasons;
+  for (const EngineLimit& limit : engine_limits(space.request, space.engine.capabilities)) {
+    reasons.push_back(describe(limit, space.request.engine));
+  }
+  if (!reasons.empty()) return reasons;
+  for (const Role role : roles_of(space.request.workload)) {
+    std::string why = refused_degrees(space.request, space.engine.capabilities, role);
+    if (!why.empty()) reasons.push_back(std::move(why));
+  }
+  return reasons;
+}
+
+}  // namespace
+
 Planner::Planner(const PlanRequest& request) : state_(std::make_unique<State>(request)) {}
 Planner::~Planner() = default;
 
@@ -163,6 +183,23 @@ std::optional<PlanOutcome> Planner::plan(const FixedSettings& fixed, Objective o
   state_->set(fixed, objective);
   if (!checked(state_->request, problems)) return std::nullopt;
   return state_->plan(std::nullopt, true);
+}
+
+std::vector<std::string> Planner::against(const FixedSettings& fixed, Problems& problems) {
+  state_->set(fixed, state_->request.objective);
+  if (!checked(state_->request, problems)) return {};
+  std::vector<std::string> plain = plainly_against(*state_->spaces.front());
+  if (state_->spaces.size() == 1 && !plain.empty()) return plain;
+  for (const auto& space : state_->spaces) {
+    if (any_plan(space->problem(std::nullopt, true), space->store)) return {};
+  }
+  // A setting may name a layout that the kept candidates do not have.
+  for (const auto& space : state_->spaces) {
+    FrontStore fresh;
+    if (any_plan(space->problem(std::nullopt, false), fresh)) return {};
+  }
+  EngineSpace& own = *state_->spaces.front();
+  return why_infeasible(own.request, own.engine.capabilities, own.costs).reasons;
 }
 
 std::vector<int> pareto_counts(const ClusterSpec& cluster) {

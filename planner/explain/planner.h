@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -43,6 +44,9 @@ class Planner {
   /// As make_plan, with other settings, objective and GPU budget (0 = all of the cluster's).
   std::optional<PlanOutcome> plan(const FixedSettings& fixed, Objective objective,
                                   Problems& problems);
+  /// What speaks against these settings: empty where a plan has them, else the reasons as
+  /// Infeasible has them. Problems, and nothing, where they contradict the request.
+  std::vector<std::string> against(const FixedSettings& fixed, Problems& problems);
   /// Plans on at most pareto_counts GPUs that no other beats in both GPUs and step, ascending.
   std::vector<Solution> pareto(const FixedSettings& fixed, Problems& problems);
 

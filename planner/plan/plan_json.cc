@@ -110,15 +110,17 @@ void PlanWriter::stages(std::string_view key, std::vector<LayerRange>& values) {
 
 }  // namespace
 
-std::string to_json(const Plan& plan) {
+Node to_node(const Plan& plan) {
   Plan copy = plan;  // the visitors take members they could change
   PlanWriter writer;
   add(writer.node, "tessera_plan", node_of(kPlanVersion));
   before_dataflow(writer, copy);
   add(writer.node, "dataflow", to_node(plan.workload.dataflow));
   after_dataflow(writer, copy);
-  return json_text(writer.node);
+  return std::move(writer.node);
 }
+
+std::string to_json(const Plan& plan) { return json_text(to_node(plan)); }
 
 void write_plan(const Plan& plan, const std::filesystem::path& file) {
   write_text_file(file, to_json(plan));

@@ -187,15 +187,11 @@ bool known_version(ObjectReader& reader) {
   return false;
 }
 
-}  // namespace
-
-std::optional<Plan> parse_plan(std::string_view text, const std::string& file, EngineRules engines,
-                               Problems& problems) {
-  const std::size_t before = problems.size();
-  const auto document = parse_json_as_far(text, file, problems, {.bytes = kMostBytes});
-  if (!document) return std::nullopt;
+/// `before`: problems that there were before the document was parsed.
+std::optional<Plan> read(const Document& document, std::size_t before, EngineRules engines,
+                         Problems& problems) {
   const std::size_t told = problems.size();  // of single values, where they stand
-  ObjectReader root(*document, problems);
+  ObjectReader root(document, problems);
   if (problems.size() != told || !known_version(root)) return std::nullopt;
   Plan plan;
   PlanReader reader(root, problems);
@@ -204,12 +200,25 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file, E
   after_dataflow(reader, plan);
   root.refuse_unknown_keys();
   if (problems.size() != before) return std::nullopt;
-  validate(plan, file, engines, problems);
+  validate(plan, document.file, engines, problems);
   for (std::size_t i = told; i < problems.size(); ++i) {
-    problems[i].place = located(document->root, problems[i].place);
+    problems[i].place = located(document.root, problems[i].place);
   }
   if (problems.size() != before) return std::nullopt;
   return plan;
+}
+
+}  // namespace
+
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file, EngineRules engines,
+                               Problems& problems) {
+  const std::size_t before = problems.size();
+  const auto document = parse_json_as_far(text, file, problems, {.bytes = kMostBytes});
+  return document ? read(*document, before, engines, problems) : std::nullopt;
+}
+
+std::optional<Plan> plan_from(const Document& document, EngineRules engines, Problems& problems) {
+  return read(document, problems.size(), engines, problems);
 }
 
 std::optional<Plan> read_plan(const std::filesystem::path& file, EngineRules engines,

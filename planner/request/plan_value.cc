@@ -63,6 +63,12 @@ double value_of(const Plan& plan, const Priced& other) {
   return other.step_s;
 }
 
+StepCost cost_of(const Plan& plan, const Priced& other) {
+  const double gpu_seconds = (other.step_s * other.billed_gpus).value;
+  const double price = plan.cluster.price_per_gpu_hour * gpu_seconds / 3600;
+  return price > 0 ? StepCost{price, true} : StepCost{gpu_seconds, false};
+}
+
 std::string value_text(const Plan& plan, const Priced& other) {
   const double value = value_of(plan, other);
   switch (objective_of(plan)) {
@@ -71,8 +77,8 @@ std::string value_text(const Plan& plan, const Priced& other) {
     case Objective::tokens_per_gpu:
       return text("%.1f tokens/s/GPU", value);
     case Objective::cost: {
-      const double price = plan.cluster.price_per_gpu_hour * value / 3600;
-      return price > 0 ? text("%.4f per step", price) : text("%.2f GPU s per step", value);
+      const StepCost cost = cost_of(plan, other);
+      return text(cost.money ? "%.4f per step" : "%.2f GPU s per step", cost.value);
     }
     case Objective::fewest_gpus:
       return text("%d GPUs, step ", other.gpus) + in_seconds(other.step_s);

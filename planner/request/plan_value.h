@@ -34,6 +34,13 @@ double value_of(const Plan& plan, const Priced& other);
 /// The value with its unit: "1.25 s", "4533.9 tokens/s/GPU", "2 GPUs, step 1.25 s".
 std::string value_text(const Plan& plan, const Priced& other);
 
+/// What a step costs: money where the cluster states a price per GPU hour, else GPU seconds.
+struct StepCost {
+  double value = 0;
+  bool money = false;
+};
+StepCost cost_of(const Plan& plan, const Priced& other);
+
 /// By how much another plan is worse, as a part of the plan's value; of equal GPUs the step, where
 /// those are the objective. Below zero: it is better.
 double worse_by(const Plan& plan, const Priced& other);

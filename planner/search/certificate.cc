@@ -145,24 +145,6 @@ double deviations_between(const PlanRequest& request, const SearchProblem& probl
   return deviation > 0 ? std::max(Seconds{}, value(other) - value(winner)) / deviation : 0;
 }
 
-// A plan that is not the winner, by what it is and by the settings that make it.
-RunnerUp named(const SearchProblem& problem, const Solution& other, const std::string& note) {
-  const std::string off = other.policy_lag > 0 ? ", one step off" : "";
-  const std::string types = describe_types(problem.cluster, other);
-  RunnerUp named{describe(other.placement) + off + note + (types.empty() ? "" : "," + types),
-                 describe(other),
-                 other.step_s,
-                 other.gpus(),
-                 types.empty() ? 0 : other.billed_gpus,
-                 settings_of(other)};
-  for (const auto& [role, candidate] : other.choice) {
-    if (types.empty()) break;
-    named.settings.push_back(std::string(name_of(role)) +
-                             ".gpu=" + type_name(problem.cluster, candidate.view));
-  }
-  return named;
-}
-
 // Of the block that is likeliest to run out, by the bytes that the search counts.
 double fits_of(const SearchProblem& problem, CostEvaluator& costs, const Solution& solution) {
   double least = 1;
@@ -194,6 +176,23 @@ void set_value(Certificate& certificate, const SolvedSearch& solved, Objective o
 
 }  // namespace
 
+RunnerUp runner_up_of(const ClusterSpec& cluster, const Solution& other, const std::string& note) {
+  const std::string off = other.policy_lag > 0 ? ", one step off" : "";
+  const std::string types = describe_types(cluster, other);
+  RunnerUp named{describe(other.placement) + off + note + (types.empty() ? "" : "," + types),
+                 describe(other),
+                 other.step_s,
+                 other.gpus(),
+                 types.empty() ? 0 : other.billed_gpus,
+                 settings_of(other)};
+  for (const auto& [role, candidate] : other.choice) {
+    if (types.empty()) break;
+    named.settings.push_back(std::string(name_of(role)) +
+                             ".gpu=" + type_name(cluster, candidate.view));
+  }
+  return named;
+}
+
 std::vector<Rival> rivals_of(const PlanRequest& request, const SearchProblem& problem,
                              SolvedSearch& solved, FrontStore& store) {
   const auto value = [&](const Solution& solution) {
@@ -223,7 +222,7 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   certificate.margin = others.empty() ? 0 : 1;
   const Solution* nearest = nullptr;
   for (const auto& [other, note] : others) {
-    certificate.runner_up.push_back(named(problem, other, note));
+    certificate.runner_up.push_back(runner_up_of(problem.cluster, other, note));
     const double margin = margin_between(problem, winner, other);
     if (margin >= certificate.margin) continue;
     certificate.margin = margin;
@@ -268,7 +267,7 @@ SaferPlan safer_plan(const SearchProblem& problem, const SaferSolution& safer) {
   SaferPlan plan{.risk = safer.risk};
   if (!safer.best) return plan;
   plan.fits = safer.fits;
-  plan.plan = named(problem, *safer.best, "");
+  plan.plan = runner_up_of(problem.cluster, *safer.best, "");
   return plan;
 }
 

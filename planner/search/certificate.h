@@ -17,6 +17,7 @@ namespace tessera {
 
 struct Certificate;
 struct Plan;
+struct RunnerUp;
 struct SaferPlan;
 
 /// A plan that the winner was compared with, and what it is beside its placement.
@@ -24,6 +25,11 @@ struct Rival {
   Solution solution;
   std::string note;  // ", another layout"
 };
+
+/// A plan that is not the winner, by what it is and by the settings that make it. `note`: as
+/// Rival's.
+RunnerUp runner_up_of(const ClusterSpec& cluster, const Solution& other,
+                      const std::string& note = {});
 
 /// The best plan of every other placement and the nearest layouts of the winner's own, best first.
 /// None is better than the winner: one that is, which a search that left a gap allows, becomes the

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "cost_models/spec/expert_parallel.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/plan/recompute.h"
@@ -51,8 +52,6 @@ std::optional<std::string> instead(const Capabilities& table, const PlanRequest&
     case Field::vpp:
       return degree(table.training.virtual_stages);
     case Field::ep:
-      if (served && table.serving.experts == ServedExperts::cut_alike) return beyond(value, 1);
-      [[fallthrough]];
     case Field::etp:
       return beyond(value, (served ? table.serving.experts != ServedExperts::together
                                    : table.training.expert_parallel)
@@ -96,7 +95,7 @@ std::optional<std::string> instead(const Capabilities& table, const PlanRequest&
 
 // Why no layout with the role's fixed settings has experts that the engine runs (ExpertRule); empty
 // where one may. What is not fixed is taken as the rule has least against it.
-std::string experts_refused(const PlanRequest& request, const Capabilities& table, Role role) {
+std::string experts_refused(const PlanRequest& request, Role role, ExpertRule rule) {
   const auto find = [&](Field field) { return request.fixed.find(role, field); };
   const auto fixed = [&](Field field, int otherwise) {
     return static_cast<int>(find(field).value_or(otherwise));
@@ -118,7 +117,7 @@ std::string experts_refused(const PlanRequest& request, const Capabilities& tabl
       for (const bool scattered : {false, true}) {
         layout.etp = fixed(Field::etp, etp);
         layout.sequence_parallel = fixed(Field::sequence_parallel, scattered ? 1 : 0) == 1;
-        why = table.training.experts(model_of(request, role), layout);
+        why = rule(model_of(request, role), layout);
         if (why.empty()) return {};
       }
     }
@@ -132,8 +131,10 @@ std::optional<std::string> instead_of_experts(const PlanRequest& request, const 
   const bool served = role == Role::rollout || (role == Role::reward && table.serving.reward);
   const std::int64_t ep = request.fixed.find(role, Field::ep).value_or(0);
   const bool asks = (field == Field::ep && ep > 1) || (field == Field::etp && ep == 1);
-  if (served || !asks || table.training.experts == nullptr) return std::nullopt;
-  const std::string why = experts_refused(request, table, role);
+  const bool own = table.serving.experts == ServedExperts::cut_alike;
+  const ExpertRule rule = !served ? table.training.experts : own ? served_expert_refusal : nullptr;
+  if (!asks || rule == nullptr) return std::nullopt;
+  const std::string why = experts_refused(request, role, rule);
   if (why.empty()) return std::nullopt;
   return (field == Field::ep ? "1" : "etp = tp") + std::string(" (not ") + why + ")";
 }

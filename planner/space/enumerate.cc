@@ -6,11 +6,13 @@
 #include "cost_models/layer_shape.h"
 #include "cost_models/packing.h"
 #include "cost_models/spec/context_parallel.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/settings_of_candidate.h"
+#include "planner/space/degree_limits.h"
 #include "planner/space/distinct_limits.h"
 #include "planner/space/divisors.h"
 #include "planner/space/layout_space.h"
@@ -27,16 +29,6 @@ constexpr int kMostVirtualStages = 8;
 // collective instead of two saves less than the norms of whole sequences take.
 constexpr Bytes kScatteredStates{16LL << 20};
 
-// Sequences that a role's dp must divide: of a mini-batch for trained roles. For the rollout what
-// is dealt to replicas, of which each has some.
-std::int64_t batch_of(const Workload& workload, PromptDealing prompts, Role role) {
-  if (role == Role::rollout && prompts == PromptDealing::whole_prompts) {
-    return workload.prompts_per_step;
-  }
-  const std::int64_t sequences = workload.sequences();
-  return is_trained(workload, role) ? sequences / workload.mini_batches : sequences;
-}
-
 class Enumeration {
  public:
   Enumeration(const PlanRequest& request, const Capabilities& table, DistinctLimits& limits,
@@ -52,7 +44,7 @@ class Enumeration {
         trained_(is_trained(request.workload, role)),
         fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
         context_shards_(request.traits.shards.over_context),
-        batch_(batch_of(request.workload, prompts_, role)) {
+        batch_(dealt_to_replicas(request.workload, prompts_, role)) {
     next_.role = role;
     next_.gpus = gpus;
     const auto tokens = request.fixed.find(role, Field::tokens);
@@ -206,10 +198,10 @@ class Enumeration {
 
   // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
   bool experts_allowed() const {
-    if (!served_ || table_.serving.experts == ServedExperts::any_degree) return true;
-    if (table_.serving.experts == ServedExperts::cut_alike) {
-      return next_.ep == 1 && next_.etp == next_.tp;
-    }
+    const ServedExperts spread = served_ ? table_.serving.experts : ServedExperts::any_degree;
+    const ParallelLayout cut{.tp = next_.tp, .ep = next_.ep, .etp = next_.etp};
+    if (spread == ServedExperts::cut_alike) return served_expert_refusal(model_, cut).empty();
+    if (spread == ServedExperts::any_degree) return true;
     return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
   }
 

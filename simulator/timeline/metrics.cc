@@ -45,9 +45,9 @@ void read_data(ObjectReader& data, StepNumbers& step) {
 }
 
 // Phases whose time lies in the step's; a checkpoint's may last far longer than a short step.
-constexpr std::array kWithinStep = {Phase::gen, Phase::reshard,       Phase::old_log_prob,
-                                    Phase::ref, Phase::values,        Phase::reward,
-                                    Phase::adv, Phase::update_critic, Phase::update_actor};
+bool lies_within_step(Phase phase) {
+  return phase != Phase::load && phase != Phase::save_checkpoint;
+}
 
 void refuse_time(const std::string& file, std::int64_t number, const std::string& key,
                  double seconds, const char* expected, Problems& problems) {
@@ -65,7 +65,8 @@ void check_times(const StepNumbers& step, const std::string& file, std::int64_t 
   }
   const double whole = number_of(step, "timing_s/step").value_or(0);
   if (!(whole > 0)) return;
-  for (const Phase phase : kWithinStep) {
+  for (const Phase phase : kEveryPhase) {
+    if (!lies_within_step(phase)) continue;
     const double seconds = measured_seconds(step, phase).value_or(0);
     if (seconds <= kMostOfStep * whole) continue;
     refuse_time(file, number, "timing_s/" + std::string(name_of(phase)), seconds,

@@ -84,6 +84,32 @@ TEST_F(ExpertsRun, EveryTrainingLayoutLearnsTheSame) {
   EXPECT_EQ(train("refused", 1, balance + "1e-3", "ep2-pp2.json"), 65) << "of all layers together";
 }
 
+/// Experts dealt out in generation, from training with other ones: the first step's samples are
+/// those of replicas that hold all experts, what moves is what the plan counted, and the rollout's
+/// weights are proven.
+TEST_F(ExpertsRun, EveryRolloutLayoutSaysTheSame) {
+  const auto rewards_in = [&](const std::string& name, const std::string& fixed) {
+    EXPECT_EQ(plan(name, fixed), 0) << fixed;
+    const std::string set = "--set actor_rollout_ref.rollout.verify_weights=1";
+    EXPECT_EQ(train(name, 3, set, name + ".json"), 0) << fixed;
+    EXPECT_EQ(run("compare " + at(name + ".json") + " " + at(name)), 0) << fixed;
+    return rewards(name);
+  };
+  const std::string plain = "actor.tp=1 actor.pp=1 actor.ep=1 actor.zero=0 ";
+  const std::string spread = "actor.tp=2 actor.pp=1 actor.ep=2 actor.etp=2 actor.zero=0 ";
+  const std::vector<double> want = rewards_in("whole", plain + "rollout.tp=1 rollout.dp=4");
+  for (const auto& [name, fixed] : std::vector<std::pair<std::string, std::string>>{
+           {"serve-ep4", spread + "rollout.tp=1 rollout.dp=4 rollout.ep=4"},
+           {"serve-ep2", plain + "rollout.tp=1 rollout.dp=4 rollout.ep=2"},
+           {"serve-ep2-tp2", spread + "rollout.tp=2 rollout.dp=2 rollout.ep=2 rollout.etp=2"},
+           {"serve-ep4-tp2", spread + "rollout.tp=2 rollout.dp=2 rollout.ep=4 rollout.etp=1"}}) {
+    const std::vector<double> got = rewards_in(name, fixed);
+    ASSERT_EQ(got.size(), want.size()) << name;
+    EXPECT_EQ(got[0], want[0]) << name;
+    for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02) << name;
+  }
+}
+
 TEST_F(ExpertsRun, ARunGoesOnUnderAnotherLayoutAsItWas) {
   const std::string rollout = " rollout.tp=1 rollout.dp=4";
   ASSERT_EQ(plan("from", "actor.tp=1 actor.pp=1 actor.ep=4 actor.zero=0" + rollout), 0);
@@ -105,12 +131,15 @@ TEST_F(ExpertsRun, WhatDoesNotRunIsRefusedByThePlanner) {
     EXPECT_NE(std::system(command.c_str()), 0);
     return text_of(folder_ / "said.txt");
   };
-  EXPECT_THAT(said("rollout.ep=4"), ::testing::HasSubstr("rollout.ep=4 is beyond engine"));
+  EXPECT_THAT(said("rollout.tp=4 rollout.ep=2 rollout.etp=1"),
+              ::testing::HasSubstr("rollout.ep=2 is beyond engine"));
+  EXPECT_THAT(said("rollout.tp=2 rollout.ep=1 rollout.etp=1"),
+              ::testing::HasSubstr("which has etp = tp (not ep 1, etp 1 with tp 2;"));
   EXPECT_THAT(said("actor.tp=2 actor.ep=1 actor.etp=1"),
               ::testing::HasSubstr("which has etp = tp (not ep 1, etp 1 with tp 2;"));
   EXPECT_NE(plan("no", "actor.tp=1 actor.ep=2 actor.zero=3 " + rest), 0);
   EXPECT_NE(plan("no", "actor.tp=2 actor.ep=1 actor.etp=1 " + rest), 0);
-  EXPECT_NE(plan("no", "rollout.ep=4 " + rest), 0);
+  EXPECT_NE(plan("no", "actor.pp=1 rollout.tp=4 rollout.ep=2 rollout.etp=1"), 0);
   EXPECT_FALSE(fs::exists(folder_ / "no.json"));
 }
 

@@ -197,9 +197,11 @@ TEST(Window, ARunsFolderFullOfRubbishIsFollowed) {
   std::ofstream(run / "ranks/1") << "TSRRANK1";
   ASSERT_EQ(::mkfifo((run / "ranks/3").c_str(), 0600), 0);
   std::ofstream metrics(run / "metrics.jsonl", std::ios::binary);
-  metrics << "{\"step\": 1, \"data\": {\"timing_s/step\": 1e308, \"reshard/bytes\": 1e300, "
+  metrics << "{\"step\": 1, \"data\": {\"timing_s/step\": 1e7, \"reshard/bytes\": 1e300, "
              "\"perf/throughput\": -1e308, \"critic/score/mean\": 1e-320}}\n"
-          << "{\"step\": 9223372036854775807, \"data\": {\"timing_s/gen\": -5}}\n"
+          << "{\"step\": 9223372036854775807, \"data\": {\"timing_s/gen\": 5}}\n"
+          << "{\"step\": 2, \"data\": {\"timing_s/gen\": -5}}\n"
+          << "{\"step\": 3, \"data\": {\"timing_s/step\": 1e308}}\n"
           << std::string(100000, '{') << "\n"
           << std::string(2, '\0') << "\n{\"step\": -1, \"data\": {}}\n";
   metrics.close();

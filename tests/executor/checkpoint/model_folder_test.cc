@@ -33,7 +33,7 @@ void write_shard(const fs::path& path, const std::string& name) {
   Problems problems;
   auto writer = SafetensorsWriter::create(path, specs, {}, problems);
   const std::byte data[4]{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
-  ASSERT_TRUE(writer && writer->write(data, problems) && writer->commit(problems));
+  ASSERT_TRUE(writer && writer->write(data, problems) && writer->publish(problems));
 }
 
 /// Element k of tensor i, so that every byte of a folder is known.

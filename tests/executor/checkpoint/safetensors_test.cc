@@ -191,7 +191,7 @@ TEST(Safetensors, WhatTheWriterStreamsTheReaderReadsBack) {
   ASSERT_TRUE(writer->write(bytes.first(7), problems));
   ASSERT_TRUE(writer->write(bytes.subspan(7), problems));
   EXPECT_FALSE(std::filesystem::exists(path)) << "visible before it is complete";
-  ASSERT_TRUE(writer->commit(problems));
+  ASSERT_TRUE(writer->publish(problems));
 
   const auto file = open_safetensors(path, problems);
   ASSERT_TRUE(file) << to_string(problems.at(0));

@@ -74,7 +74,7 @@ ParallelLayout layout_of(const ModelSpec& spec, Degrees degrees) {
           .pp = degrees.pp,
           .dp_replicate = degrees.dp,
           .ep = degrees.ep,
-          .etp = spec.moe ? degrees.tp : 1,
+          .etp = spec.moe && !degrees.whole_experts ? degrees.tp : 1,
           .stages = even_stages(spec.layers, degrees.pp)};
 }
 

@@ -33,6 +33,7 @@ ModelSpec small_model(std::int64_t query_heads, std::int64_t kv_heads, std::int6
 
 struct Degrees {
   int tp = 1, pp = 1, dp = 1, ep = 1;
+  bool whole_experts = false;  // etp 1, where tp divides ep; else they are cut as the rest is
 };
 ParallelLayout layout_of(const ModelSpec& spec, Degrees degrees);
 

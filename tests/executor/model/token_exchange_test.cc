@@ -20,7 +20,7 @@ void expect_close(const Tensor& got, const Tensor& want) {
   EXPECT_LE((got - want).abs().max().item<double>(), 1e-4 * want.abs().max().item<double>());
 }
 
-class TokenExchangeOn : public testing::TestWithParam<int> {};
+class TokenExchangeOn : public ::testing::TestWithParam<int> {};
 
 TEST_P(TokenExchangeOn, MultipliesEverybodysRows) {
   run_ranks(GetParam(), [](Communicator& world) {
@@ -56,7 +56,7 @@ TEST_P(TokenExchangeOn, SumsEverybodysProductsOfItsOwnRows) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, TokenExchangeOn, testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Ranks, TokenExchangeOn, ::testing::Values(1, 2, 3, 4));
 
 TEST(TokenExchange, RefusesTokensThatRanksCannotShareEqually) {
   run_ranks(2, [](Communicator& world) {

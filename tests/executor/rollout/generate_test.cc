@@ -37,7 +37,7 @@ RolloutOptions options() {
 }
 
 /// Generates on every rank of a layout and returns the sequences of all replicas, after checking
-/// that the ranks of one replica agree.
+/// that the ranks of one replica agree. Adds up the preemptions of all ranks.
 std::vector<Sequence> generated(Degrees degrees, std::span<const TokenPrompt> all,
                                 const RolloutOptions& options, RolloutCounts* counts = nullptr,
                                 const ModelSpec& model = spec()) {
@@ -50,7 +50,9 @@ std::vector<Sequence> generated(Degrees degrees, std::span<const TokenPrompt> al
             RolloutEngine(weights, groups)
                 .generate(5, prompts_of_replica(all, groups.dp_size, groups.dp_rank), options);
         const std::lock_guard lock(mutex);
-        if (counts != nullptr) *counts = rollout.counts;
+        if (counts != nullptr) {
+          counts->preemptions += rollout.counts.preemptions;
+        }
         auto& mine = of_replica[static_cast<std::size_t>(groups.dp_rank)];
         if (mine.empty()) {
           mine = rollout.sequences;
@@ -63,7 +65,8 @@ std::vector<Sequence> generated(Degrees degrees, std::span<const TokenPrompt> al
   return sequences;
 }
 
-void expect_same_text(const std::vector<Sequence>& got, const std::vector<Sequence>& want) {
+void expect_same_text(const std::vector<Sequence>& got, const std::vector<Sequence>& want,
+                      float tolerance = 1e-4f) {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     SCOPED_TRACE(::testing::Message()
@@ -73,7 +76,7 @@ void expect_same_text(const std::vector<Sequence>& got, const std::vector<Sequen
     EXPECT_EQ(got[i].response, want[i].response);
     EXPECT_EQ(got[i].finished, want[i].finished);
     EXPECT_THAT(got[i].rollout_log_prob,
-                ::testing::Pointwise(::testing::FloatNear(1e-4f), want[i].rollout_log_prob));
+                ::testing::Pointwise(::testing::FloatNear(tolerance), want[i].rollout_log_prob));
   }
 }
 
@@ -112,18 +115,98 @@ TEST(Generate, GreedyDecodingIsRepeatedArgmaxOfTheFullForwardPass) {
   expect_repeated_argmax(spec(), {});
 }
 
+/// A Qwen3-MoE of six experts, or a Qwen2-MoE with a shared one.
+ModelSpec with_experts(bool shared) {
+  ModelSpec model = spec();
+  model.family = shared ? ModelFamily::qwen2_moe : ModelFamily::qwen3_moe;
+  model.qk_norm = !shared;
+  model.moe = MoeSpec{.experts = 6, .experts_per_token = 2, .expert_ffn = 12};
+  model.moe->shared_ffn = shared ? 20 : 0;
+  model.moe->shared_gate = shared;
+  model.moe->normalised = !shared;
+  return model;
+}
+
+/// Experts dealt to replicas, to those that share some of them, and beside tensor parallelism cut
+/// or whole, within a replica and over two.
+std::vector<Degrees> dealt_experts() {
+  return {{.dp = 2, .ep = 2},
+          {.dp = 3, .ep = 3},
+          {.dp = 4, .ep = 2},
+          {.tp = 2, .dp = 2, .ep = 2},
+          {.tp = 2, .dp = 1, .ep = 2, .whole_experts = true},
+          {.tp = 2, .dp = 2, .ep = 2, .whole_experts = true},
+          {.tp = 2, .dp = 2, .ep = 4, .whole_experts = true}};
+}
+
+std::string words(const Degrees& d) {
+  return "tp" + std::to_string(d.tp) + " dp" + std::to_string(d.dp) + " ep" + std::to_string(d.ep) +
+         (d.whole_experts ? " whole" : "");
+}
+
 TEST(Generate, GreedyDecodingOfExpertsIsRepeatedArgmaxToo) {
   for (const bool shared : {false, true}) {
-    ModelSpec model = spec();
-    model.family = shared ? ModelFamily::qwen2_moe : ModelFamily::qwen3_moe;
-    model.qk_norm = !shared;
-    model.moe = MoeSpec{.experts = 6, .experts_per_token = 2, .expert_ffn = 12};
-    model.moe->shared_ffn = shared ? 20 : 0;
-    model.moe->shared_gate = shared;
-    model.moe->normalised = !shared;
-    for (const Degrees degrees : {Degrees{}, {2, 1}, {2, 1, 2}}) {
-      expect_repeated_argmax(model, degrees);
+    std::vector<Degrees> all = dealt_experts();
+    all.insert(all.end(), {Degrees{}, {2, 1}, {2, 1, 2}});
+    for (const Degrees& degrees : all) {
+      SCOPED_TRACE(words(degrees));
+      expect_repeated_argmax(with_experts(shared), degrees);
     }
+  }
+}
+
+/// Three prompts on up to four replicas: some have none, and all end at other passes. The cache
+/// holds a part of the texts, prompts come in pieces.
+TEST(Generate, ReplicasThatShareExpertsSayWhatOneRankSays) {
+  const auto all = prompts(3, 3);
+  RolloutOptions sampled = options();
+  sampled.eos = {3, 11};
+  sampled.max_response_tokens = 24;
+  const auto expected = generated({}, all, sampled, nullptr, with_experts(true));
+  RolloutOptions crowded = sampled;
+  crowded.cache_tokens = 64;
+  crowded.prefill_tokens = 3;
+  for (const Degrees& degrees : dealt_experts()) {
+    SCOPED_TRACE(words(degrees));
+    RolloutCounts counts;
+    expect_same_text(generated(degrees, all, sampled, nullptr, with_experts(true)), expected,
+                     1e-5f);
+    expect_same_text(generated(degrees, all, crowded, &counts, with_experts(true)), expected,
+                     1e-5f);
+    EXPECT_GT(counts.preemptions, 0);
+  }
+}
+
+/// What transformers computes of a whole text is what generation over shared experts says of it.
+TEST(Generate, ReplicasThatShareExpertsComputeTransformersLogits) {
+  for (const char* name : {"tiny-mixtral", "tiny-qwen2-moe", "tiny-qwen3-moe"}) {
+    SCOPED_TRACE(name);
+    const testing::Fixture fixture = testing::read_fixture(name);
+    std::vector<TokenPrompt> all;
+    for (const auto& sequence : fixture.sequences) {
+      all.push_back({.prompt_index = static_cast<std::int32_t>(all.size()),
+                     .tokens = {sequence.begin(), sequence.end()}});
+    }
+    RolloutOptions greedy = options();
+    greedy.sampling.temperature = 0;
+    greedy.max_response_tokens = 1;
+    const auto tokens = static_cast<std::int64_t>(fixture.sequences.front().size());
+    const torch::Tensor last =
+        fixture.logits.view({static_cast<std::int64_t>(all.size()), tokens, -1}).select(1, -1);
+    const torch::Tensor scores = last.log_softmax(-1);
+    testing::on_ranks(
+        fixture.spec, {.tp = 2, .dp = 2, .ep = 4, .whole_experts = true},
+        [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+          const Weights weights = testing::loaded(fixture.spec, layout, groups, fixture.folder);
+          const Rollout rollout =
+              RolloutEngine(weights, groups)
+                  .generate(5, prompts_of_replica(all, groups.dp_size, groups.dp_rank), greedy);
+          for (const Sequence& s : rollout.sequences) {
+            EXPECT_EQ(s.response.front(), last[s.prompt_index].argmax().item<std::int64_t>());
+            EXPECT_NEAR(s.rollout_log_prob.front(),
+                        scores[s.prompt_index][s.response.front()].item<float>(), 1e-5);
+          }
+        });
   }
 }
 

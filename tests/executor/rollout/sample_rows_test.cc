@@ -66,8 +66,8 @@ std::vector<torch::Device> devices() {
 TEST(SampleRows, TensorOperationsDrawTheHostsTokens) {
   for (const torch::Device device : devices()) {
     for (const SamplingOptions& options : all_options()) {
-      SCOPED_TRACE(testing::Message() << device << " " << options.temperature << " "
-                                      << options.top_k << " " << options.top_p);
+      SCOPED_TRACE(::testing::Message() << device << " " << options.temperature << " "
+                                        << options.top_k << " " << options.top_p);
       expect_host_and_device_agree(make_case(37, 400, 3), options, device);
       expect_host_and_device_agree(make_case(5003, 50, 4), options, device);
     }
@@ -79,8 +79,8 @@ TEST(SampleRows, EqualLogitsAreCutAndDrawnAlike) {
   c.logits = c.logits.round();
   for (const torch::Device device : devices()) {
     for (const SamplingOptions& options : all_options()) {
-      SCOPED_TRACE(testing::Message() << device << " " << options.temperature << " "
-                                      << options.top_k << " " << options.top_p);
+      SCOPED_TRACE(::testing::Message() << device << " " << options.temperature << " "
+                                        << options.top_k << " " << options.top_p);
       expect_host_and_device_agree(c, options, device);
     }
   }

@@ -29,6 +29,7 @@ import torch
 import torch.distributed
 import vllm_layout
 
+ROWS = 64  # of a batch, at most
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FAULT, _, SINCE = os.environ.get("FAKE_VLLM_FAULT", "").partition(":")
 
@@ -83,6 +84,7 @@ class Engine:
         self.asleep = set()  # tags
         self.awake = threading.Condition()
         self.computing = threading.Lock()
+        self.waiting = []  # requests that nobody computes yet
         self.requests = 0
 
     def sleep(self, level):
@@ -116,30 +118,48 @@ class Engine:
             os._exit(3)
         if self.faulty("hang"):
             time.sleep(3600)
+        own = Named(prompt=request["token_ids"], params=request["sampling_params"], reply=None)
+        self.waiting.append(own)
         with self.computing, torch.no_grad():
-            return self.sample(request["token_ids"], request["sampling_params"])
+            if own.reply is None:  # whoever computes answers others that wait, too
+                self.answer(self.batch_with(own))
+        return own.reply
 
-    def sample(self, prompt, params):
-        n, longest = params.get("n", 1), params.get("max_tokens", 16)
-        assert len(prompt) < self.options.max_model_len
-        draws = [torch.Generator().manual_seed(params["seed"] + i) for i in range(n)]
-        tokens = torch.tensor([prompt] * n)
-        said = [[] for _ in range(n)]
-        ended = [False] * n
-        for _ in range(longest):
+    def batch_with(self, own):
+        """Requests that wait with equal lengths and sampling, this one among them."""
+        alike = lambda other: (len(other.prompt), *(  # noqa: E731
+            other.params.get(key) for key in ("temperature", "top_p", "top_k", "min_p", "n")))
+        others = [each for each in self.waiting if each is not own and alike(each) == alike(own)]
+        batch = [own] + others[: max(1, ROWS // own.params.get("n", 1)) - 1]
+        for each in batch:
+            self.waiting.remove(each)
+        return batch
+
+    def answer(self, batch):
+        n = batch[0].params.get("n", 1)
+        assert len(batch[0].prompt) < self.options.max_model_len
+        rows = [each for each in batch for _ in range(n)]
+        draws = [torch.Generator().manual_seed(each.params["seed"] + i)
+                 for each in batch for i in range(n)]
+        tokens = torch.tensor([each.prompt for each in rows])
+        said = [[] for _ in rows]
+        ended = [False] * len(rows)
+        longest = [each.params.get("max_tokens", 16) for each in rows]
+        while any(not end and len(words) < most
+                  for end, words, most in zip(ended, said, longest)):
             logits = vllm_layout.logits_of([w.model for w in self.workers], tokens)
-            drawn, log_probs = self.draw(logits, params, draws)
-            for i in range(n):
-                if ended[i]:
+            drawn, log_probs = self.draw(logits, batch[0].params, draws)
+            for i, each in enumerate(rows):
+                if ended[i] or len(said[i]) == longest[i]:
                     continue
                 said[i].append((int(drawn[i]), float(log_probs[i])))
-                ended[i] = int(drawn[i]) in params.get("stop_token_ids", [])
+                ended[i] = int(drawn[i]) in each.params.get("stop_token_ids", [])
             tokens = torch.cat([tokens, drawn[:, None]], 1)
-            if all(ended):
-                break
-        # The last sample alone: what serve_tokens_full_generator keeps of n cumulative outputs
-        # (entrypoints/serve/disagg/serving.py).
-        return [self.choice(n - 1, said[n - 1], ended[n - 1])]
+        for first, each in enumerate(batch):
+            # The last sample alone: what serve_tokens_full_generator keeps of n cumulative outputs
+            # (entrypoints/serve/disagg/serving.py).
+            last = (first + 1) * n - 1
+            each.reply = [self.choice(n - 1, said[last], ended[last])]
 
     def draw(self, logits, params, generators):
         raw = torch.log_softmax(logits, -1)

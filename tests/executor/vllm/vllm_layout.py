@@ -122,8 +122,8 @@ class Model(torch.nn.Module):
 
 
 def _norm(x, weight, epsilon):
-    x = x.float()
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * weight.float()
+    x = x.double()
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * weight.double()
 
 
 def _rotated(x, theta):
@@ -131,13 +131,13 @@ def _rotated(x, theta):
     half = x.shape[-1] // 2
     frequency = theta ** (-torch.arange(half, dtype=torch.float64) / half)
     angle = torch.arange(x.shape[2], dtype=torch.float64)[:, None] * frequency
-    cos, sin = angle.cos().float(), angle.sin().float()
+    cos, sin = angle.cos().double(), angle.sin().double()
     first, second = x[..., :half], x[..., half:]
     return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
 
 
 def _attention(model, layer, x):
-    shape, get = model.shape, lambda name: model.table[layer + "self_attn." + name].float()
+    shape, get = model.shape, lambda name: model.table[layer + "self_attn." + name].double()
     d, q, kv = shape.head_dim, model.q_heads, model.kv_heads
     fused = x @ get("qkv_proj.weight").t()
     if shape.qkv_bias:
@@ -154,13 +154,14 @@ def _attention(model, layer, x):
 
 
 def _mlp(model, layer, x):
-    gate, up = (x @ model.table[layer + "mlp.gate_up_proj.weight"].float().t()).chunk(2, -1)
-    down = model.table[layer + "mlp.down_proj.weight"].float()
+    gate, up = (x @ model.table[layer + "mlp.gate_up_proj.weight"].double().t()).chunk(2, -1)
+    down = model.table[layer + "mlp.down_proj.weight"].double()
     return (torch.nn.functional.silu(gate) * up) @ down.t()
 
 
 def logits_of(workers, tokens):
-    """Logits [batch, vocabulary] of the last token, by all workers of a tensor-parallel group."""
+    """Logits [batch, vocabulary] of the last token, by all workers of a tensor-parallel group; computed in
+    fp64, so that they do not depend on what shares the batch."""
     shape, first = workers[0].shape, workers[0]
     x = sum(_embedded(model, tokens) for model in workers)
     for index in range(shape.layers):
@@ -168,17 +169,17 @@ def logits_of(workers, tokens):
         normed = _norm(x, first.table[layer + "input_layernorm.weight"], shape.epsilon)
         x = x + sum(_attention(model, layer, normed) for model in workers)
         if shape.output_bias:
-            x = x + first.table[layer + "self_attn.o_proj.bias"].float()
+            x = x + first.table[layer + "self_attn.o_proj.bias"].double()
         normed = _norm(x, first.table[layer + "post_attention_layernorm.weight"], shape.epsilon)
         x = x + sum(_mlp(model, layer, normed) for model in workers)
     last = _norm(x[:, -1], first.table["model.norm.weight"], shape.epsilon)
     head = "model.embed_tokens.weight" if shape.tied else "lm_head.weight"
-    every = torch.cat([last @ model.table[head].float().t() for model in workers], -1)
-    return every[:, : shape.vocab]
+    every = torch.cat([last @ model.table[head].double().t() for model in workers], -1)
+    return every[:, : shape.vocab].float()
 
 
 def _embedded(model, tokens):
     local = tokens - model.rank * model.vocab_rows
     mine = (local >= 0) & (local < model.vocab_rows)
-    rows = model.table["model.embed_tokens.weight"].float()[local.clamp(0, model.vocab_rows - 1)]
+    rows = model.table["model.embed_tokens.weight"].double()[local.clamp(0, model.vocab_rows - 1)]
     return rows * mine[..., None]

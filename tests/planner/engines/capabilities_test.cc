@@ -190,8 +190,16 @@ TEST(Capabilities, ExpertsOfOurOwnEngineLieAsItRunsThem) {
   EXPECT_EQ(refused_at({.dp_shard = 4, .ep = 2, .zero = 3}, whole), "/roles/0/layout/ep expects 1");
   EXPECT_EQ(refused_at({.dp_replicate = 4, .ep = 2, .zero = 1}, whole),
             "/roles/0/layout/ep expects 1");
-  EXPECT_EQ(refused_at(whole, {.dp_replicate = 4, .ep = 4}), "/roles/1/layout/ep expects 1");
-  EXPECT_EQ(refused_at(whole, {.tp = 4}), "/roles/1/layout/etp expects tp = 4");
+  for (const ParallelLayout& served :
+       {ParallelLayout{.dp_replicate = 4, .ep = 4}, ParallelLayout{.dp_replicate = 4, .ep = 2},
+        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 2, .etp = 2},
+        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 2},
+        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 4}}) {
+    EXPECT_EQ(refused_at(whole, served), "0") << describe(served);
+  }
+  EXPECT_EQ(refused_at(whole, {.tp = 4}), "/roles/1/layout/etp expects 4");
+  EXPECT_EQ(refused_at(whole, {.tp = 4, .ep = 2}), "/roles/1/layout/ep expects 1")
+      << "half of a replica's ranks hold each expert";
 
   Plan windowed = expert_plan(whole, whole);
   ModelSpec& spec = windowed.models["actor"].spec;
@@ -211,7 +219,9 @@ TEST(Capabilities, PlansWithExpertsForOurOwnEngineAreWhatItRuns) {
   request.engine = "tessera";
   request.models.at("actor").spec = read_model_spec("qwen3-30b-a3b", read).value();
   for (const char* fixed :
-       {"", "actor.ep=4", "actor.ep=8 actor.zero=3", "actor.tp=2 actor.ep=2 actor.etp=1"}) {
+       {"", "actor.ep=4", "actor.ep=8 actor.zero=3", "actor.tp=2 actor.ep=2 actor.etp=1",
+        "rollout.ep=8", "actor.ep=4 rollout.tp=2 rollout.ep=2 rollout.etp=1",
+        "rollout.ep=2 rollout.tp=2"}) {
     PlanRequest asked = request;
     Problems problems;
     std::istringstream words(fixed);

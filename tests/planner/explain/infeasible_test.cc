@@ -131,6 +131,51 @@ TEST(Infeasible, NamesBlocksThatANodeDoesNotHave) {
   EXPECT_THAT(reason({"actor.tp=2"}), HasSubstr("actor.tp=2 does not divide a node of 3 GPUs"));
 }
 
+/// Whole searches are the oracle of the quick question.
+TEST(Infeasible, SomethingSpeaksAgainstASettingExactlyWhereNoPlanHasIt) {
+  PlanRequest request = ppo_request(1);
+  request.models["actor"].spec = llama_8b();
+  Planner planner(request);
+  int impossible = 0;
+  for (const char* key : {"actor.tp=", "critic.pp="}) {
+    for (const int value : {3, 8, 64}) {
+      Problems problems;
+      const std::vector<std::string> words{key + std::to_string(value)};
+      const FixedSettings fixed = parse_settings(words, problems);
+      request.fixed = fixed;
+      const bool has = std::holds_alternative<Plan>(*make_plan(request, problems));
+      const std::vector<std::string> reasons = planner.against(fixed, problems);
+      EXPECT_EQ(reasons.empty(), has) << words[0];
+      if (!has) {
+        EXPECT_THAT(refused(request).reasons, testing::IsSupersetOf(reasons)) << words[0];
+      }
+      if (!has) ++impossible;
+    }
+  }
+  EXPECT_GT(impossible, 1);
+}
+
+TEST(Infeasible, NamesWhatADegreeDoesNotDivide) {
+  PlanRequest request = request_for("h200-8");
+  request.cluster.nodes = 16;
+  const auto reason = [&](const std::string& engine, const std::string& word) {
+    Problems problems;
+    request.engine = engine;
+    request.fixed = parse_settings(std::vector<std::string>{word}, problems);
+    const Infeasible none = refused(request);
+    return none.reasons.empty() ? std::string() : none.reasons[0];
+  };
+  EXPECT_EQ(reason("megatron", "actor.tp=8"),
+            "actor.tp=8: the engine cuts the model's 28 attention heads (4 of keys and values) and "
+            "its MLP of 18944 columns into equal parts, and they have no 8");
+  EXPECT_EQ(reason("tessera", "actor.pp=32"),
+            "actor.pp=32: the model has only 28 layers, and a pipeline stage needs one at least");
+  EXPECT_EQ(reason("tessera", "actor.dp=256"),
+            "actor.dp=256 needs more than the 128 GPUs that the cluster has");
+  request.workload.prompts_per_step = 96;
+  EXPECT_THAT(reason("tessera", "actor.dp=128"), HasSubstr("actor.dp=128 does not divide the "));
+}
+
 /// Every role fits alone: the shortage is that of the plan which comes nearest to fitting.
 TEST(Infeasible, OfRolesTogetherNamesTheSwitchAndNoMoreBytesThanAreMissing) {
   Problems problems;

@@ -102,6 +102,33 @@ TEST(InputPages, NameEveryKeyOnceAndNoOther) {
   }
 }
 
+/// How many cells a row of a table has; "\|" is a part of one.
+std::int64_t cells_of(const std::string& row) {
+  std::int64_t cells = -1;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    cells += row[i] == '|' && (i == 0 || row[i - 1] != '\\') ? 1 : 0;
+  }
+  return cells;
+}
+
+TEST(InputPages, EveryRowHasAsManyCellsAsItsHead) {
+  int rows = 0;
+  for (const char* name : {"cluster", "plan", "run", "workload"}) {
+    std::ifstream page(std::string(TESSERA_SOURCE_DIR) + "/docs/inputs/" + name + ".md");
+    std::int64_t head = 0;
+    for (std::string line; std::getline(page, line);) {
+      if (!line.starts_with('|')) {
+        head = 0;
+        continue;
+      }
+      if (head == 0) head = cells_of(line);
+      EXPECT_EQ(cells_of(line), head) << name << ": " << line;
+      ++rows;
+    }
+  }
+  EXPECT_GT(rows, 300);
+}
+
 /// The row of a key in the tables of a page.
 std::string row_of(const std::string& page_name, const std::string& key) {
   std::ifstream page(std::string(TESSERA_SOURCE_DIR) + "/docs/inputs/" + page_name + ".md");

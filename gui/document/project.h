@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A project: a question, the plans that are kept beside one another, and runs, in one JSON file
+// (docs/inputs/project.md).
+//
+// Data alone: names, numbers, whole plans, folders to be read. Nothing in it is run. Written whole
+// beside the old file and moved into its place: a crash leaves the one or the other.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "cost_models/documents/problem_list.h"
+#include "gui/document/plan_query.h"
+
+namespace tessera::gui {
+
+struct Project {
+  static constexpr std::size_t kMostPinned = 4, kMostRuns = 5;
+
+  std::optional<PlanQuery> question;        // nullopt: nothing was asked so far
+  std::vector<Plan> pinned;                 // in the order of their columns
+  std::vector<std::filesystem::path> runs;  // folders: followed the first, the others beside it
+};
+
+/// By what is asked, pinned and followed; the plan that a question goes back to by its value.
+bool operator==(const Project& a, const Project& b);
+
+/// Runs that the file names by relative paths are below its folder. nullopt and Problems where
+/// anything in it is wrong.
+std::optional<Project> read_project(const std::filesystem::path& file, Problems& problems);
+/// Runs below the file's folder are named relative to it, so that both can be moved together.
+/// Throws Error(io); a file that was there is unchanged then.
+void write_project(const Project& project, const std::filesystem::path& file);
+
+}  // namespace tessera::gui

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/document/question_json.h"
+
+namespace tessera::gui {
+
+void read_question(ObjectReader& reader, PlanQuery& question) {
+  reader.optional("model", question.model);
+  reader.optional("cluster", question.cluster);
+  reader.optional("workload", question.workload);
+  reader.optional("nodes", question.nodes, kNotNegative);
+  reader.optional("gpus_per_node", question.gpus_per_node, kNotNegative);
+  reader.optional("engine", question.engine);
+  reader.optional("objective", question.objective);
+  reader.optional("risk", question.risk, kFraction);
+  reader.list("fixed", question.fixed, false);
+}
+
+void add_question(Node& map, const PlanQuery& question) {
+  Node fixed = list_node();
+  for (const std::string& word : question.fixed) fixed.items.push_back(node_of(word));
+  add(map, "model", node_of(question.model));
+  add(map, "cluster", node_of(question.cluster));
+  add(map, "workload", node_of(question.workload));
+  add(map, "nodes", node_of(question.nodes));
+  add(map, "gpus_per_node", node_of(question.gpus_per_node));
+  add(map, "engine", node_of(question.engine));
+  add(map, "objective", node_of(question.objective));
+  add(map, "risk", node_of(question.risk));
+  add(map, "fixed", std::move(fixed));
+}
+
+}  // namespace tessera::gui

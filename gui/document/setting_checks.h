@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which values a setting can have beside all else that is asked, and what speaks against the rest.
+//
+// The planner says it (Planner::against), in the background, value by value, for settings that
+// somebody looks at; another question forgets it all. GUI thread.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/document/newest.h"
+#include "gui/document/plan_query.h"
+
+namespace tessera::gui {
+
+class SettingChecks : public QObject {
+  Q_OBJECT
+
+ public:
+  using QObject::QObject;
+
+  void setQuestion(const PlanQuery& question);
+  /// Of a setting, as "actor.tp", these values; what is known or under way is not asked again.
+  void want(const std::string& key, const std::vector<std::string>& values);
+
+  /// What speaks against "actor.tp=8": empty where nothing does, nullopt while that is not known.
+  std::optional<QString> against(const std::string& word) const;
+  bool isBusy() const { return work_.isBusy(); }
+
+ signals:
+  /// More is known of this setting, or nothing any more (empty).
+  void changed(const QString& key);
+
+ private:
+  struct Check {
+    std::string key, word;
+  };
+  using Reasons = std::vector<std::string>;
+
+  void next();
+
+  PlanQuery question_;
+  std::map<std::string, std::optional<QString>> known_;  // by word; nullopt = on its way
+  std::deque<Check> waiting_;
+  std::shared_ptr<KeptPlanner> planner_ = std::make_shared<KeptPlanner>();
+  Newest<Reasons> work_;  // last: its work ends before anything else goes
+};
+
+}  // namespace tessera::gui

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/pages/degree_grid.h"
+
+#include <QAbstractItemView>
+#include <QGridLayout>
+#include <QKeyEvent>
+#include <QSignalBlocker>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <array>
+
+#include "gui/document/text.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr std::array kFields{Field::tp, Field::pp, Field::dp, Field::gpus};
+constexpr int kPauseMs = 250;
+
+/// "actor.tp".
+std::string nameOf(const DegreeGrid::Key& key) {
+  return std::string(name_of(key.first)) + "." + std::string(name_of(key.second));
+}
+
+std::string wordOf(const DegreeGrid::Key& key, const QString& value) {
+  return nameOf(key) + "=" + value.toStdString();
+}
+
+/// "actor.tp=16 does not divide ..."; of a reason that does not begin with the setting, behind it.
+QString sentence(const std::string& word, const QString& reason) {
+  const QString setting = QString::fromStdString(word);
+  return reason.startsWith(setting) ? reason : setting + " cannot be: " + reason;
+}
+
+}  // namespace
+
+DegreeGrid::DegreeGrid(QWidget* parent) : QWidget(parent), why_(new QLabel) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  auto* grid = new QGridLayout;
+  layout->addLayout(grid);
+  for (std::size_t c = 0; c < kFields.size(); ++c) {
+    grid->addWidget(new QLabel(toText(name_of(kFields[c]))), 0, static_cast<int>(c) + 1,
+                    Qt::AlignHCenter);
+  }
+  for (std::size_t r = 0; r < kEveryRole.size(); ++r) {
+    const Role role = kEveryRole[r];
+    const int row = static_cast<int>(r) + 1;
+    grid->addWidget(new QLabel(toText(name_of(role))), row, 0);
+    for (std::size_t c = 0; c < kFields.size(); ++c) {
+      if (role == Role::rollout && kFields[c] == Field::pp) continue;
+      grid->addWidget(addBox({role, kFields[c]}), row, static_cast<int>(c) + 1);
+    }
+  }
+  why_->setWordWrap(true);
+  why_->setTextFormat(Qt::PlainText);
+  why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  why_->setAccessibleName("Why a degree cannot be");
+  why_->setObjectName("why");
+  why_->hide();
+  layout->addWidget(why_);
+  pause_.setSingleShot(true);
+  pause_.setInterval(kPauseMs);
+  connect(&pause_, &QTimer::timeout, this, &DegreeGrid::look);
+  connect(&checks_, &SettingChecks::changed, this, &DegreeGrid::checked);
+}
+
+QComboBox* DegreeGrid::addBox(const Key& key) {
+  auto* box = new QComboBox;
+  box->setEditable(true);
+  box->setCompleter(nullptr);  // 3 is 3, not the beginning of 32
+  box->setInsertPolicy(QComboBox::NoInsert);
+  box->addItems({"", "1", "2", "4", "8", "16", "32", "64"});
+  box->setMinimumContentsLength(2);
+  box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  box->setAccessibleName(QString::fromStdString(nameOf(key)));
+  box->installEventFilter(this);  // it has the focus for its line, too
+  box->view()->installEventFilter(this);
+  boxes_[key] = box;
+  connect(box, &QComboBox::currentTextChanged, this, &DegreeGrid::changed);
+  connect(box, &QComboBox::textHighlighted, this,
+          [this, key](const QString& value) { say(key, value); });
+  return box;
+}
+
+DegreeGrid::Degrees DegreeGrid::degrees() const {
+  Degrees degrees;
+  for (const auto& [key, box] : boxes_) {
+    const QString text = box->currentText().trimmed();
+    if (!text.isEmpty()) degrees[key] = text;
+  }
+  return degrees;
+}
+
+void DegreeGrid::setDegrees(const Degrees& degrees) {
+  for (auto& [key, box] : boxes_) {
+    const auto found = degrees.find(key);
+    const QSignalBlocker quiet(box);
+    box->setCurrentText(found == degrees.end() ? QString() : found->second);
+  }
+}
+
+void DegreeGrid::setRoles(const std::vector<Role>& roles) {
+  for (auto& [key, box] : boxes_) {
+    const bool present = std::find(roles.begin(), roles.end(), key.first) != roles.end();
+    const QSignalBlocker quiet(box);
+    if (!present) box->setCurrentText({});
+    box->setEnabled(present);
+  }
+}
+
+void DegreeGrid::setQuestion(const PlanQuery& question) {
+  question_ = question;
+  checks_.setQuestion(question);
+  if (looked_at_) pause_.start();
+}
+
+// The values of the box that has the focus.
+void DegreeGrid::look() {
+  if (!looked_at_) return;
+  const QComboBox* box = boxes_.at(*looked_at_);
+  std::vector<std::string> values;
+  for (int item = 1; item < box->count(); ++item) {
+    values.push_back(box->itemText(item).toStdString());
+  }
+  checks_.setQuestion(question_);
+  checks_.want(nameOf(*looked_at_), values);
+}
+
+void DegreeGrid::checked(const QString& name) {
+  for (const auto& [key, box] : boxes_) {
+    if (name.isEmpty() || name.toStdString() == nameOf(key)) mark(key);
+  }
+  if (!looked_at_) return;
+  const QComboBox* box = boxes_.at(*looked_at_);
+  const QString pointed =
+      box->view()->isVisible() ? box->view()->currentIndex().data().toString() : box->currentText();
+  all_ ? sayAll(*looked_at_) : say(*looked_at_, pointed);
+}
+
+void DegreeGrid::mark(const Key& key) {
+  QComboBox* box = boxes_.at(key);
+  const QSignalBlocker quiet(box);
+  QStringList all;
+  for (int item = 1; item < box->count(); ++item) {
+    const std::string word = wordOf(key, box->itemText(item));
+    const auto why = checks_.against(word);
+    const bool cannot = why && !why->isEmpty();
+    QFont font = box->font();
+    font.setStrikeOut(true);  // not by its colour alone
+    box->setItemData(item,
+                     cannot ? palette().brush(QPalette::Disabled, QPalette::Text) : QVariant(),
+                     Qt::ForegroundRole);
+    box->setItemData(item, cannot ? font : QVariant(), Qt::FontRole);
+    for (const int role : {int{Qt::ToolTipRole}, int{Qt::AccessibleDescriptionRole}}) {
+      box->setItemData(item, cannot ? sentence(word, *why) : QVariant(), role);
+    }
+    if (cannot) all << sentence(word, *why);
+  }
+  box->setToolTip(all.join("\n"));
+}
+
+void DegreeGrid::say(const Key& key, const QString& value) {
+  all_ = false;
+  const std::string word = wordOf(key, value);
+  const auto why = checks_.against(word);
+  tell(why && !why->isEmpty() ? sentence(word, *why) : QString());
+}
+
+void DegreeGrid::sayAll(const Key& key) {
+  all_ = true;
+  const QComboBox* box = boxes_.at(key);
+  QStringList lines, open;
+  for (int item = 1; item < box->count(); ++item) {
+    const std::string word = wordOf(key, box->itemText(item));
+    const auto why = checks_.against(word);
+    if (!why) open << box->itemText(item);
+    if (why && !why->isEmpty()) lines << sentence(word, *why);
+  }
+  if (!open.isEmpty()) lines << "still checking " + open.join(", ");
+  tell(lines.isEmpty() ? QString("Every value of %1 can be.").arg(box->accessibleName())
+                       : lines.join("\n"));
+}
+
+void DegreeGrid::tell(const QString& text) {
+  why_->setText(text);
+  why_->setVisible(!text.isEmpty());
+}
+
+std::optional<DegreeGrid::Key> DegreeGrid::keyOf(const QObject* part) const {
+  for (const auto& [key, box] : boxes_) {
+    if (part == box || part == box->view()) return key;
+  }
+  return std::nullopt;
+}
+
+bool DegreeGrid::eventFilter(QObject* watched, QEvent* event) {
+  const auto key = keyOf(watched);
+  if (!key) return QWidget::eventFilter(watched, event);
+  const auto asks = [&] { return static_cast<QKeyEvent*>(event)->key() == Qt::Key_Question; };
+  if (event->type() == QEvent::ShortcutOverride && asks()) {
+    event->accept();  // here it asks why, not for the keys
+    return true;
+  }
+  if (event->type() == QEvent::KeyPress && asks()) {
+    sayAll(*key);
+    return true;
+  }
+  if (event->type() == QEvent::FocusIn && looked_at_ != key) {
+    looked_at_ = key;
+    tell({});
+    pause_.start();
+  }
+  const auto leaves = [&] {
+    const Qt::FocusReason reason = static_cast<QFocusEvent*>(event)->reason();
+    return reason == Qt::TabFocusReason || reason == Qt::BacktabFocusReason ||
+           reason == Qt::MouseFocusReason || reason == Qt::ShortcutFocusReason;
+  };
+  if (event->type() == QEvent::FocusOut && leaves()) {
+    looked_at_.reset();
+    tell({});
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+void DegreeGrid::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) checked({});
+}
+
+}  // namespace tessera::gui
