@@ -238,6 +238,7 @@ int run_attempts(Plan plan, std::string config, const RunOptions& options, const
       return refused;
     }
     const int code = end->exit_code;
+    if (stop_requested(folder)) return code;  // whatever became of it: nobody wants another
     if (code == static_cast<int>(kOutOfMemory)) {
       std::optional<Plan> next = next_plan(plan, options, folder, attempts);
       if (!next) return code;

@@ -289,8 +289,9 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   if (find([&](const RankStatus& r) { return finished(r, kRequeue); })) {
     return {kRequeue, "saved, to be queued again"};
   }
-  if (end.stopped || find([&](const RankStatus& r) { return finished(r, kStopped); })) {
-    return {kStopped, "stopped by the user"};
+  if (end.stopped) return {kStopped, "stopped by the user"};
+  if (find([&](const RankStatus& r) { return finished(r, kStopped); })) {
+    return {kStopped, "stopped by a rule"};
   }
   if (end.launcher_code == kNotFound && ranks.empty()) {
     return {static_cast<int>(ExitCode::missing),
@@ -324,7 +325,9 @@ Verdict supervise(const SupervisedRun& run, std::ostream& log) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const RunSignals signals;
   prepare_environment(run);
-  const RunEnd end = watch(start(launcher_command(run)), run, log);
+  RunEnd end = watch(start(launcher_command(run)), run, log);
+  // `tessera signal` asks there, too; who asked too late has a run that is done.
+  end.stopped = end.stopped || (end.launcher_code != 0 && stop_requested(run.run));
   Verdict verdict = judge(read_rank_statuses(run.run), run.ranks, end);
   if (!verdict.message.empty()) log << verdict.message << '\n' << std::flush;
   return verdict;

@@ -36,6 +36,33 @@ std::string line_of(std::int64_t step, const JudgedRule& judged) {
   return rule.advice.empty() ? line : line + "; " + rule.advice;
 }
 
+/// Why an enabled rule was not judged: the step lacks its metric, or the plan what it is held to.
+/// Empty where it was, and where the metric is there and no number.
+std::string why_not_judged(const JudgedRule& judged, const Metrics& numbers) {
+  const std::string& metric = judged.rule->metric;
+  if (judged.verdict.outcome != RuleOutcome::unknown) return {};
+  if (numbers.contains(metric)) {
+    return judged.verdict.limit ? "" : "nothing is predicted for " + metric;
+  }
+  std::vector<std::string> known;
+  for (const auto& [name, number] : numbers) known.push_back(name);
+  const std::string hint = did_you_mean(metric, known);
+  return "no " + metric + (hint.empty() ? "" : ", " + hint);
+}
+
+/// Rules that could do something, were their numbers there: a mistyped one would never be missed.
+std::string not_judged_line(std::int64_t step, const std::vector<JudgedRule>& all,
+                            const Metrics& numbers) {
+  std::string rules;
+  for (const JudgedRule& judged : all) {
+    if (judged.rule->action == RuleAction::none) continue;
+    const std::string why = why_not_judged(judged, numbers);
+    if (why.empty()) continue;
+    rules += (rules.empty() ? "" : "; ") + judged.rule->name + " (" + why + ")";
+  }
+  return rules.empty() ? "" : "[Rule] not judged after step " + std::to_string(step) + ": " + rules;
+}
+
 }  // namespace
 
 RunRules::RunRules(const std::string& where, const Plan& plan)
@@ -45,7 +72,13 @@ RunRules::Judgement RunRules::judge(std::int64_t step, const Metrics& numbers) {
   Judgement judgement;
   std::set<std::string> violated;
   const MetricValues values(numbers.begin(), numbers.end());
-  for (const JudgedRule& judged : tessera::judge(profile_, values, expectation_)) {
+  const std::vector<JudgedRule> all = tessera::judge(profile_, values, expectation_);
+  if (!std::exchange(begun_, true)) {
+    if (std::string line = not_judged_line(step, all, numbers); !line.empty()) {
+      judgement.lines.push_back(std::move(line));
+    }
+  }
+  for (const JudgedRule& judged : all) {
     const RuleAction action = judged.rule->action;
     if (judged.verdict.outcome != RuleOutcome::violated || action == RuleAction::none) continue;
     violated.insert(judged.rule->name);

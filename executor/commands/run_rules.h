@@ -24,6 +24,7 @@ class RunRules {
     std::vector<std::string> lines;  // of rules that have begun to be violated
     AskedActions asked;
   };
+  /// The first judgement has a line, too, that names the rules whose numbers are not there.
   /// A rule that warns or pauses does so when it begins to be violated; all others ask again after
   /// every step that violates them.
   Judgement judge(std::int64_t step, const Metrics& numbers);
@@ -33,6 +34,7 @@ class RunRules {
  private:
   RuleProfile profile_;
   Expectation expectation_;
+  bool begun_ = false;              // a step was judged
   std::set<std::string> violated_;  // by the step before
 };
 

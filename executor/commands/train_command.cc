@@ -44,6 +44,14 @@ void require_gpus(int ranks) {
                                      std::to_string(gpus) + " are visible (nvidia-smi lists them)");
 }
 
+/// An earlier run of the folder was asked to stop or to pause, this one was not. Where `tessera
+/// run` is the parent it has removed both, before anybody could ask anew.
+void forget_requests(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / "stop", ignored);
+  end_pause(folder);
+}
+
 constexpr double kLockPatience = 10;  // seconds: ranks of a run whose parent died are ending
 
 /// Rank 0 makes the run's folder where a bare launcher has started the ranks (it must not exist,
@@ -64,6 +72,7 @@ std::optional<RunLock> take_folder(const fs::path& folder, bool create, bool may
       lock = RunLock::take(folder / "lock", kLockPatience, problems);
     }
     if (lock) remove_leftovers(checkpoints_of(folder));
+    if (lock && create) forget_requests(folder);
   }
   const std::string failure = problems.empty() ? "" : to_string(problems.front());
   for (const std::string& text : share_texts(host, failure)) {

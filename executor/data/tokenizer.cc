@@ -152,10 +152,13 @@ std::string_view first_character(std::string_view text) {
   return text.substr(0, static_cast<std::size_t>(code_point_length(text, 0, bad)));
 }
 
+/// What Unicode calls a word character (UTS 18, annex C), as the regular expressions of Hugging
+/// Face's tokenizers have it: marks are some, and numbers that are no decimal digits are none.
 bool is_word(std::string_view character) {
   static const auto word = [] {
     Problems none;
-    return SplitPattern::compile(R"(\w)", "", "", none);
+    return SplitPattern::compile(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}])", "", "",
+                                 none);
   }();
   // Two word characters in a row make two pieces; one that is none makes one with its neighbour.
   const std::string probe = "-" + std::string(character);
@@ -185,7 +188,9 @@ bool stands_alone(std::string_view text, const Found& found) {
          (after.empty() || !is_word(first_character(after)));
 }
 
-/// Cuts `text` at added tokens of one kind; `plain` gets what lies between them.
+/// Cuts `text` at added tokens of one kind; `plain` gets what lies between them. As in Hugging
+/// Face's a token is looked for from where the one before it ends, in the spaces that this one
+/// took, too.
 template <class Plain>
 void cut_at_added(const TokenizerTables& tables, std::string_view text, bool normalized,
                   std::vector<std::int32_t>& ids, const Plain& plain) {
@@ -206,7 +211,6 @@ void cut_at_added(const TokenizerTables& tables, std::string_view text, bool nor
     if (begin > done) plain(text.substr(done, begin - done));
     ids.push_back(found->token->id);
     done = end;
-    from = std::max(from, end);
   }
   if (done < text.size()) plain(text.substr(done));
 }

@@ -47,11 +47,16 @@ QTableView* makeTable(QAbstractItemModel* model, const QString& name, int bad_ro
 std::string csvOf(const QAbstractItemModel& model, int role) {
   if (model.rowCount() == 0) return {};
   CsvTable table;
+  // Rows that are numbered only have no names to lose.
+  const auto name = [&](int row) { return model.headerData(row, Qt::Vertical); };
+  const bool named = name(0).typeId() == QMetaType::QString;
+  if (named) table.header.emplace_back("row");
   for (int column = 0; column < model.columnCount(); ++column) {
     table.header.push_back(model.headerData(column, Qt::Horizontal).toString().toStdString());
   }
   for (int row = 0; row < model.rowCount(); ++row) {
     CsvRow cells;
+    if (named) cells.cells.push_back(name(row).toString().toStdString());
     for (int column = 0; column < model.columnCount(); ++column) {
       const QVariant value = model.index(row, column).data(role);
       const bool number = value.typeId() == QMetaType::Double;

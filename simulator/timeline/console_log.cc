@@ -8,6 +8,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kStep = "step:", kBetween = " - ";
+constexpr std::string_view kBefore = " m]\r";  // "step:"; a colour ends with m
 
 std::optional<double> number_from(std::string_view text) {
   if (const auto open = text.find('('); text.starts_with("np.") && open != text.npos) {
@@ -24,10 +25,10 @@ std::optional<double> number_from(std::string_view text) {
   return value;
 }
 
-// Where "step:" begins a word.
+// Where "step:" begins a word, or follows a bar of progress (tqdm ends it without a line's end).
 std::string_view from_step(std::string_view line) {
   for (auto at = line.find(kStep); at != line.npos; at = line.find(kStep, at + 1)) {
-    if (at == 0 || line[at - 1] == ' ' || line[at - 1] == 'm') return line.substr(at);
+    if (at == 0 || kBefore.find(line[at - 1]) != kBefore.npos) return line.substr(at);
   }
   return {};
 }

@@ -306,8 +306,8 @@ TEST_F(Resume, SignalsSaveAndEndWithTheirCodes) {
   }
 }
 
-/// Where the launcher is the only parent its SIGTERM is enough.
-TEST_F(Resume, ABareLaunchersRanksSaveOnSigterm) {
+/// Where the launcher is the only parent `tessera signal` and its SIGTERM are enough.
+TEST_F(Resume, ABareLaunchersRanksSaveWhenAskedAndGoOnLater) {
   std::ofstream(at("bare.yaml")) << "version: 1\ndata: {train_files: " << at("prompts.jsonl")
                                  << "}\nalgorithm: {adv_estimator: gae}\n"
                                     "trainer: {total_training_steps: 100000, seed: 1, "
@@ -317,7 +317,7 @@ TEST_F(Resume, ABareLaunchersRanksSaveOnSigterm) {
       "--mca mpi_yield_when_idle 1 -n 4 " TESSERA_BINARY_DIR "/executor/tessera-run train " +
       at("ppo.json") + " --config " + at("bare.yaml") + " --device cpu -o " + at("bare") + " >" +
       at("messages") + " 2>&1";
-  const auto run_until = [&](std::int64_t step) {
+  const auto run_until = [&](std::int64_t step, const std::string& signal, int code) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::setenv("OMP_NUM_THREADS", "1", 1);
@@ -325,16 +325,20 @@ TEST_F(Resume, ABareLaunchersRanksSaveOnSigterm) {
       ::_exit(127);
     }
     EXPECT_TRUE(await_step(folder_ / "bare", step)) << messages();
-    for (const RankStatus& rank : read_rank_statuses(folder_ / "bare")) ::kill(rank.pid, SIGTERM);
+    if (!signal.empty()) {
+      EXPECT_EQ(run("signal " + at("bare") + " " + signal), 0);
+    } else {
+      for (const RankStatus& rank : read_rank_statuses(folder_ / "bare")) ::kill(rank.pid, SIGTERM);
+    }
     int status = 0;
     ::waitpid(pid, &status, 0);
-    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 130) << messages();
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, code) << messages();
     return metrics("bare").back().step;
   };
-  const std::int64_t first = run_until(2);
+  const std::int64_t first = run_until(2, "requeue", 138);
   EXPECT_TRUE(fs::exists(checkpoint("bare", static_cast<int>(first)) / "checkpoint.json"));
   fs::remove_all(folder_ / "bare/ranks");
-  EXPECT_GT(run_until(first + 1), first);
+  EXPECT_GT(run_until(first + 1, "", 130), first) << "what was asked before is forgotten";
   EXPECT_THAT(messages(), HasSubstr("[Resume] from step " + std::to_string(first)));
 }
 

@@ -323,6 +323,29 @@ TEST_F(RunFailure, RestartsAreCounted) {
   EXPECT_NE(program.messages().find("run: restart 1 of 1, from the beginning"), std::string::npos);
 }
 
+/// Who asked the run to stop does not want it again, although a rank dies before it has stopped.
+TEST_F(RunFailure, ARunThatWasAskedToStopIsNotRestarted) {
+  RunningProgram program = start("unwanted", {"--restarts", "3"});
+  const auto victim = await("unwanted", 1, "", program);
+  ASSERT_TRUE(victim) << program.messages();
+  ::kill(victim->pid, SIGSTOP);  // until then no rank can stop
+  EXPECT_EQ(run("signal " + at("unwanted") + " stop"), 0);
+  ::kill(victim->pid, SIGKILL);
+  EXPECT_EQ(program.wait(60s), 130) << program.messages();
+  EXPECT_EQ(program.messages().find("restart"), std::string::npos) << program.messages();
+}
+
+/// The files of killed ranks say for ever that they run: nobody is there to hear a signal.
+TEST_F(RunFailure, ARunThatWasKilledIsToldNothing) {
+  RunningProgram program = start("gone");
+  ASSERT_TRUE(await("gone", 0, "", program)) << program.messages();
+  const std::vector<RankStatus> ranks = read_rank_statuses(folder_ / "gone");
+  for (const RankStatus& rank : ranks) ::kill(rank.pid, SIGKILL);
+  EXPECT_EQ(program.wait(60s), 75) << program.messages();
+  EXPECT_EQ(run("signal " + at("gone") + " stop"), 65);
+  EXPECT_FALSE(fs::exists(folder_ / "gone/stop"));
+}
+
 TEST_F(RunFailure, AnInterruptEndsTheRunBetweenPhasesWithItsModelSaved) {
   RunningProgram program = start("interrupted");
   ASSERT_TRUE(await("interrupted", 0, "", program)) << program.messages();

@@ -426,12 +426,18 @@ TEST_F(Run, RulesAreJudgedOnEveryStepAndMayEndTheRun) {
   std::ofstream(at("rules.json")) << R"({"tessera_rules": 1, "profile": "test", "note": "",)"
                                   << R"( "rules": [)"
                                   << rule("early", "training/global_step", 0, "warn") << ", "
+                                  << rule("mistyped", "training/global_stp", 1, "stop") << ", "
                                   << rule("late", "training/global_step", 2, "stop") << "]}";
   EXPECT_EQ(train("ruled", 40, "--set trainer.rules=" + at("rules.json")), 130);
   const std::string log = text_of(folder_ / "ruled/log.txt");
   const std::string early = "[Rule] step 1: early: training/global_step is 1, not <= 0; do this";
   EXPECT_NE(log.find(early), std::string::npos) << log;
   EXPECT_EQ(log.find("early", log.find(early) + early.size()), std::string::npos) << "told once";
+  EXPECT_NE(
+      log.find("[Rule] not judged after step 1: mistyped (no training/global_stp, did you mean "
+               "'training/global_step'?)"),
+      std::string::npos)
+      << log;
   EXPECT_NE(log.find("[Rule] step 3: late: training/global_step is 3, not <= 2 (stop)"),
             std::string::npos)
       << log;

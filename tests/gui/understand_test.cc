@@ -13,6 +13,8 @@
 #include <QTemporaryDir>
 #include <QWheelEvent>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
@@ -260,6 +262,12 @@ TEST(Export, ViewsLeaveTheirDataBesideTheirPictures) {
   const auto methods = parse_csv(text_of(folder.filePath("reshard.csv")), "reshard.csv", problems);
   ASSERT_TRUE(methods);
   EXPECT_EQ(methods->rows.size(), kReshardMethods.size());
+  const auto memory = parse_csv(text_of(folder.filePath("memory.csv")), "memory.csv", problems);
+  ASSERT_TRUE(memory);
+  std::set<std::string> phases;
+  for (const CsvRow& row : memory->rows) phases.insert(row.cells.front());
+  EXPECT_TRUE(phases.contains("update_actor")) << "rows have names";
+  EXPECT_EQ(phases.size(), memory->rows.size());
   EXPECT_TRUE(problems.empty());
   // A drawing, and not a picture in a drawing.
   const std::string drawing = text_of(folder.filePath("timeline.svg"));

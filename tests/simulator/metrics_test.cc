@@ -198,6 +198,19 @@ TEST_F(Metrics, ImpossibleTimesAreRefused) {
   EXPECT_EQ(problems_[0].place, "2: timing_s/gen");
 }
 
+/// One terminal has verl's line and tqdm's bar, which begins with \r and ends without \n.
+TEST_F(Metrics, AConsoleLogMayHaveABarOfProgressOnTheLine) {
+  append(
+      "\rTraining Progress:   0%|  | 0/2 [00:00<?, ?it/s]step:1 - timing_s/step:9 - a:1\n"
+      "\rTraining Progress:  50%|# | 1/2 [00:09<00:09,  9s/it]\rstep:2 - timing_s/step:8 - a:2\n");
+  const auto steps = read_metrics(file_, problems_);
+  ASSERT_TRUE(steps) << to_string(problems_.front());
+  ASSERT_EQ(steps->size(), 2U);
+  EXPECT_EQ((*steps)[0].data.at("timing_s/step"), 9);
+  EXPECT_EQ((*steps)[1].step, 2);
+  EXPECT_EQ((*steps)[1].data.at("a"), 2);
+}
+
 TEST_F(Metrics, TextWithoutStepsIsNoConsoleLog) {
   append("Loading\nstep:x - timing_s/step:1\nstep:4\nthe step: 3 - a:1\n");
   EXPECT_FALSE(read_metrics(file_, problems_));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -94,6 +95,41 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, TokenizerGolden,
                          testing::Values("qwen2", "llama3", "gpt2", "llama2", "mistral",
                                          "metaspace"),
                          [](const auto& instance) { return std::string(instance.param); });
+
+/// qwen2 with tokens of every flag. Oracle: Hugging Face's tokenizers 0.23 on the same file.
+TEST(Tokenizer, AddedTokensStandBesideTextAsHuggingFaceSeesIt) {
+  json document = json::parse(fixture("qwen2/tokenizer.json"));
+  json& added = document["added_tokens"];
+  const auto add = [&](const std::string& content, int id, bool single, bool left, bool right) {
+    added.push_back({{"id", id},
+                     {"content", content},
+                     {"single_word", single},
+                     {"lstrip", left},
+                     {"rstrip", right},
+                     {"normalized", false},
+                     {"special", false}});
+  };
+  add("hello", 528, true, false, false);
+  add("<mask>", 529, false, true, true);
+  add("  ", 530, false, false, false);
+  Problems problems;
+  const auto tokenizer = Tokenizer::parse(document.dump(), "added", problems);
+  ASSERT_TRUE(tokenizer) << to_string(problems.front());
+  const auto has = [&](const std::string& text, std::int32_t id) {
+    return std::ranges::count(tokenizer->encode(text), id);
+  };
+  // Word characters: letters, marks, decimal digits, connectors, joiners. No fractions.
+  for (const char* beside : {"x", "\u0301", "7", "_", "\u203f", "\u200d", "\u216b"}) {
+    EXPECT_EQ(has("hello" + std::string(beside), 528), 0) << beside;
+    EXPECT_EQ(has(std::string(beside) + "hello", 528), 0) << beside;
+  }
+  for (const char* beside : {" ", "-", "\u00bd", "\u00b2", "\u200b", "\u3000", "\U0001f600"}) {
+    EXPECT_EQ(has("hello" + std::string(beside), 528), 1) << beside;
+    EXPECT_EQ(has(std::string(beside) + "hello", 528), 1) << beside;
+  }
+  // Tokens are found in the spaces that the one before them takes, too.
+  EXPECT_EQ(tokenizer->encode("<mask>    hello"), (std::vector<std::int32_t>{529, 530, 530, 528}));
+}
 
 TEST(Tokenizer, MalformedUtf8BecomesReplacementCharacters) {
   const Tokenizer tokenizer = open_fixture("qwen2");
