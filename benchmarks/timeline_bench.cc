@@ -27,9 +27,10 @@ double ms_since(Clock::time_point start) {
 
 Simulation simulation_of(std::size_t spans) {
   constexpr int kRanks = 64;
+  constexpr std::size_t kLanes = 4UL * kRanks;  // a rank's streams
   std::mt19937 random(1);
   Simulation simulation;
-  const std::size_t in_lane = spans / (kRanks * 4);
+  const std::size_t in_lane = spans / kLanes;
   for (int rank = 0; rank < kRanks; ++rank) {
     for (const Stream stream :
          {Stream::phases, Stream::compute, Stream::communication, Stream::copy}) {

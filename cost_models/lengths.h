@@ -11,6 +11,14 @@
 
 namespace tessera {
 
+/// x with P(N(0, 1) <= x) = p, by Acklam's rational approximation (relative error below 1.2e-9).
+/// Precondition: 0 < p < 1.
+double normal_quantile(double p);
+
+/// The length that this share of the responses do not exceed: whole tokens, at least one, at most
+/// `max` (where it is stated). Precondition: 0 < share < 1.
+std::int64_t length_at(const LengthSpec& lengths, double share);
+
 /// P(length > tokens).
 double survival(const LengthSpec& lengths, double tokens);
 

@@ -122,17 +122,18 @@ class StepsReader {
     space.split = nodes_.flag(node, place, "split", true);
     const Node* const scheme = node.find("prepend_scheme");
     const std::string word = scheme != nullptr && scheme->is(Kind::string) ? scheme->text : "";
-    if (word == "always") {
+    if (TokenizerNodes::absent(scheme)) {
+      const bool prepends = nodes_.flag(node, place, "add_prefix_space", true);  // older spelling
+      if (!prepends) space.prepend = Metaspace::Prepend::never;
+    } else if (word == "always") {
       space.prepend = Metaspace::Prepend::always;
     } else if (word == "first") {
       space.prepend = Metaspace::Prepend::first;
     } else if (word == "never") {
       space.prepend = Metaspace::Prepend::never;
-    } else if (!TokenizerNodes::absent(scheme)) {
+    } else {
       nodes_.refuse(*scheme, place + "/prepend_scheme", describe(*scheme),
                     "always, first or never");
-    } else if (!nodes_.flag(node, place, "add_prefix_space", true)) {  // the older spelling
-      space.prepend = Metaspace::Prepend::never;
     }
     if (!space.mark.empty()) tables_.metaspace = std::move(space);
   }

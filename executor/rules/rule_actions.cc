@@ -15,19 +15,21 @@ bool lower_lr(const RuleOccasion& occasion, RuleState& state, RuleDecision& deci
   const double lowered = std::max(config.lr_floor, state.lr_scale * config.lr_factor);
   const bool lowers = lowered < state.lr_scale;
   if (lowers) state.lr_scale = lowered;
+  const std::int64_t first = occasion.step + (lowers ? 1 : 0);
   char text[160];
   std::snprintf(text, sizeof text,
                 lowers ? "[Rule] from step %lld on learning rates are %.4g of what run.yaml says"
                        : "[Rule] after step %lld learning rates stay at %.4g of what run.yaml "
                          "says: rule_actions.lr_floor",
-                static_cast<long long>(occasion.step + (lowers ? 1 : 0)), state.lr_scale);
+                static_cast<long long>(first), state.lr_scale);
   decision.lines.emplace_back(text);
   return lowers;
 }
 
 bool roll_back(const RuleOccasion& occasion, RuleState& state, RuleDecision& decision) {
   const std::int64_t most = occasion.config.roll_backs;
-  const bool may = state.roll_backs < most;
+  const std::int64_t next = state.roll_backs + 1;
+  const bool may = next <= most;
   decision.roll_back = occasion.can_roll_back;
   decision.stop = decision.stop || !may || !occasion.can_roll_back;
   char text[160];
@@ -43,8 +45,8 @@ bool roll_back(const RuleOccasion& occasion, RuleState& state, RuleDecision& dec
   } else {
     std::snprintf(text, sizeof text,
                   "[Rule] step %lld is rolled back, roll-back %lld of at most %lld",
-                  static_cast<long long>(occasion.step),
-                  static_cast<long long>(state.roll_backs + 1), static_cast<long long>(most));
+                  static_cast<long long>(occasion.step), static_cast<long long>(next),
+                  static_cast<long long>(most));
   }
   decision.lines.emplace_back(text);
   return may && occasion.can_roll_back;

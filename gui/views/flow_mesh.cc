@@ -44,8 +44,8 @@ QRectF FlowMesh::cellOf(int end) const {
                                 height() / (rows + (rows + 1) * kGap)});
   const double step_x = (width() - columns_ * cell) / (columns_ + 1) + cell;
   const double step_y = (height() - rows * cell) / (rows + 1) + cell;
-  return {step_x - cell + end % columns_ * step_x,
-          step_y - cell + static_cast<double>(end / columns_) * step_y, cell, cell};
+  const int row = end / columns_, column = end % columns_;
+  return {step_x - cell + column * step_x, step_y - cell + row * step_y, cell, cell};
 }
 
 int FlowMesh::endAt(QPointF point) const {

@@ -1,14 +1,14 @@
 // A plan's reshards against the fastest that its cluster allows.
 //
 // Pure functions over a plan and a calibration. The bound counts bytes that travel directly from a
-// holder (cost_models/reshard_bound.h). Where the rollout has GPUs of its own the prediction passes
-// weights on from rank to rank, which may be faster than that.
+// holder (cost_models/reshard/reshard_bound.h). Where the rollout has GPUs of its own the
+// prediction passes weights on from rank to rank, which may be faster than that.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "cost_models/reshard_bound.h"
+#include "cost_models/reshard/reshard_bound.h"
 #include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 

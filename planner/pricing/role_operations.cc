@@ -164,8 +164,7 @@ Seconds RoleOperations::after_pass(int stage) const {
 }
 
 int RoleOperations::sharing(bool training) const {
-  if (shard_ranks() > 1) return candidate_.dp_shard;
-  return training && reduces_layers(candidate_, layout_.assumed->traits()) ? candidate_.dp : 0;
+  return sharing_replicas(candidate_, layout_.assumed->traits(), training);
 }
 
 int RoleOperations::shard_ranks() const {

@@ -9,6 +9,7 @@ namespace tessera {
 
 DistinctLimits::DistinctLimits(const Workload& workload)
     : packing_(workload.response_tokens, workload.prompt_tokens),
+      few_(workload.response_tokens, workload.prompt_tokens),
       longest_(longest_sequence(workload)) {}
 
 namespace {
@@ -32,19 +33,24 @@ const DistinctLimits::Limit& DistinctLimits::limit(std::size_t index) {
   return limits_[index];
 }
 
+double DistinctLimits::parts(std::int64_t sequences, int replicas, const Limit& limit) {
+  const auto count = static_cast<double>(sequences);
+  const DealtSequences dealt{count, replicas};
+  if (few_.are(dealt)) return few_.micro_batches(dealt, limit.tokens);
+  return std::ceil(count / limit.held);
+}
+
 const std::vector<std::int64_t>& DistinctLimits::of(std::int64_t mini_batch, std::int64_t all,
-                                                    std::int64_t most) {
-  auto [entry, added] = known_.try_emplace({mini_batch, all, most});
+                                                    int replicas, std::int64_t most) {
+  auto [entry, added] = known_.try_emplace({mini_batch, all, replicas, most});
   std::vector<std::int64_t>& tokens = entry->second;
   if (!added) return tokens;
-  const auto parts = [](std::int64_t sequences, double held) {
-    return std::ceil(static_cast<double>(sequences) / held);
-  };
   double trained = 0, scored = 0;
   for (std::size_t index = 0; tokens.empty() || trained > 1 || scored > 1; ++index) {
     const Limit& next = limit(index);
     if (!tokens.empty() && next.tokens > most) break;
-    const double in_updates = parts(mini_batch, next.held), in_others = parts(all, next.held);
+    const double in_updates = parts(mini_batch, replicas, next);
+    const double in_others = parts(all, replicas, next);
     if (!tokens.empty() && in_updates >= trained && in_others >= scored) continue;
     tokens.push_back(next.tokens);
     trained = in_updates;

@@ -322,7 +322,7 @@ class Enumeration {
     return choices;
   }
 
-  // In longest sequences (DistinctLimits); a multiple of cp: ranks of a group take equally many.
+  // DistinctLimits; multiples of cp, as every rank of a group takes as many tokens.
   std::vector<BatchLimit> token_limits() const {
     const auto tokens = request_.fixed.find(next_.role, Field::tokens);
     const auto update = request_.fixed.find(next_.role, Field::update_tokens);
@@ -335,8 +335,9 @@ class Enumeration {
     if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
     const std::int64_t cp = next_.cp;
     std::vector<BatchLimit> limits;
-    for (const std::int64_t limit : limits_.of(
-             batch_ / next_.dp, request_.workload.sequences() / next_.dp, kMostTokens * cp)) {
+    const std::int64_t all = request_.workload.sequences() / next_.dp;
+    for (const std::int64_t limit :
+         limits_.of(batch_ / next_.dp, all, next_.dp, kMostTokens * cp)) {
       limits.push_back(BatchLimit{(limit + cp - 1) / cp * cp});
     }
     return limits;

@@ -33,7 +33,8 @@ std::vector<std::vector<MicroBatch>> pack_micro_batches(
   const auto parts = static_cast<std::size_t>(replicas);
   const std::vector<PackedPart> shares =
       longest_first(sorted, prompt_tokens, replicas, (sorted.size() + parts - 1) / parts);
-  const auto fewest = static_cast<double>(sorted.size() / parts);  // sequences of a replica
+  const std::size_t each = sorted.size() / parts;  // sequences of a replica, at least
+  const auto fewest = static_cast<double>(each);
   int count = 1;
   std::vector<std::vector<PackedPart>> of_replica(parts);
   // Every replica gets as many micro-batches as the one that needs most, in whole rounds.

@@ -1,8 +1,8 @@
 // The links between the nodes of a cluster, as flows share them: network cards and uplinks.
 //
 // A plain value made of a ClusterSpec and the calibration's efficiency; rates in bytes per second,
-// one way. The graph is that of ReshardBound (cost_models/reshard_bound.h): GPU g of a node uses
-// card g * cards / GPUs, in and out apart, and every card that is its own where there are more
+// one way. The graph is that of ReshardBound (cost_models/reshard/reshard_bound.h): GPU g of a node
+// uses card g * cards / GPUs, in and out apart, and every card that is its own where there are more
 // cards than GPUs; the cards of a node share an uplink to the spine of cards x rate /
 // oversubscription each way. The fabric within a node is no part of it: every GPU has its own port
 // there.

@@ -2,8 +2,8 @@
 // measured lengths.
 //
 // Counter-based: a draw depends on (seed, step, prompt, sample) only, never on replica, layout or
-// order. The bits come from SplitMix64 (Steele, Lea, Flood 2014), the normal quantile from Acklam's
-// rational approximation (relative error below 1.2e-9). Tokens; pure functions.
+// order. The bits come from SplitMix64 (Steele, Lea, Flood 2014), the length from length_at
+// (cost_models/lengths.h). Tokens; pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,6 @@
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
-
-/// x with P(N(0, 1) <= x) = p. Precondition: 0 < p < 1.
-double normal_quantile(double p);
 
 /// At least one token, at most `lengths.max` (where it is stated).
 std::int64_t draw_length(const LengthSpec& lengths, std::uint64_t seed, std::int64_t step,

@@ -1,5 +1,5 @@
 // Oracles: closed forms, and Hall's condition over all subsets of demands.
-#include "cost_models/reshard_bound.h"
+#include "cost_models/reshard/reshard_bound.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

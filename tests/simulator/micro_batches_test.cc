@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string>
+#include <vector>
 
+#include "cost_models/few_sequences.h"
 #include "cost_models/packing.h"
 #include "simulator/rollout/draw_lengths.h"
 
@@ -30,6 +33,85 @@ TEST(MicroBatches, HoldAsManySequencesAsThePlannerExpects) {
       EXPECT_NEAR(packing.sequences(limit) / each, 1, 0.05) << lengths.cv << " " << limit;
     }
   }
+}
+
+// A brute force: lengths of the standard library's log-normal, dealt and packed.
+struct Drawn {
+  double micro_batches = 0;            // mean
+  double together = 0, by_itself = 0;  // tokens of the slowest replica, by the mean of all
+};
+
+Drawn mean_of_draws(const LengthSpec& lengths, std::int64_t prompt, const DealtSequences& dealt,
+                    std::int64_t limit) {
+  constexpr int kDraws = 4000;
+  const double variance = std::log1p(lengths.cv * lengths.cv);
+  std::mt19937_64 random(99);
+  std::lognormal_distribution<double> length(std::log(lengths.mean) - variance / 2,
+                                             std::sqrt(variance));
+  Drawn mean;
+  double all = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<std::int64_t> responses(
+        static_cast<std::size_t>(std::llround(dealt.sequences * dealt.replicas)));
+    for (std::int64_t& response : responses) {
+      response = std::clamp<std::int64_t>(std::llround(length(random)), 1, lengths.max);
+    }
+    const auto packed = pack_micro_batches(responses, prompt, dealt.replicas, limit);
+    double most = 0;
+    std::vector<double> slowest(packed.front().size());
+    for (const auto& replica : packed) {
+      double own = 0;
+      for (std::size_t m = 0; m < replica.size(); ++m) {
+        own += replica[m].batch.tokens;
+        slowest[m] = std::max(slowest[m], replica[m].batch.tokens);
+      }
+      all += own / dealt.replicas;
+      most = std::max(most, own);
+    }
+    mean.micro_batches += static_cast<double>(slowest.size()) / kDraws;
+    mean.by_itself += most;
+    for (const double tokens : slowest) mean.together += tokens;
+  }
+  mean.by_itself /= all;
+  mean.together /= all;
+  return mean;
+}
+
+TEST(MicroBatches, OfFewSequencesAreExpectedAsDrawn) {
+  constexpr std::int64_t kPrompt = 256;
+  for (const LengthSpec& lengths : {LengthSpec{.mean = 1024, .cv = 0.5, .max = 8192},
+                                    LengthSpec{.mean = 1024, .cv = 1.2, .max = 4096},
+                                    LengthSpec{.mean = 400, .cv = 2.0, .max = 16384}}) {
+    const std::int64_t longest = kPrompt + lengths.max;
+    for (const DealtSequences& dealt :
+         {DealtSequences{1, 8}, DealtSequences{1, 2}, DealtSequences{2, 4}, DealtSequences{4, 8},
+          DealtSequences{3, 16}, DealtSequences{8, 4}, DealtSequences{16, 8},
+          DealtSequences{6, 1}}) {
+      for (const double part : {1.0, 1.5, 2.5, 6.0}) {
+        const auto limit = static_cast<std::int64_t>(part * static_cast<double>(longest));
+        const Drawn drawn = mean_of_draws(lengths, kPrompt, dealt, limit);
+        FewSequences few(lengths, kPrompt);
+        ASSERT_TRUE(few.are(dealt));
+        const auto told = [&] {
+          return std::to_string(lengths.cv) + ": " + std::to_string(dealt.sequences) + " on " +
+                 std::to_string(dealt.replicas) + " under " + std::to_string(part);
+        };
+        const double count = few.micro_batches(dealt, limit);
+        EXPECT_NEAR(count, drawn.micro_batches, std::max(0.35, 0.05 * count)) << told();
+        EXPECT_NEAR(few.slowest(dealt, 1, 1).tokens / drawn.by_itself, 1, 0.03) << told();
+        const auto at_least = static_cast<int>(count);
+        const double below = few.slowest(dealt, dealt.replicas, at_least).tokens;
+        const double above = few.slowest(dealt, dealt.replicas, at_least + 1).tokens;
+        EXPECT_NEAR((below + (count - at_least) * (above - below)) / drawn.together, 1, 0.05)
+            << told();
+      }
+    }
+    FewSequences few(lengths, kPrompt);
+    EXPECT_EQ(few.micro_batches({1, 8}, longest), 1);
+    EXPECT_EQ(few.slowest({5, 1}, 1, 3), SlowestShare{});
+    EXPECT_FALSE(few.are({17, 8}));
+  }
+  EXPECT_FALSE(FewSequences({.mean = 500, .cv = 0, .max = 500}, kPrompt).are({1, 8}));
 }
 
 TEST(MicroBatches, HoldEverySequenceOnceWithinTheLimit) {

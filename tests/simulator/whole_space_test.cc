@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "planner/engines/engine.h"
 #include "planner/explain/infeasible.h"
@@ -331,6 +332,53 @@ TEST(WholeSpaceTasks, GenerationIsPlannedAsItIsSimulatedOnAverage) {
     }
     EXPECT_NEAR(plan.prediction.phases_s.at(Phase::gen) / seconds, 1, 0.05)
         << one.engine << " " << one.fixed[0] << " of " << one.lengths.max;
+  }
+}
+
+// Of few drawn lengths a step waits for the slowest replica, and packs them in more micro-batches
+// than of many.
+TEST(WholeSpaceTasks, PassesOfFewSequencesArePlannedAsTheyAreSimulatedOnAverage) {
+  struct Few {
+    std::string engine;
+    std::vector<std::string> fixed;
+    std::int64_t prompts;  // one sequence of each, on 8 GPUs
+    double cv = 0.5;
+  };
+  for (const Few& one :
+       std::vector<Few>{{"any", {"actor.dp=8", "actor.zero=2"}, 8},
+                        {"any", {"actor.dp=8", "actor.zero=1"}, 16},
+                        {"any", {"actor.zero=3", "actor.dp=8"}, 8},
+                        {"any", {"actor.zero=3", "actor.dp=8"}, 32},
+                        {"tessera", {"actor.zero=3", "actor.dp=8"}, 128},
+                        {"verl", {"actor.zero=3", "actor.dp=8"}, 24, 1.0},
+                        {"any", {"actor.tp=2", "actor.dp=4"}, 16, 1.0},
+                        {"any", {"actor.tp=4", "actor.dp=2"}, 8},
+                        {"any", {"actor.pp=2", "actor.vpp=1", "actor.dp=4"}, 32}}) {
+    PlanRequest asked = request_for(llama_8b(), one.fixed, 1);
+    asked.workload.prompts_per_step = one.prompts;
+    asked.workload.samples_per_prompt = 1;
+    asked.workload.mini_batches = 1;
+    asked.workload.prompt_tokens = 512;
+    asked.workload.response_tokens = {1024, one.cv, 4096};
+    asked.engine = one.engine;
+    asked.traits = traits_of(one.engine);
+    const Plan plan = planned(asked);
+    ASSERT_FALSE(plan.roles.empty()) << one.fixed[0];
+    constexpr int kDraws = 48;
+    std::map<Phase, double> seconds;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      SimulationOptions options;
+      options.seed = static_cast<std::uint64_t>(draw) + 1;
+      options.rollout_segments = 1;
+      const Simulation simulated = simulate(plan, asked.calibration, options);
+      for (const Phase phase : {Phase::update_actor, Phase::old_log_prob}) {
+        seconds[phase] += simulated.phases_s.at(phase) / kDraws;
+      }
+    }
+    for (const auto& [phase, mean] : seconds) {
+      EXPECT_NEAR(plan.prediction.phases_s.at(phase) / mean, 1, 0.06)
+          << one.engine << " " << one.fixed[0] << " " << one.prompts << " " << name_of(phase);
+    }
   }
 }
 

@@ -69,10 +69,10 @@ Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double t
 }
 
 PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
-                           const MicroBatchCost& cost, double count, double each, bool training) {
+                           const MicroBatchCost& cost, double count, double tokens, bool training) {
   const Assumptions& assumed = *layout.assumed;
   const double slow = slowdown(assumed, candidate, count / (count + candidate.pp - 1));
-  const Seconds hop = hop_seconds(layout, candidate, each * assumed.sequence);
+  const Seconds hop = hop_seconds(layout, candidate, tokens);
   // Interleaved stages send what the next one needs while they compute (Megatron-LM's
   // overlap_p2p_comm); only filling and draining the pipeline waits for messages.
   const bool hidden_hops = assumed.traits().pipeline.overlapped && candidate.vpp > 1;

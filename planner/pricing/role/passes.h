@@ -20,9 +20,9 @@ struct PipelineTime {
   Seconds incomplete;  // of `whole`: what a last round of interleaved chunks that is not full costs
 };
 
-/// `count` micro-batches of `each` sequences, as `cost` prices one, through all stages; forward
+/// `count` micro-batches of so many tokens, as `cost` prices one, through all stages; forward
 /// alone, or as 1F1B with `training`.
 PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
-                           const MicroBatchCost& cost, double count, double each, bool training);
+                           const MicroBatchCost& cost, double count, double tokens, bool training);
 
 }  // namespace tessera

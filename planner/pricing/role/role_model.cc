@@ -42,15 +42,18 @@ std::shared_ptr<const ParameterTable> ModelTables::of(const ModelSpec& model) {
 }
 
 PackedSequences::PackedSequences(const Workload& workload)
-    : packing_(workload.response_tokens, workload.prompt_tokens) {}
+    : packing_(workload.response_tokens, workload.prompt_tokens),
+      few_(workload.response_tokens, workload.prompt_tokens) {}
 
-double PackedSequences::micro_batches(std::int64_t tokens, double sequences) {
+double PackedSequences::micro_batches(std::int64_t tokens, const DealtSequences& dealt) {
+  if (few_.are(dealt)) return few_.micro_batches(dealt, tokens);
   if (tokens != latest_.first) {  // most calls ask for the same limit again
     const auto [each, added] = cache_.try_emplace(tokens, 0.0);
     if (added) each->second = packing_.sequences(tokens);
     latest_ = *each;
   }
-  return std::clamp(std::ceil(sequences / latest_.second), 1.0, std::max(1.0, sequences));
+  const double most = std::max(1.0, dealt.sequences);
+  return std::clamp(std::ceil(dealt.sequences / latest_.second), 1.0, most);
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/few_sequences.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/memory.h"
 #include "cost_models/packing.h"
@@ -50,15 +51,18 @@ class ModelTables {
   std::vector<std::shared_ptr<const ParameterTable>> tables_;
 };
 
-/// Sequences of a micro-batch in expectation over the lengths, kept by token limit.
+/// Micro-batches in expectation over the lengths; sequences of one, kept by token limit.
 class PackedSequences {
  public:
   explicit PackedSequences(const Workload& workload);
-  /// Micro-batches of this token limit that a replica makes of `sequences` sequences.
-  double micro_batches(std::int64_t tokens, double sequences);
+  /// Micro-batches of this token limit that a replica makes of its sequences: a whole number but
+  /// where these are few.
+  double micro_batches(std::int64_t tokens, const DealtSequences& dealt);
+  FewSequences& few() { return few_; }
 
  private:
   ExpectedPacking packing_;
+  FewSequences few_;
   std::map<std::int64_t, double> cache_;
   std::pair<std::int64_t, double> latest_{-1, 0};
 };

@@ -1,6 +1,7 @@
 #include "planner/pricing/role/role_pricer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "cost_models/packing.h"
@@ -117,7 +118,8 @@ OperationTime RolePricer::update(const Candidate& candidate, std::int64_t smalle
   const OperationTime passed = least_passes(candidate, sequences, true, smallest).whole;
   // Two thirds of a micro-batch's time are its backward pass.
   const double fewest = micro_batches(candidate, candidate.tokens, sequences);
-  const Seconds last = passes(candidate, fewest, sequences, true).whole.seconds / fewest * 2 / 3;
+  const Seconds last =
+      expected_passes(candidate, fewest, sequences, true).whole.seconds / fewest * 2 / 3;
   const OptimizerCost& optimizer = fullest_optimizer(candidate);
   const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
   const Seconds communication = shown.reduce + shown.gather;
@@ -138,24 +140,68 @@ OperationTime RolePricer::infer(const Candidate& candidate, std::int64_t smalles
 
 double RolePricer::micro_batches(const Candidate& candidate, std::int64_t tokens,
                                  double sequences) {
-  const InterleavedCount rule = assumed_.traits().pipeline.interleaved;
-  return whole_rounds(packed_.micro_batches(tokens, sequences), sequences,
-                      batches_of_round(rule, candidate.pp, candidate.vpp));
+  const double count = packed_.micro_batches(tokens, {sequences, candidate.dp});
+  const double below = std::floor(count), rest = count - below;
+  const int round = round_of(candidate);
+  if (rest == 0 || !packed_.few().are({sequences, candidate.dp})) {
+    return whole_rounds(count, sequences, round);
+  }
+  const double fewer = whole_rounds(below, sequences, round);
+  return fewer + rest * (whole_rounds(below + 1, sequences, round) - fewer);
+}
+
+int RolePricer::round_of(const Candidate& candidate) const {
+  return batches_of_round(assumed_.traits().pipeline.interleaved, candidate.pp, candidate.vpp);
+}
+
+SlowestShare RolePricer::slowest_share(const Candidate& candidate, double count, double sequences,
+                                       bool training) {
+  const DealtSequences dealt{sequences, candidate.dp};
+  if (!packed_.few().are(dealt)) return {};
+  return packed_.few().slowest(dealt, sharing_replicas(candidate, assumed_.traits(), training),
+                               static_cast<int>(count));
+}
+
+PipelineTime RolePricer::expected_passes(const Candidate& candidate, double count, double sequences,
+                                         bool training) {
+  const auto whole = [&](double whole_count) {
+    return passes(candidate, whole_count, sequences, training,
+                  slowest_share(candidate, whole_count, sequences, training));
+  };
+  const double round = round_of(candidate);
+  const double below = std::floor(count / round) * round, rest = (count - below) / round;
+  const bool few = packed_.few().are({sequences, candidate.dp});
+  if (!few || rest == 0 || below == 0) return whole(count);
+  PipelineTime time = whole(below);
+  const PipelineTime above = whole(below + round);
+  const auto between = [&](Seconds& a, Seconds b) { a += rest * (b - a); };
+  between(time.whole.seconds, above.whole.seconds);
+  between(time.whole.communication, above.whole.communication);
+  between(time.slowest, above.slowest);
+  between(time.incomplete, above.incomplete);
+  return time;
 }
 
 // Between two numbers a < b of micro-batches the slowest stage is busy for no less than with
 // either, and filling and draining the pipeline take no less than with b, whose micro-batches are
-// smaller.
+// smaller. Few sequences are waited for as long or longer where they begin more micro-batches
+// together.
 PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequences, bool training,
                                       std::int64_t smallest) {
-  const double most = micro_batches(candidate, smallest, sequences);
+  double most = micro_batches(candidate, smallest, sequences);
   double count = micro_batches(candidate, candidate.tokens, sequences);
-  PipelineTime few = passes(candidate, count, sequences, training);
-  if (count == most) return few;
+  if (count == most) return expected_passes(candidate, count, sequences, training);
+  if (packed_.few().are({sequences, candidate.dp})) {
+    const double round = round_of(candidate);
+    count = std::max(1.0, std::floor(count / round) * round);
+    most = std::ceil(most / round) * round;
+  }
+  const SlowestShare share = slowest_share(candidate, count, sequences, training);
+  PipelineTime few = passes(candidate, count, sequences, training, share);
   PipelineTime least = few;
   while (count < most) {
     const double next = std::min(2 * count, most);
-    const PipelineTime many = passes(candidate, next, sequences, training);
+    const PipelineTime many = passes(candidate, next, sequences, training, share);
     PipelineTime between = many;
     between.whole.seconds -=
         many.incomplete + std::max(Seconds{}, next * many.slowest - count * few.slowest);
@@ -168,7 +214,7 @@ PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequenc
 }
 
 PipelineTime RolePricer::passes(const Candidate& candidate, double count, double sequences,
-                                bool training) {
+                                bool training, const SlowestShare& share) {
   LayoutCosts& costs = of_layout(candidate);
   Candidate asked = candidate;
   const bool reduces = training && candidate.zero == 2;
@@ -177,18 +223,19 @@ PipelineTime RolePricer::passes(const Candidate& candidate, double count, double
   const auto known =
       std::find_if(costs.passes.rbegin(), costs.passes.rend(), [&](const PipelinePasses& passes) {
         return passes.count == count && passes.recompute == asked.recompute &&
-               passes.training == training && passes.zero == asked.zero;
+               passes.training == training && passes.zero == asked.zero && passes.share == share;
       });
   if (known != costs.passes.rend()) return known->time;
   const double each = sequences / count;
-  const MicroBatchCost& cost = micro_batch(costs.layout, asked, each, training);
-  const PipelineTime time = pipeline_time(costs.layout, asked, cost, count, each, training);
-  costs.passes.push_back({count, asked.recompute, training, asked.zero, time});
+  const MicroBatchCost& cost = micro_batch(costs.layout, asked, {each, share}, training);
+  const double tokens = each * assumed_.sequence * share.tokens;
+  const PipelineTime time = pipeline_time(costs.layout, asked, cost, count, tokens, training);
+  costs.passes.push_back({count, asked.recompute, training, asked.zero, share, time});
   return time;
 }
 
 const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Candidate& candidate,
-                                              double sequences, bool training) {
+                                              const LoadedSequences& sequences, bool training) {
   const LayerRun run = layer_run(candidate, layout.dealt);
   auto [entry, added] = cache_.micro_batches[training ? 1 : 0][run].try_emplace(sequences);
   MicroBatchCost& cost = entry->second;
@@ -203,8 +250,10 @@ const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Ca
     return cost;
   }
   const Assumptions& given = assumed_;
-  const TokenBatch batch{sequences * given.sequence, sequences, sequences * given.squared};
-  const TokenBatch scored{sequences * given.response, sequences, 0};  // responses alone
+  const auto& [count, share] = sequences;
+  const TokenBatch batch{count * given.sequence * share.tokens, count,
+                         count * given.squared * share.squared};
+  const TokenBatch scored{count * given.response * share.responses, count, 0};  // responses alone
   return cost = price_micro_batch(layout, candidate, batch, scored, training);
 }
 
@@ -231,8 +280,9 @@ Seconds RolePricer::offloaded_seconds(const Candidate& candidate, bool training,
 }
 
 double RolePricer::mini_batch_parts(const Candidate& candidate) {
-  return micro_batches(candidate, in_call(candidate, true).tokens,
-                       mini_batch_sequences(assumed_.workload(), candidate));
+  const double sequences = mini_batch_sequences(assumed_.workload(), candidate);
+  const double count = micro_batches(candidate, in_call(candidate, true).tokens, sequences);
+  return packed_.few().are({sequences, candidate.dp}) ? std::ceil(count) : count;
 }
 
 TrainedBatches RolePricer::batches(const Candidate& candidate, std::optional<CallKind> call) {

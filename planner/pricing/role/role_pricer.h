@@ -29,6 +29,7 @@ struct PipelinePasses {
   Recompute recompute = Recompute::none;
   bool training = false;
   int zero = 0;  // 2 where layers are reduced one by one, 3 where they are sharded, else 0
+  SlowestShare share;
   PipelineTime time;
 };
 
@@ -53,11 +54,17 @@ struct LayoutCosts {
   std::array<std::optional<Seconds>, 32> offload;         // by zero, offloads, training
 };
 
+/// Sequences of a micro-batch, by the mean of all where they are not of mean lengths.
+struct LoadedSequences {
+  double count = 0;
+  SlowestShare share;
+  auto operator<=>(const LoadedSequences&) const = default;
+};
+
 /// What has been priced.
 struct PriceCache {
   std::optional<LayoutCosts> latest;  // of the latest layout
-  std::map<LayerRun, std::map<double, MicroBatchCost>>
-      micro_batches[2];  // [training], by sequences
+  std::map<LayerRun, std::map<LoadedSequences, MicroBatchCost>> micro_batches[2];  // [training]
   DecodeCache decoding;
 };
 
@@ -97,7 +104,7 @@ class RolePricer {
   MemoryUse asleep(const Candidate& candidate, Phase phase, int stage);
   FullestStage fullest(const Candidate& candidate, Phase phase);
 
-  /// Micro-batches of one replica in a mini-batch of a call that trains.
+  /// Micro-batches of one replica in a mini-batch of a call that trains, rounded up.
   double mini_batch_parts(const Candidate& candidate);
 
   /// Forgets what depends on the constants, after they have changed.
@@ -107,11 +114,19 @@ class RolePricer {
   LayoutCosts& of_layout(const Candidate& candidate);
   TrainedBatches batches(const Candidate& candidate, std::optional<CallKind> call);
   const MicroBatchCost& micro_batch(const RoleLayout& layout, const Candidate& candidate,
-                                    double sequences, bool training);
-  /// Micro-batches of `sequences` sequences of one replica under a limit of `tokens`.
+                                    const LoadedSequences& sequences, bool training);
+  /// Micro-batches of `sequences` sequences of one replica under a limit of `tokens`; where these
+  /// are few a mean of whole rounds.
   double micro_batches(const Candidate& candidate, std::int64_t tokens, double sequences);
-  /// All micro-batches, `count`, of `sequences` sequences of one replica.
-  PipelineTime passes(const Candidate& candidate, double count, double sequences, bool training);
+  /// All micro-batches, `count`, of `sequences` sequences of a replica with this share.
+  PipelineTime passes(const Candidate& candidate, double count, double sequences, bool training,
+                      const SlowestShare& share);
+  /// The same of the replica that the others wait for; between whole rounds in proportion.
+  PipelineTime expected_passes(const Candidate& candidate, double count, double sequences,
+                               bool training);
+  SlowestShare slowest_share(const Candidate& candidate, double count, double sequences,
+                             bool training);
+  int round_of(const Candidate& candidate) const;
   /// The same, of the number that makes them quickest of those that limits down to `smallest` make;
   /// no more than any of these takes.
   PipelineTime least_passes(const Candidate& candidate, double sequences, bool training,

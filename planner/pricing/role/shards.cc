@@ -30,6 +30,11 @@ bool reduces_layers(const Candidate& candidate, const EngineTraits& traits) {
          (candidate.pp == 1 || traits.shards.reduced_every_batch);
 }
 
+int sharing_replicas(const Candidate& candidate, const EngineTraits& traits, bool training) {
+  if (shard_ranks(candidate, traits) > 1) return candidate.dp_shard;
+  return training && reduces_layers(candidate, traits) ? candidate.dp : 0;
+}
+
 bool shards_overlap(const Assumptions& assumed) {
   return assumed.traits().shards.overlapped && assumed.calibration().overlapped_dispatch;
 }

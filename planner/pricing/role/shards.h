@@ -40,6 +40,9 @@ MovedShards reduce_shards(const Assumptions& assumed, Traffic bytes, GroupShape 
 /// 2024, arXiv:2407.21783, sec. 3.3.2).
 bool reduces_layers(const Candidate& candidate, const EngineTraits& traits);
 
+/// Replicas that gather or reduce the layers of a pass together; 0 = layers are whole.
+int sharing_replicas(const Candidate& candidate, const EngineTraits& traits, bool training);
+
 /// Whether shards run beside the kernels of other layers.
 bool shards_overlap(const Assumptions& assumed);
 

@@ -127,8 +127,8 @@ TEST(TesseraAndVllm, ServersReadMemoryOfTheirOwnHostAlone) {
 TEST(TesseraAndVllm, TheRunnerTakesItsPlansAndJudgesOthersByItsOwnEngine) {
   const std::filesystem::path file =
       std::filesystem::path(testing::TempDir()) / "tessera_vllm_plan.json";
-  const auto executable = [&](Plan plan) {
-    write_text_file(file, to_json(plan));
+  const auto executable = [&](const Plan& tried) {
+    write_text_file(file, to_json(tried));
     Problems problems;
     read_executable_plan(file, problems);
     std::string all;

@@ -77,5 +77,25 @@ TEST(LeastSeconds, AreNoMoreThanThoseOfAnyTokenLimit) {
   }
 }
 
+// One to 16 sequences a replica, whose slowest one and number of micro-batches are means.
+TEST(LeastSeconds, OfFewSequencesAreNoMoreThanThoseOfAnyTokenLimit) {
+  for (const char* engine : {"tessera", "verl", "verl-megatron", "any"}) {
+    for (const double cv : {0.5, 1.5}) {
+      PlanRequest request = request_with("qwen2.5-7b", engine, cv);
+      request.workload.prompts_per_step = 96;
+      request.workload.response_tokens.max = 8192;
+      CostEvaluator costs(request);
+      Compared compared;
+      for (const Role role : {Role::actor, Role::reference}) {
+        for (const int gpus : {8, 16}) {
+          compare(costs, engine_named(engine).capabilities, role, gpus, compared);
+        }
+      }
+      EXPECT_GT(compared.phases, 100U) << engine;
+      EXPECT_GT(compared.tightness / static_cast<double>(compared.phases), 0.8) << engine;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -18,12 +18,21 @@ struct Parts {
   double updates = 0, others = 0;
 };
 
-Parts parts_under(const ExpectedPacking& packing, std::int64_t tokens, std::int64_t mini_batch,
-                  std::int64_t all) {
-  const double held = packing.sequences(tokens);
-  return {std::ceil(static_cast<double>(mini_batch) / held),
-          std::ceil(static_cast<double>(all) / held)};
-}
+// What the prices count.
+struct Counted {
+  ExpectedPacking packing;
+  FewSequences few;
+  int replicas;
+
+  double parts(std::int64_t tokens, std::int64_t sequences) {
+    const DealtSequences dealt{static_cast<double>(sequences), replicas};
+    return few.are(dealt) ? few.micro_batches(dealt, tokens)
+                          : std::ceil(dealt.sequences / packing.sequences(tokens));
+  }
+  Parts under(std::int64_t tokens, std::int64_t mini_batch, std::int64_t all) {
+    return {parts(tokens, mini_batch), parts(tokens, all)};
+  }
+};
 
 // No limit of whole longest sequences, and no quarter of one up to two, cuts the calls into fewer
 // micro-batches than a listed one that is no larger; and every listed one does.
@@ -42,13 +51,13 @@ TEST(DistinctLimits, StandForEveryOther) {
     const std::int64_t longest = longest_sequence(workload);
     const std::int64_t mini_batch = between(1, 128), all = mini_batch * between(1, 8);
     DistinctLimits limits(workload);
-    const std::vector<std::int64_t>& listed = limits.of(mini_batch, all, kAny);
-    const ExpectedPacking packing(workload.response_tokens, workload.prompt_tokens);
+    const int replicas = between(1, 16);
+    const std::vector<std::int64_t>& listed = limits.of(mini_batch, all, replicas, kAny);
+    Counted counted{ExpectedPacking(workload.response_tokens, workload.prompt_tokens),
+                    FewSequences(workload.response_tokens, workload.prompt_tokens), replicas};
     ASSERT_FALSE(listed.empty());
     EXPECT_EQ(listed.front(), longest);
-    const auto own = [&](std::int64_t tokens) {
-      return parts_under(packing, tokens, mini_batch, all);
-    };
+    const auto own = [&](std::int64_t tokens) { return counted.under(tokens, mini_batch, all); };
     Parts least{1e9, 1e9};
     for (const std::int64_t tokens : listed) {
       const Parts parts = own(tokens);
@@ -84,11 +93,11 @@ TEST(DistinctLimits, EndAtTheMostThatIsAskedFor) {
   workload.response_tokens = {512, 0.5, 1024};
   DistinctLimits limits(workload);
   const std::int64_t sequences = std::int64_t{1} << 40;
-  const std::vector<std::int64_t>& some = limits.of(sequences, 4 * sequences, 131072);
+  const std::vector<std::int64_t>& some = limits.of(sequences, 4 * sequences, 8, 131072);
   EXPECT_LE(some.size(), 72U);
   EXPECT_EQ(some.front(), 2048);
   EXPECT_EQ(some.back(), 131072);
-  EXPECT_EQ(limits.of(1, 1, 1), (std::vector<std::int64_t>{2048}));
+  EXPECT_EQ(limits.of(1, 1, 1, 1), (std::vector<std::int64_t>{2048}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cost_models/reshard_bound.h"
+#include "cost_models/reshard/reshard_bound.h"
 
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
