@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gui/models/colours.h"
-#include "gui/views/timeline_painter.h"
+#include "gui/step_views/timeline_painter.h"
 
 namespace {
 

@@ -23,12 +23,14 @@ QColor colourOf(Phase phase) {
   return QColor::fromRgb(kColours[static_cast<std::size_t>(phase)]);
 }
 
+// Found by search: any two are 17 or more apart in CIELAB for every kind of colour vision
+// (Machado, Oliveira, Fernandes 2009), and 3 : 1 from the dark background.
 QColor colourOfMemory(const QString& name) {
   static const QHash<QString, QRgb> colours{
-      {"weights", 0xff1f4e79},   {"gradients", 0xffc55a11},   {"master_weights", 0xff7f6000},
-      {"optimizer", 0xff833c0c}, {"activations", 0xff548235}, {"logits", 0xffa9d18e},
-      {"kv_cache", 0xff5b9bd5},  {"gathered", 0xff8064a2},    {"communication", 0xffd99694},
-      {"reshard", 0xfff2c80f},   {"workspace", 0xff9db8d2},   {"reserve", 0xffa6a6a6}};
+      {"weights", 0xff3b7483},   {"gradients", 0xffef8a1a},   {"master_weights", 0xff9b5113},
+      {"optimizer", 0xff7f5e44}, {"activations", 0xff4cb85a}, {"logits", 0xffaee3af},
+      {"kv_cache", 0xff7ddafe},  {"gathered", 0xff725aaf},    {"communication", 0xffc98586},
+      {"reshard", 0xfff6d309},   {"workspace", 0xff819ee6},   {"reserve", 0xffcac0c6}};
   return QColor::fromRgb(colours.value(name, 0xff777777));
 }
 

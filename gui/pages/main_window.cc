@@ -335,7 +335,8 @@ void MainWindow::showKeys() {
       "<tr><td><b>Ctrl+F</b></td><td>Filter the plans</td></tr>"
       "<tr><td><b>arrows, + -, Home</b>&nbsp;&nbsp;</td><td>In a chart: move, zoom, fit</td>"
       "</tr>"
-      "<tr><td><b>W S A D, F</b></td><td>In the timeline: zoom, move, fit what is chosen</td></tr>"
+      "<tr><td><b>W S A D, F</b></td><td>In the timeline, over time: zoom, move, fit what is "
+      "chosen</td></tr>"
       "<tr><td><b>. , N Enter</b></td><td>There: next and previous span, next found, fold</td>"
       "</tr>";
   QMessageBox box(QMessageBox::NoIcon, "Keys", "<table>" + rows + "</table>", QMessageBox::Close,

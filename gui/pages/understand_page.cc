@@ -10,7 +10,7 @@ namespace tessera::gui {
 UnderstandPage::UnderstandPage(Session& session, QWidget* parent) : QWidget(parent) {
   auto* tabs = new QTabWidget;
   tabs->setDocumentMode(true);
-  tabs->setAccessibleName("Timeline and reshard");
+  tabs->setAccessibleName("Views of the step");
   for (const ViewKind& kind : viewsOf(Place::whole)) {
     tabs->addTab(makeView(kind, session), kind.title);
   }

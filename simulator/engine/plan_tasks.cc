@@ -217,8 +217,10 @@ class Builder {
                                                     static_cast<std::size_t>(share.size()));
       const std::vector<int> ranks = costs.replica_ranks(replica);
       TaskId previous = host(call, ranks, costs.call_seconds(), {call.start});
-      const auto segments = simulate_replica(mine, batching, costs.rollout());
-      for (const RolloutSegment& segment : coarsened(segments, options_.rollout_segments)) {
+      result_.replicas.push_back({static_cast<int>(result_.calls.size()), replica, previous, ranks,
+                                  simulate_replica(mine, batching, costs.rollout())});
+      for (const RolloutSegment& segment :
+           coarsened(result_.replicas.back().segments, options_.rollout_segments)) {
         previous = graph().add(segment_task(segment, call.phase, ranks, previous));
       }
       tails.push_back(previous);

@@ -14,6 +14,7 @@
 
 #include "cost_models/calibration.h"
 #include "simulator/engine/task_graph.h"
+#include "simulator/rollout/replica.h"
 
 namespace tessera {
 
@@ -44,9 +45,18 @@ struct CallTasks {
   std::vector<InFlight> in_flight;  // of a training call
 };
 
+/// A replica's generation, behind the task `before`.
+struct ReplicaTasks {
+  int call = 0, replica = 0;  // `call`: of IterationTasks
+  TaskId before = 0;
+  std::vector<int> ranks;
+  std::vector<RolloutSegment> segments;  // each on its own, as the tasks need not be
+};
+
 struct IterationTasks {
   TaskGraph graph;
   std::vector<CallTasks> calls;  // step by step in the schedule's order
+  std::vector<ReplicaTasks> replicas;
 };
 
 /// Precondition: the plan is valid.

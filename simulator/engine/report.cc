@@ -88,6 +88,29 @@ nlohmann::ordered_json spread_json(const StepSpread& spread) {
   return json;
 }
 
+nlohmann::ordered_json rollout_json(const Simulation& simulation) {
+  auto json = nlohmann::ordered_json::array();
+  for (const RolloutTail& tail : rollout_tails(simulation.rollout)) {
+    json.push_back({{"step", tail.step},
+                    {"sequences", tail.sequences},
+                    {"start_ns", tail.start_ns},
+                    {"half_ended_ns", tail.half_ns},
+                    {"nine_tenths_ended_ns", tail.most_ns},
+                    {"end_ns", tail.end_ns},
+                    {"tail_share", tail.share()}});
+    auto& replicas = json.back()["replicas"] = nlohmann::ordered_json::array();
+    for (const ReplicaRollout& replica : simulation.rollout) {
+      if (replica.step != tail.step) continue;
+      const ActiveSample& last = replica.samples.back();
+      replicas.push_back({{"replica", replica.replica},
+                          {"ranks", replica.ranks},
+                          {"sequences", last.ended},
+                          {"end_ns", last.time_ns}});
+    }
+  }
+  return json;
+}
+
 std::string path_text(const Simulation& simulation) {
   constexpr std::size_t kMost = 10;
   const std::vector<PathShare> shares = path_shares(simulation);
@@ -196,6 +219,7 @@ std::string to_json(const Simulation& simulation, const Plan& plan, const Calibr
                     {"end_ns", task.end_ns},
                     {"slack_ns", task.slack_ns}});
   }
+  if (!simulation.rollout.empty()) json["rollout"] = rollout_json(simulation);
   auto& ranks = json["ranks"] = nlohmann::ordered_json::array();
   for (std::size_t rank = 0; rank < simulation.ranks.size(); ++rank) {
     const RankSummary& summary = simulation.ranks[rank];

@@ -59,6 +59,7 @@ class Summary {
     result_.timeline.memory = memory_over_time(plan, costs_, tasks_, runs_);
     find_peaks();
     add_critical_path();
+    add_rollout();
     return std::move(result_);
   }
 
@@ -157,6 +158,15 @@ class Summary {
       const TaskRun& run = run_of(id);
       result_.critical_path.push_back({task.name, task.phase, tasks_.calls[call].step, task.ranks,
                                        run.start_ns, run.end_ns, run.slack_ns});
+    }
+  }
+
+  void add_rollout() {
+    for (const ReplicaTasks& replica : tasks_.replicas) {
+      const CallTasks& call = tasks_.calls[at(replica.call)];
+      result_.rollout.push_back({call.step, replica.replica, replica.ranks,
+                                 active_samples(replica.segments, run_of(call.start).end_ns,
+                                                run_of(replica.before).end_ns)});
     }
   }
 

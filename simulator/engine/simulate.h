@@ -12,6 +12,7 @@
 
 #include "cost_models/documents/problem_list.h"
 #include "simulator/engine/plan_tasks.h"
+#include "simulator/rollout/tail.h"
 #include "simulator/timeline/timeline.h"
 
 namespace tessera {
@@ -44,6 +45,7 @@ struct Simulation {
   double step_s = 0;
   std::vector<PathTask> critical_path;  // in time order; tasks without duration left out
   std::vector<RankSummary> ranks;
+  std::vector<ReplicaRollout> rollout;  // by step and replica
 
   /// Values of the rank that has most.
   double exposed_comm_s() const;

@@ -108,18 +108,31 @@ class Replica {
     }
     free_ += ended;
     cached_prompt_ = last_prompt;
-    if (chunked && decoded_ > 0) return append_chunks(prompts, again, entered);
+    if (chunked && decoded_ > 0) return append_chunks(prompts, again, entered, ended);
     OperationTime time = costs_.prefill(static_cast<double>(prompts), static_cast<double>(entered));
     if (!segments_.empty() && segments_.back().kind == SegmentKind::prefill) {
       time.seconds /= batching_.stages;
       time.communication /= batching_.stages;
     }
-    append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
+    append_prefill(prompts, entered, ended, time);
+  }
+
+  void append_prefill(std::int64_t prompts, std::int64_t entered, std::int64_t ended,
+                      const OperationTime& time) {
+    append({.kind = SegmentKind::prefill,
+            .sequences = entered,
+            .steps = prompts,
+            .active = running_count_ + ended,
+            .ended = ended},
+           time);
   }
 
   // New prompts, and tokens that are computed again at the rate of prompts.
-  void append_chunks(std::int64_t prompts, double again, std::int64_t entered) {
-    if (prompts == 0 && again == 0) return;
+  void append_chunks(std::int64_t prompts, double again, std::int64_t entered, std::int64_t ended) {
+    if (prompts == 0 && again == 0) {  // takes no time of its own
+      segments_.back().ended += ended;
+      return;
+    }
     const std::int64_t prompt = std::max<std::int64_t>(1, batching_.prompt_tokens);
     const std::int64_t whole = std::max(prompts, batching_.prefill_tokens / prompt);
     const auto most = static_cast<double>(std::max<std::int64_t>(1, whole));
@@ -128,7 +141,7 @@ class Replica {
                         (most * static_cast<double>(batching_.stages));
     time.seconds *= part;
     time.communication *= part;
-    append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
+    append_prefill(prompts, entered, ended, time);
   }
 
   // The newest give up their blocks until each of the others can have one token more.
@@ -159,7 +172,7 @@ class Replica {
       end = std::min(running_.top().first, decoded_ + std::max<std::int64_t>(1, steps));
     }
     const double alive = running();
-    RolloutSegment segment{.sequences = running_count_};
+    RolloutSegment segment{.sequences = running_count_, .active = running_count_};
     OperationTime sum;
     while (decoded_ < end) {
       const double context = static_cast<double>(offsets_) / alive + static_cast<double>(decoded_);
@@ -175,6 +188,7 @@ class Replica {
     for (; !running_.empty() && running_.top().first == decoded_; drop_preempted()) {
       leave(running_.top().second);
       running_.pop();
+      ++segments_.back().ended;
     }
   }
 
@@ -208,6 +222,8 @@ RolloutSegment joined(const RolloutSegment& a, const RolloutSegment& b) {
   both.end_s = b.end_s;
   both.communication_s += b.communication_s;
   both.steps += b.steps;
+  both.ended += b.ended;
+  both.active = std::max(a.active, b.active);
   if (a.kind == SegmentKind::prefill) {
     both.sequences += b.sequences;
   } else {

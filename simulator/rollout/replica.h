@@ -52,6 +52,8 @@ struct RolloutSegment {
   std::int64_t steps = 0;      // decode steps; prompts of a prefill
   double start_s = 0, end_s = 0;
   double communication_s = 0;
+  std::int64_t active = 0;  // sequences that have a slot while it lasts
+  std::int64_t ended = 0;   // that end with it
 };
 
 /// A replica's part of a step's sequences, prompt by prompt and sample by sample, as they are

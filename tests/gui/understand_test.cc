@@ -24,7 +24,7 @@
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/chart.h"
 #include "gui/views/flow_mesh.h"
-#include "gui/views/timeline_canvas.h"
+#include "gui/step_views/timeline_canvas.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {

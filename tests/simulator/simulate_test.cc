@@ -229,6 +229,37 @@ TEST(Simulate, FurtherStepsFollowTheUpdateThatTheyNeed) {
   }
 }
 
+TEST(Simulate, TheRolloutEndsWithItsPhaseAndEverySequenceOnce) {
+  std::size_t generated = 0;
+  for (const auto& [request, plan] : samples()) {
+    const Simulation simulation = simulate(plan, request.calibration, {.seed = 2, .steps = 2});
+    if (!simulation.phases_s.contains(Phase::gen)) continue;
+    const std::vector<RolloutTail> tails = rollout_tails(simulation.rollout);
+    ASSERT_EQ(tails.size(), 2u);
+    double seconds = 0;
+    for (const RolloutTail& tail : tails) {
+      EXPECT_EQ(tail.sequences, plan.workload.sequences());
+      EXPECT_LE(tail.half_ns, tail.most_ns);
+      EXPECT_LE(tail.most_ns, tail.end_ns);
+      seconds += static_cast<double>(tail.end_ns - tail.start_ns) * 1e-9 / 2;
+    }
+    EXPECT_NEAR(seconds, simulation.phases_s.at(Phase::gen), 1e-8);
+    // Every rank of a replica is busy until its last sequence has ended.
+    for (const ReplicaRollout& replica : simulation.rollout) {
+      for (const Span& span : simulation.timeline.spans) {
+        const bool its = span.stream == Stream::phases && span.phase == Phase::gen &&
+                         span.step == replica.step &&
+                         std::binary_search(replica.ranks.begin(), replica.ranks.end(), span.rank);
+        if (!its) continue;
+        EXPECT_NEAR(static_cast<double>(span.end_ns),
+                    static_cast<double>(replica.samples.back().time_ns), 1);
+        ++generated;
+      }
+    }
+  }
+  EXPECT_GT(generated, 8u);
+}
+
 TEST(Simulate, SpansOfAStreamNestAndLieInsideTheirPhase) {
   for (const auto& [request, plan] : samples()) {
     const Simulation simulated = simulate(plan, request.calibration);

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "gui/views/timeline_painter.h"
+#include "gui/step_views/timeline_painter.h"
 
 namespace tessera::gui {
 

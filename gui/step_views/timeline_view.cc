@@ -11,9 +11,9 @@
 #include <QVBoxLayout>
 
 #include "gui/document/text.h"
+#include "gui/step_views/timeline_canvas.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/table.h"
-#include "gui/views/timeline_canvas.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/timeline_painter.h"
+#include "gui/step_views/timeline_painter.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
+#include "gui/step_views/time_ruler.h"
 #include "gui/timeline/span_text.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr int kTicksApart = 110;
 constexpr int kLeastText = 26;   // pixels of a span that says its name
 constexpr int kNameWidth = 118;  // of the ranks, left of the streams' names
 
@@ -166,13 +166,7 @@ class Painting {
     const QRect place(0, 0, picture_.size.width(), TimelinePicture::kRuler);
     painter_.fillRect(place, picture_.palette.color(QPalette::Window));
     painter_.setFont(small_);
-    for (const Tick& tick : ticks_of(picture_.axis, picture_.width(), kTicksApart)) {
-      const int x = TimelinePicture::kNames + static_cast<int>(tick.x);
-      painter_.setPen(text_);
-      painter_.drawLine(x, TimelinePicture::kRuler - 6, x, TimelinePicture::kRuler - 1);
-      painter_.drawText(QRect(x + 4, 0, kTicksApart, TimelinePicture::kRuler - 4),
-                        Qt::AlignLeft | Qt::AlignVCenter, tick.text);
-    }
+    paintRuler(painter_, picture_.axis, place.adjusted(TimelinePicture::kNames, 0, 0, 0), text_);
     painter_.fillRect(0, TimelinePicture::kRuler - 1, place.width(), 1, text_);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/timeline_canvas.h"
+#include "gui/step_views/timeline_canvas.h"
 
 #include <QHelpEvent>
 #include <QKeyEvent>
