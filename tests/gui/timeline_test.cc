@@ -6,6 +6,7 @@
 #include <QAbstractItemModelTester>
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <random>
 #include <set>
