@@ -204,7 +204,7 @@ class RunReader {
     refuse_unsupported(
         reader,
         {{"strategy", "the plan's layouts say how a role is cut"},
-         {"megatron", "the plan's layout says it"},
+         {"megatron", "the plan's layout says it; moe_z_loss_coeff is actor.router_z_loss_coef"},
          {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
          {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
          {"ppo_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
@@ -250,6 +250,12 @@ class RunReader {
       reader.refuse("router_aux_loss_coef", "0", "tessera does not train with " + why);
   }
 
+  void z_loss(ObjectReader& reader, double& coefficient) {
+    reader.optional("router_z_loss_coef", coefficient, kFromZero);
+    if (coefficient == 0 || role(Role::actor) == nullptr || plan_.model_of(Role::actor).moe) return;
+    reader.refuse("router_z_loss_coef", "0", "the model has no experts, and so no routers");
+  }
+
   void actor(ObjectReader& reader) {
     ActorConfig& actor = config_.actor;
     read_optim(reader, actor.optim);
@@ -261,6 +267,7 @@ class RunReader {
     read_aggregation(reader, plan_.workload.response_tokens.max, actor.aggregation);
     reader.optional("grad_clip", actor.grad_clip, kAboveZero);
     router_loss(reader, actor.router_aux_loss_coef);
+    z_loss(reader, actor.router_z_loss_coef);
     fsdp_config(reader, Role::actor, actor.reshard_after_forward);
     update_keys(reader, Role::actor);
     reader.refuse_unknown_keys();

@@ -82,6 +82,7 @@ struct ActorConfig {
   Aggregation aggregation;
   double grad_clip = 1.0;
   double router_aux_loss_coef = 0;    // of the routers' load-balancing loss; verl trains without it
+  double router_z_loss_coef = 0;      // of their z loss
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
 };
 
