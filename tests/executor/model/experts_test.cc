@@ -129,7 +129,9 @@ TEST(Experts, ZLossAndItsGradientsEqualMegatronsFormula) {
       int compared = 0;
       for (const auto& [parameter, gradient] : fixture.gradients) {
         if (!parameter.starts_with("z/")) continue;
-        expect_close(got.at(parameter.substr(2)), gradient, parameter, 1e-6);
+        // The embedding's has come through the whole model in fp32.
+        const bool through_all = parameter.find("embed_tokens") != std::string::npos;
+        expect_close(got.at(parameter.substr(2)), gradient, parameter, through_all ? 1e-5 : 1e-6);
         ++compared;
       }
       EXPECT_GE(compared, 2);
