@@ -249,6 +249,26 @@ TEST(RunConfig, RoutersOfAModelWithExpertsMayHaveAZLoss) {
   EXPECT_EQ(set->actor.router_z_loss_coef, 1e-3);
 }
 
+TEST(RunConfig, SeedsThatTheFileDoesNotStateAreTheDefaultOnes) {
+  const auto read = [](const std::string& text) {
+    Problems problems;
+    auto config =
+        parse_run_config(text, "run.yaml", sample_plan(), problems, {.run = 5, .order = 3});
+    EXPECT_TRUE(config) << to_string(problems.at(0));
+    return config.value();
+  };
+  const RunConfig none = read(changed("  seed: 7\n", ""));
+  EXPECT_FALSE(none.trainer.seed_stated);
+  EXPECT_EQ(none.trainer.seed, 5U);
+  EXPECT_EQ(none.rollout.seed, 5U);
+  EXPECT_EQ(none.data.seed, 3U) << "the prompts go on in their order";
+  const RunConfig stated = read(kGood);
+  EXPECT_TRUE(stated.trainer.seed_stated);
+  EXPECT_EQ(stated.trainer.seed, 7U);
+  EXPECT_EQ(stated.rollout.seed, 7U);
+  EXPECT_EQ(stated.data.seed, 7U);
+}
+
 TEST(RunConfig, CheckpointsAreSaidInVerlsWords) {
   const auto read = [](const std::string& lines, Problems& problems) {
     return parse_run_config(kGood + lines, "run.yaml", sample_plan(), problems);
