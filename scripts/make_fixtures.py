@@ -20,6 +20,7 @@ import shutil
 import tempfile
 
 import torch
+import torch.nn.functional as F
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -256,19 +257,35 @@ def gradients_of(model, loss):
         model, {name: p.grad.clone() for name, p in model.named_parameters() if name in names})
 
 
+def z_loss(logits):
+    """Megatron-LM core/transformer/moe/moe_utils.py, z_loss_func with z_loss_coeff 1."""
+    return torch.mean(torch.square(torch.logsumexp(logits, dim=-1)))
+
+
 def write_gradients(model, ids, folder):
     """loss: sum over tokens i of cos(i + 1) log p(7 id + 3 mod vocabulary), in the batch's order.
-    balance: transformers' load-balancing loss alone; its gradients of routers and embedding."""
+    balance: transformers' load-balancing loss alone; its gradients of routers and embedding.
+    z: the sum over layers of their routers' z losses; its gradients of the same."""
+    z_losses = []
+    routers = [m for name, m in model.named_modules() if name.endswith("mlp.gate")]
+    hooks = [router.register_forward_hook(lambda router, args, _: z_losses.append(
+        z_loss(F.linear(args[0].flatten(0, -2), router.weight)))) for router in routers]
     out = model(ids, use_cache=False, output_router_logits=True)
+    for hook in hooks:
+        hook.remove()
+    assert len(z_losses) == len(routers) > 0
     scores = out.logits.log_softmax(-1).flatten(0, 1)
     targets = ((ids * 7 + 3) % model.config.vocab_size).flatten()
     slope = torch.arange(1, targets.numel() + 1).float().cos()
     loss = (slope * scores[torch.arange(targets.numel()), targets]).sum()
-    tensors = {"loss": loss.detach().reshape(1), "balance": out.aux_loss.detach().reshape(1)}
+    alone = {"balance": out.aux_loss, "z": sum(z_losses)}
+    tensors = {"loss": loss.detach().reshape(1)}
     tensors.update(gradients_of(model, loss))
-    for name, gradient in gradients_of(model, out.aux_loss).items():
-        if name.endswith(("mlp.gate.weight", "moe.gate.weight", "embed_tokens.weight")):
-            tensors["balance/" + name] = gradient
+    for what, value in alone.items():
+        tensors[what] = value.detach().reshape(1)
+        for name, gradient in gradients_of(model, value).items():
+            if name.endswith(("mlp.gate.weight", "moe.gate.weight", "embed_tokens.weight")):
+                tensors[f"{what}/{name}"] = gradient
     save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "gradients.safetensors")
 
 

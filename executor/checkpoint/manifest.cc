@@ -7,6 +7,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/atomic_file.h"
+#include "executor/checkpoint/data_nodes.h"
 #include "executor/checkpoint/run_checkpoint.h"
 
 namespace tessera {
@@ -25,16 +26,6 @@ Node node_of_role(const CheckpointRole& role) {
   add(node, "dtype", node_of(name_of(role.dtype)));
   add(node, "optimizer_steps", node_of(role.optimizer_steps));
   add(node, "layout", node_of(role.layout));
-  return node;
-}
-
-Node node_of_data(const CheckpointData& data) {
-  Node node = map_node();
-  add(node, "prompts", node_of(data.prompts));
-  add(node, "prompts_per_step", node_of(data.per_step));
-  add(node, "seed", node_of(data.seed));
-  add(node, "shuffle", node_of(data.shuffle));
-  add(node, "xxh3", node_of(data.digest));
   return node;
 }
 
@@ -137,13 +128,7 @@ CheckpointManifest read(ObjectReader& root) {
   root.required("prompts_taken", manifest.prompts_taken, kNotNegative);
   manifest.rules = read_rules(root);
   root.required("sampling_seed", manifest.seed);
-  if (auto data = root.object("data")) {
-    data->required("prompts", manifest.data.prompts);
-    data->required("prompts_per_step", manifest.data.per_step);
-    data->required("seed", manifest.data.seed);
-    data->required("shuffle", manifest.data.shuffle);
-    data->required("xxh3", manifest.data.digest, true);
-  }
+  manifest.data = read_data(root);
   for (ObjectReader& reader : root.objects("response_tokens", false)) {
     CheckpointLength& length = manifest.lengths.emplace_back();
     reader.required("row", length.row, kNotNegative);
@@ -186,6 +171,30 @@ void check_file(const fs::path& folder, const CheckpointFile& stated, Problems& 
 }
 
 }  // namespace
+
+Node node_of_data(const CheckpointData& data) {
+  Node node = map_node();
+  add(node, "prompts", node_of(data.prompts));
+  add(node, "prompts_per_step", node_of(data.per_step));
+  add(node, "first", node_of(data.first));
+  add(node, "seed", node_of(data.seed));
+  add(node, "shuffle", node_of(data.shuffle));
+  add(node, "xxh3", node_of(data.digest));
+  return node;
+}
+
+CheckpointData read_data(ObjectReader& root) {
+  CheckpointData read;
+  auto data = root.object("data");
+  if (!data) return read;
+  data->required("prompts", read.prompts);
+  data->required("prompts_per_step", read.per_step);
+  data->optional("first", read.first, kNotNegative);  // older checkpoints have none
+  data->required("seed", read.seed);
+  data->required("shuffle", read.shuffle);
+  data->required("xxh3", read.digest, true);
+  return read;
+}
 
 bool write_manifest(const fs::path& file, const CheckpointManifest& manifest, Problems& problems) {
   Node root = node_of_manifest(manifest);

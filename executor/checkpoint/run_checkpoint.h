@@ -41,6 +41,7 @@ struct CheckpointLength {
 /// Which prompts the steps took: with these a step's number is the position in the data.
 struct CheckpointData {
   std::int64_t prompts = 0, per_step = 0, seed = 0;
+  std::int64_t first = 0;  // position of the run's first prompt in all epochs
   bool shuffle = true;
   std::string digest;  // of all prompts' tokens and truths
   bool operator==(const CheckpointData&) const = default;

@@ -29,6 +29,33 @@ PromptSetOptions prompt_options(const RunInputs& inputs) {
           .shuffle = data.shuffle};
 }
 
+bool goes_on(const RunInputs& inputs, const PromptSet& prompts) {
+  return inputs.origin && !inputs.config.trainer.seed_stated &&
+         continues(*inputs.origin, data_of(prompts));
+}
+
+DefaultSeeds seeds_after(const std::optional<TrainingOrigin>& origin) {
+  if (!origin) return {};
+  return {.run = static_cast<std::uint64_t>(next_seed(*origin)),
+          .order = static_cast<std::uint64_t>(origin->data.seed)};
+}
+
+/// What trained the weights before, and what of it this run repeats.
+std::string note_of(const TrainingOrigin& origin, const RunInputs& inputs, const PromptSet& set) {
+  const TrainerConfig& trainer = inputs.config.trainer;
+  const std::string line = "[Start] the weights were trained for " + std::to_string(origin.steps) +
+                           " steps by a run with seed " + std::to_string(origin.seed) +
+                           "; this one has seed " + std::to_string(trainer.seed);
+  if (static_cast<std::int64_t>(trainer.seed) == origin.seed) {
+    return line + ", as its file states, and draws the same numbers again";
+  }
+  if (trainer.seed_stated) return line + ", as its file states";
+  return line + " and begins " +
+         (goes_on(inputs, set)
+              ? "after the " + std::to_string(origin.prompts) + " prompts of that one"
+              : "with the first of other prompts");
+}
+
 }  // namespace
 
 RunInputs read_run_inputs(const TrainOptions& options) {
@@ -39,19 +66,22 @@ RunInputs read_run_inputs(const TrainOptions& options) {
   Problems problems;
   std::optional<Plan> plan = read_executable_plan(plan_file, problems);
   if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
-  std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
+  const auto origin = read_training_origin(plan->models.at("actor").path, problems);
+  std::optional<RunConfig> config =
+      read_run_config(config_file, *plan, problems, seeds_after(origin));
   for (Problem& problem : problems) {
     if (!options.config_name.empty() && problem.file == config_file) {
       problem.file = options.config_name;
     }
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  return {std::move(*plan), std::move(*config)};
+  return {std::move(*plan), std::move(*config), origin};
 }
 
 RunPromptSets read_run_prompts(const RunInputs& inputs) {
   PromptSetOptions options = prompt_options(inputs);
   RunPromptSets sets{.train = read_prompt_set(options), .validation = {}};
+  if (goes_on(inputs, sets.train)) sets.train.source.begin_at(inputs.origin->prompts);
   if (inputs.config.validation.files.empty()) return sets;
   options.files = inputs.config.validation.files;
   options.key = "data.val_files";
@@ -68,6 +98,7 @@ std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& 
     const std::vector<std::string>& more = prompts.validation->notes;
     all.insert(all.end(), more.begin(), more.end());
   }
+  if (inputs.origin) all.push_back(note_of(*inputs.origin, inputs, prompts.train));
   if (const std::string note = generation_note(inputs.plan, inputs.config.rollout); !note.empty())
     all.push_back(note);
   return all;

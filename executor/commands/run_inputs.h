@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/checkpoint/training_origin.h"
 #include "executor/config/run_config.h"
 #include "executor/prompts/prompt_set.h"
 #include "planner/plan/plan.h"
@@ -24,6 +25,7 @@ struct TrainOptions {
 struct RunInputs {
   Plan plan;
   RunConfig config;
+  std::optional<TrainingOrigin> origin;  // of the actor's weights, where a run has exported them
 };
 
 /// Throws Error(bad_input) with every problem of the files.
@@ -35,10 +37,12 @@ struct RunPromptSets {
   std::optional<PromptSet> validation;
 };
 
+/// Prompts of weights that a run has exported begin where it ended, unless the file states a seed.
 /// Throws Error(bad_input) with every problem of the files.
 RunPromptSets read_run_prompts(const RunInputs& inputs);
 
-/// For people: prompts left out or cut, an engine that the plan is not for.
+/// For people: prompts left out or cut, what trained the weights before, an engine that the plan is
+/// not for.
 std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& prompts);
 
 }  // namespace tessera

@@ -200,9 +200,7 @@ class Rank {
     const Plan& plan = inputs_.plan;
     std::int64_t first_step = 0;
     if (!candidates.empty()) {
-      first_step = resume(worker_, candidates, data_of(prompts, plan, inputs_.config),
-                          inputs_.config, note())
-                       .step;
+      first_step = resume(worker_, candidates, data_of(prompts), inputs_.config, note()).step;
     }
     if (records_) records_->forget_after(first_step);
     return {worker_, plan, inputs_.config, prompts, folder_, note(), first_step};
@@ -243,7 +241,7 @@ class Rank {
     // Who queues the run again waits, and the checkpoint holds the model.
     if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
     if (inputs_.config.validation.only) return 0;  // the model is as it was
-    save_actor(worker_, plan, folder_ / "hf");
+    save_actor(worker_, plan, saver.origin(result.steps), folder_ / "hf");
     return result.stopped == StopReason::stop ? static_cast<int>(ExitCode::stopped) : 0;
   }
 

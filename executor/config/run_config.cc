@@ -24,7 +24,8 @@ namespace {
 
 class RunReader {
  public:
-  RunReader(ObjectReader& root, const Plan& plan) : root_(root), plan_(plan) {}
+  RunReader(ObjectReader& root, const Plan& plan, const DefaultSeeds& seeds)
+      : root_(root), plan_(plan), seeds_(seeds) {}
 
   RunConfig read() {
     std::int64_t version = 1;
@@ -65,6 +66,8 @@ class RunReader {
     TrainerConfig& trainer = config_.trainer;
     constexpr Whole kSteps{.least = 1, .most = 1'000'000'000};
     reader->required("total_training_steps", trainer.total_training_steps, kSteps);
+    trainer.seed = seeds_.run;
+    trainer.seed_stated = reader->find("seed") != nullptr;
     read_seed(*reader, "seed", trainer.seed);
     reader->optional("deterministic", trainer.deterministic);
     reader->optional("memory_limit_gib", trainer.memory_limit_gib, kAboveZero);
@@ -99,6 +102,7 @@ class RunReader {
     DataConfig& data = config_.data;
     data.max_prompt_length = plan_.workload.prompt_tokens;
     data.seed = config_.rollout.seed = config_.trainer.seed;
+    if (!config_.trainer.seed_stated) data.seed = seeds_.order;
     auto reader = root_.object("data");
     if (!reader) return;
     std::vector<std::string> files;
@@ -204,7 +208,7 @@ class RunReader {
     refuse_unsupported(
         reader,
         {{"strategy", "the plan's layouts say how a role is cut"},
-         {"megatron", "the plan's layout says it"},
+         {"megatron", "the plan's layout says it; moe_z_loss_coeff is actor.router_z_loss_coef"},
          {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
          {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
          {"ppo_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
@@ -250,6 +254,12 @@ class RunReader {
       reader.refuse("router_aux_loss_coef", "0", "tessera does not train with " + why);
   }
 
+  void z_loss(ObjectReader& reader, double& coefficient) {
+    reader.optional("router_z_loss_coef", coefficient, kFromZero);
+    if (coefficient == 0 || role(Role::actor) == nullptr || plan_.model_of(Role::actor).moe) return;
+    reader.refuse("router_z_loss_coef", "0", "the model has no experts, and so no routers");
+  }
+
   void actor(ObjectReader& reader) {
     ActorConfig& actor = config_.actor;
     read_optim(reader, actor.optim);
@@ -261,6 +271,7 @@ class RunReader {
     read_aggregation(reader, plan_.workload.response_tokens.max, actor.aggregation);
     reader.optional("grad_clip", actor.grad_clip, kAboveZero);
     router_loss(reader, actor.router_aux_loss_coef);
+    z_loss(reader, actor.router_z_loss_coef);
     fsdp_config(reader, Role::actor, actor.reshard_after_forward);
     update_keys(reader, Role::actor);
     reader.refuse_unknown_keys();
@@ -340,30 +351,32 @@ class RunReader {
 
   ObjectReader& root_;
   const Plan& plan_;
+  DefaultSeeds seeds_;
   RunConfig config_;
 };
 
 }  // namespace
 
 std::optional<RunConfig> parse_run_config(std::string_view text, const std::string& file,
-                                          const Plan& plan, Problems& problems) {
+                                          const Plan& plan, Problems& problems,
+                                          const DefaultSeeds& seeds) {
   const std::size_t before = problems.size();
   const auto document = parse_yaml_as_far(text, file, problems);
   if (!document) return std::nullopt;
   const std::size_t told = problems.size();  // of single values
   ObjectReader root(*document, problems);
   if (problems.size() != told) return std::nullopt;
-  RunConfig config = RunReader(root, plan).read();
+  RunConfig config = RunReader(root, plan, seeds).read();
   if (problems.size() != before) return std::nullopt;
   return config;
 }
 
 std::optional<RunConfig> read_run_config(const std::filesystem::path& where, const Plan& plan,
-                                         Problems& problems) {
+                                         Problems& problems, const DefaultSeeds& seeds) {
   const auto file = find_config(where, "runs", ".yaml", problems);
   if (!file) return std::nullopt;
   const auto text = read_text_file(*file, std::size_t{1} << 20, problems);
-  return text ? parse_run_config(*text, file->string(), plan, problems) : std::nullopt;
+  return text ? parse_run_config(*text, file->string(), plan, problems, seeds) : std::nullopt;
 }
 
 }  // namespace tessera

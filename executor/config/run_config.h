@@ -82,6 +82,7 @@ struct ActorConfig {
   Aggregation aggregation;
   double grad_clip = 1.0;
   double router_aux_loss_coef = 0;    // of the routers' load-balancing loss; verl trains without it
+  double router_z_loss_coef = 0;      // of their z loss
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
 };
 
@@ -147,6 +148,7 @@ struct TrainerConfig {
   double timeout_s = 600;  // what a rank waits for its peers, e.g. for another role's phase to end
   std::int64_t total_training_steps = 0;
   std::uint64_t seed = 0;
+  bool seed_stated = false;              // by the file
   bool deterministic = false;            // the same bits in every run, for some speed on GPUs
   double memory_limit_gib = 0;           // of a rank's device memory; 0 = all that it has
   std::string allocator;                 // of torch on GPUs; empty = MemoryOptions's choice
@@ -181,12 +183,18 @@ struct RunConfig {
   ReshardConfig reshard;
 };
 
+/// Seeds of a run whose file states none: of its numbers, and of its prompts' order.
+struct DefaultSeeds {
+  std::uint64_t run = 0, order = 0;
+};
+
 /// Reads a run YAML for this plan. Unknown keys, keys of verl that tessera does not have (with the
 /// reason) and contradictions of the plan (with both values) are Problems; then nullopt.
 std::optional<RunConfig> parse_run_config(std::string_view text, const std::string& file,
-                                          const Plan& plan, Problems& problems);
+                                          const Plan& plan, Problems& problems,
+                                          const DefaultSeeds& seeds = {});
 /// Reads a run's configuration from a file or a preset's name (configs/runs/NAME.yaml).
 std::optional<RunConfig> read_run_config(const std::filesystem::path& where, const Plan& plan,
-                                         Problems& problems);
+                                         Problems& problems, const DefaultSeeds& seeds = {});
 
 }  // namespace tessera

@@ -67,6 +67,7 @@ PromptSource::PromptSource(std::vector<std::int64_t> counts, const std::vector<d
 }
 
 std::vector<std::int64_t> PromptSource::at(std::int64_t first, std::int64_t count) const {
+  first += begin_;
   if (!counts_.empty()) return mixed(first, count);
   const std::int64_t per_epoch = steps_per_epoch() * per_step_;
   std::vector<std::int64_t> indices;

@@ -69,6 +69,14 @@ class PromptSource {
   PromptSource(std::vector<std::int64_t> counts, const std::vector<double>& weights,
                std::int64_t per_step, std::uint64_t seed, bool shuffle = true);
 
+  /// Position 0 is from now on what `position` was: earlier prompts have been trained on.
+  void begin_at(std::int64_t position) { begin_ += position; }
+  /// What position 0 would be without that.
+  std::int64_t begin() const { return begin_; }
+  std::int64_t prompts() const { return prompts_; }
+  std::int64_t per_step() const { return per_step_; }
+  std::uint64_t seed() const { return seed_; }
+  bool shuffled() const { return shuffle_; }
   std::int64_t steps_per_epoch() const { return prompts_ / per_step_; }
   /// Indices of the prompts of step k (from 0), where every step takes per_step.
   std::vector<std::int64_t> step(std::int64_t k) const { return at(k * per_step_, per_step_); }
@@ -78,7 +86,7 @@ class PromptSource {
  private:
   std::vector<std::int64_t> mixed(std::int64_t first, std::int64_t count) const;
 
-  std::int64_t prompts_, per_step_;
+  std::int64_t prompts_, per_step_, begin_ = 0;
   std::uint64_t seed_;
   bool shuffle_;
   std::vector<std::int64_t> counts_;  // by file; empty = one set of prompts

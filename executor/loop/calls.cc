@@ -205,14 +205,17 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
                                .temperature = config.rollout.sampling.temperature,
                                .entropy = true,
                                .router_aux_loss_coef = config.actor.router_aux_loss_coef,
+                               .router_z_loss_coef = config.actor.router_z_loss_coef,
                                .learning_rate = rate,
                                .written = written});
     result.metrics["actor/grad_norm"] = result.grad_norm;
     result.metrics["actor/lr"] = rate;
     result.metrics["actor/loss"] = result.loss;
-    if (auto balance = result.metrics.extract("router_aux_loss")) {
-      balance.key() = "actor/router_aux_loss";
-      result.metrics.insert(std::move(balance));
+    for (const char* const name : {"router_aux_loss", "router_z_loss"}) {
+      auto loss = result.metrics.extract(name);
+      if (!loss) continue;
+      loss.key() = std::string("actor/") + name;
+      result.metrics.insert(std::move(loss));
     }
     result.metrics["actor/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;

@@ -45,7 +45,8 @@ void tell_differences(const CheckpointManifest& manifest, const CheckpointData& 
   if (manifest.data != data) {
     const auto described = [](const CheckpointData& d) {
       return std::to_string(d.prompts) + " prompts (" + d.digest + "), " +
-             std::to_string(d.per_step) + " a step, " +
+             std::to_string(d.per_step) + " a step" +
+             (d.first > 0 ? " from position " + std::to_string(d.first) + ", " : ", ") +
              (d.shuffle ? "shuffled by seed " + std::to_string(d.seed) : "in order");
     };
     note("[Resume] the data is not the checkpoint's: " + described(data) + "; it had " +

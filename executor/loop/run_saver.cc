@@ -8,6 +8,7 @@
 #include "cost_models/documents/utc_now.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
+#include "executor/loop/step_rollout.h"
 #include "executor/run_state/generator_state.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/run_folder.h"
@@ -35,20 +36,6 @@ std::string steps_name(std::int64_t step) {
 fs::path checkpoints_of(const fs::path& run) { return run / kCheckpointsFolder; }
 fs::path exports_of(const fs::path& run) { return run / kExportsFolder; }
 
-CheckpointData data_of(const PromptSet& prompts, const Plan& plan, const RunConfig& config) {
-  std::string all;
-  for (std::size_t i = 0; i < prompts.prompts.size(); ++i) {
-    const std::vector<std::int32_t>& tokens = prompts.tokens[i];
-    all.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof tokens[0]);
-    all.append(prompts.prompts[i].ground_truth).push_back('\0');
-  }
-  return {.prompts = static_cast<std::int64_t>(prompts.prompts.size()),
-          .per_step = plan.workload.prompts_per_step,
-          .seed = static_cast<std::int64_t>(config.data.seed),
-          .shuffle = config.data.shuffle,
-          .digest = checkpoint_digest(std::as_bytes(std::span(all)))};
-}
-
 RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
                    const PromptSet& prompts, const fs::path& run, Note note,
                    std::int64_t first_step)
@@ -59,7 +46,7 @@ RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
       note_(std::move(note)),
       first_step_(first_step),
       last_(first_step),
-      data_(data_of(prompts, plan, config)),
+      data_(data_of(prompts)),
       writer_(checkpoints_of(run), worker.context.host->rank(), worker.context.host->size(),
               config.trainer.checkpoint.keep) {
   for (const Role role : {Role::actor, Role::critic}) {
@@ -67,6 +54,13 @@ RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
     if (own == nullptr || !own->member()) continue;
     snapshots_.try_emplace(role, std::string(name_of(role)), *own->weights, *own->trainer);
   }
+}
+
+TrainingOrigin RunSaver::origin(std::int64_t steps) const {
+  return {.seed = static_cast<std::int64_t>(config_.trainer.seed),
+          .steps = steps,
+          .prompts = data_.first + first_prompt(worker_, steps + 1, data_.per_step),
+          .data = data_};
 }
 
 bool RunSaver::checkpoint_due(std::int64_t step) const {
@@ -189,7 +183,7 @@ Metrics RunSaver::take_report() {
 void RunSaver::save_export(std::int64_t step) {
   const fs::path folder = exports_of(run_) / steps_name(step);
   try {
-    save_actor(worker_, plan_, folder);
+    save_actor(worker_, plan_, origin(step), folder);
   } catch (const Error& error) {
     if (error.code() != ExitCode::io) throw;
     if (note_) note_("[Checkpoint] " + folder.string() + " was not written: " + error.what());

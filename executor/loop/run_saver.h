@@ -13,6 +13,7 @@
 #include <string>
 
 #include "executor/checkpoint/checkpoint_writer.h"
+#include "executor/checkpoint/training_origin.h"
 #include "executor/loop/worker.h"
 #include "executor/prompts/prompt_set.h"
 #include "executor/run_state/snapshot.h"
@@ -28,9 +29,6 @@ using Note = std::function<void(const std::string& line)>;
 std::filesystem::path checkpoints_of(const std::filesystem::path& run);
 std::filesystem::path exports_of(const std::filesystem::path& run);
 
-/// What a step's number means: the prompts and the order in which they are taken.
-CheckpointData data_of(const PromptSet& prompts, const Plan& plan, const RunConfig& config);
-
 class RunSaver {
  public:
   /// Keeps references. The run goes on after `first_step` steps, which `resumed_from` holds.
@@ -40,6 +38,8 @@ class RunSaver {
   std::int64_t first_step() const { return first_step_; }
   const std::filesystem::path& run() const { return run_; }
   const CheckpointData& data() const { return data_; }
+  /// What the weights after `steps` steps have been trained with.
+  TrainingOrigin origin(std::int64_t steps) const;
   /// Whether something is to be saved after the step.
   bool due(std::int64_t step) const { return checkpoint_due(step) || export_due(step); }
   /// Whether a checkpoint of the step has been begun, or was resumed from.

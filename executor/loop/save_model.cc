@@ -36,7 +36,8 @@ bool replace(const std::filesystem::path& folder, const std::filesystem::path& f
 
 }  // namespace
 
-void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& folder) {
+void save_actor(Worker& worker, const Plan& plan, const TrainingOrigin& origin,
+                const std::filesystem::path& folder) {
   const RoleWorker& actor = *worker.find(Role::actor);
   if (!actor.member()) return;
   std::vector<torch::Tensor> tensors;
@@ -51,7 +52,8 @@ void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& f
   const std::filesystem::path source = plan.models.at(actor.plan->model).path;
   ModelFolderContents contents{.config_json = read_text(source / "config.json"),
                                .tensors = std::move(specs),
-                               .tokenizer_from = source};
+                               .tokenizer_from = source,
+                               .extra_files = {{kTrainingOriginName, to_json(origin)}}};
   Problems problems;
   const TensorSource fill = [&](std::size_t index, std::span<std::byte> destination, Problems&) {
     std::memcpy(destination.data(), tensors[index].data_ptr(), destination.size());

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "executor/checkpoint/training_origin.h"
 #include "executor/loop/worker.h"
 
 namespace tessera {
@@ -11,7 +12,9 @@ struct Plan;
 
 /// Gathers the actor's weights tensor by tensor and writes `folder` on the role's leader, in place
 /// of one that exists once the new one is complete; config and tokenizer come from the model that
-/// the run started from. Collective over the actor's ranks. Throws Error (io).
-void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& folder);
+/// the run started from, and `origin` says what it was trained with. Collective over the actor's
+/// ranks. Throws Error (io).
+void save_actor(Worker& worker, const Plan& plan, const TrainingOrigin& origin,
+                const std::filesystem::path& folder);
 
 }  // namespace tessera

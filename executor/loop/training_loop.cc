@@ -328,7 +328,7 @@ class Loop {
     const std::int64_t per_step = plan_.workload.prompts_per_step;
     const std::int64_t first =
         std::max(taken_at_start_, (step - 1) * per_step + worker_.rules.prompts_skipped);
-    return first / (prompts_.source.steps_per_epoch() * per_step);
+    return (first + prompts_.source.begin()) / (prompts_.source.steps_per_epoch() * per_step);
   }
 
   bool validation_due(std::int64_t step) const {

@@ -113,6 +113,7 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
                                     tokens.positions, scalar_type(weights.dtype));
   const ExpertOptions experts{.group = groups.ep.get(),
                               .loads = options.loads,
+                              .z_loss = options.z_loss,
                               .recompute_product = options.recompute == Recompute::selective};
   // By value: the backward pass may run it again after this function has returned.
   const auto run_layer = [&weights, tp, plan, context, rope, experts](std::int64_t layer,

@@ -58,6 +58,7 @@ struct StageOptions {
   /// Gets what the routers of the chunk's layers did; nullptr: nobody asks. Not with full
   /// recomputation.
   RouterLoads* loads = nullptr;
+  RouterZLoss z_loss;  // of the chunk's routers
 };
 
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the

@@ -29,9 +29,11 @@ void record(RouterLoads& loads, const Tensor& probabilities, const Tensor& chose
   loads.probabilities.push_back(probabilities.narrow(0, 0, counted).sum(0));
 }
 
-Routing route(const Weights& weights, const LayerRows& rows, const Tensor& x, RouterLoads* loads) {
+Routing route(const Weights& weights, const LayerRows& rows, const Tensor& x,
+              const ExpertOptions& options) {
   const MoeSpec& moe = *weights.model().moe;
-  const Tensor logits = replicated_product(x, weights.tensor(rows.router));
+  const Tensor logits =
+      with_z_loss(replicated_product(x, weights.tensor(rows.router)), options.z_loss);
   const Tensor probabilities = at::softmax(logits, -1, at::kFloat);
   Tensor chosen = std::get<1>(probabilities.detach().topk(moe.experts_per_token, -1));
   Tensor scores = probabilities.gather(1, chosen);
@@ -39,7 +41,7 @@ Routing route(const Weights& weights, const LayerRows& rows, const Tensor& x, Ro
   // Mixtral's class leaves them in fp32.
   const bool wide = facts_of(weights.model().family).modules.wide_scores;
   if (!wide) scores = scores.to(x.scalar_type());
-  if (loads != nullptr) record(*loads, probabilities, chosen);
+  if (options.loads != nullptr) record(*options.loads, probabilities, chosen);
   return {scores, chosen};
 }
 
@@ -58,7 +60,7 @@ ExpertWeights held_experts(const Weights& weights, const LayerRows& rows) {
 /// Of every row of x: sums over experts, partial where experts are cut.
 Tensor experts_of(const Weights& weights, const LayerRows& rows, const Tensor& x,
                   const ExpertOptions& options) {
-  const Routing routing = route(weights, rows, x, options.loads);
+  const Routing routing = route(weights, rows, x, options);
   const SortedChoices choices = sort_choices(routing.chosen, weights.model().moe->experts);
   const ExpertWeights held = held_experts(weights, rows);
   const Tensor sorted = spread(x, choices);

@@ -231,6 +231,21 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   return set;
 }
 
+CheckpointData data_of(const PromptSet& set) {
+  std::string all;
+  for (std::size_t i = 0; i < set.prompts.size(); ++i) {
+    const std::vector<std::int32_t>& tokens = set.tokens[i];
+    all.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof tokens[0]);
+    all.append(set.prompts[i].ground_truth).push_back('\0');
+  }
+  return {.prompts = set.source.prompts(),
+          .per_step = set.source.per_step(),
+          .seed = static_cast<std::int64_t>(set.source.seed()),
+          .first = set.source.begin(),
+          .shuffle = set.source.shuffled(),
+          .digest = checkpoint_digest(std::as_bytes(std::span(all)))};
+}
+
 std::vector<TokenPrompt> prompts_at(const PromptSet& set, std::int64_t first, std::int64_t count,
                                     std::int32_t samples, std::int32_t numbered) {
   std::vector<TokenPrompt> prompts;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/checkpoint/run_checkpoint.h"
 #include "executor/data/prompts.h"
 #include "executor/data/tokenizer.h"
 #include "executor/rewards/reward_functions.h"
@@ -47,6 +48,9 @@ struct PromptSetOptions {
 
 /// Throws Error(bad_input) with every problem of every file.
 PromptSet read_prompt_set(const PromptSetOptions& options);
+
+/// What a step's number means: the prompts and the order in which they are taken.
+CheckpointData data_of(const PromptSet& set);
 
 /// `count` prompts from position `first` of the source, `samples` responses each. `numbered` says
 /// how many prompts the step has already: prompt_index counts within the step.

@@ -77,6 +77,7 @@ PackedMicroBatch pack_micro_batch(std::span<const TokenSequence> batch,
                                   std::int64_t multiple, const ContextSlice& slice) {
   WholeBatch whole;
   for (const int s : sequences) whole.add(batch[static_cast<std::size_t>(s)]);
+  const auto real = static_cast<std::int64_t>(whole.ids.size());
   const ContextRows own = context_rows(whole.lengths, slice, multiple);
   whole.pad(own.padding);
 
@@ -92,6 +93,7 @@ PackedMicroBatch pack_micro_batch(std::span<const TokenSequence> batch,
     ids.insert(ids.end(), whole.ids.begin() + part.lo, whole.ids.begin() + part.hi);
     positions.insert(positions.end(), whole.positions.begin() + part.lo,
                      whole.positions.begin() + part.hi);
+    packed.held += std::clamp<std::int64_t>(real - part.lo, 0, part.size());
   }
   ids.resize(static_cast<std::size_t>(own.rows), 0);
   positions.resize(static_cast<std::size_t>(own.rows), 0);

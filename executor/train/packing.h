@@ -16,6 +16,7 @@ struct PackedMicroBatch {
   torch::Tensor targets;    // int64: the response tokens
   torch::Tensor last_rows;  // int64: each sequence's last position
   std::vector<int> row_owners, last_owners;
+  std::int64_t held = 0;  // this rank's rows that are tokens of the sequences: the first ones
 };
 
 /// Packs batch[i] for the given indices, in that order, with one copy to the device. Tokens that

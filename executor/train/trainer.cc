@@ -204,7 +204,7 @@ void Trainer::with_whole_weights(const std::function<void()>& use) {
 }
 
 torch::Tensor Trainer::forward(const PackedMicroBatch& packed, const torch::Tensor& input,
-                               int chunk, RouterLoads* loads) {
+                               int chunk, RouterLoads* loads, const RouterZLoss& z_loss) {
   const torch::Tensor hidden =
       stage_forward(weights_, groups_, packed.tokens, input,
                     {.chunk = chunk,
@@ -212,7 +212,8 @@ torch::Tensor Trainer::forward(const PackedMicroBatch& packed, const torch::Tens
                      .access = shares_layers() ? this : nullptr,
                      .exchange = exchange_.get(),
                      .context = options_.context,
-                     .loads = loads});
+                     .loads = loads,
+                     .z_loss = z_loss});
   if (!is_last_chunk(weights_, chunk)) return hidden;
   return gather_tokens(hidden, tensor_parallel(weights_, groups_));
 }
@@ -281,6 +282,9 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
     if (!why.empty()) throw Error(ExitCode::infeasible, "training does not support " + why);
   }
   const auto all_tokens = static_cast<double>(tokens_of(batch, mine));
+  std::int64_t batch_tokens = 0;
+  for (const TokenSequence& sequence : batch) batch_tokens += sequence.tokens();
+  const RouterZLoss z_loss = z_loss_of(weights_, options.router_z_loss_coef, batch_tokens);
   for (const ShardBucket& bucket : optimizer_->map().buckets) {
     backwards_left_[bucket.layer] = static_cast<int>(mine.size());
   }
@@ -293,7 +297,8 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
     const std::int64_t tokens = tokens_of(batch, {sequences});
     RouterLoads loads = balance_loads(weights_, tokens, packed.tokens.tokens());
     const bool balanced = coefficient > 0 && tokens > 0;
-    const torch::Tensor hidden = forward(packed, input, chunk, balanced ? &loads : nullptr);
+    const torch::Tensor hidden = forward(packed, input, chunk, balanced ? &loads : nullptr,
+                                         on_rows(z_loss, weights_, packed));
     if (!is_last_chunk(weights_, chunk)) return {{hidden}, {}};
     if (sequences.empty()) return {{hidden}, {torch::zeros_like(hidden)}};
     StageOutput output = differentiate(hidden, packed, sequences, loss, options, parts);
@@ -306,7 +311,10 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   train_pipeline(links_, shape(batch, mine), stage);
   end_pass();
   if (step_follows_) optimizer_->sharded().end_bucket(optimizer_->map().front());
-  return mean_over_replicas(share_parts(groups_, parts, weights_.device()), groups_.dp_size);
+  UpdateResult result =
+      mean_over_replicas(share_parts(groups_, parts, weights_.device()), groups_.dp_size);
+  add_z_loss(weights_, groups_, z_loss, options.router_z_loss_coef, result);
+  return result;
 }
 
 /// Scores the rows before this rank's response tokens; a context-parallel rank may have none.

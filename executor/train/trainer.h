@@ -39,7 +39,8 @@ struct UpdateOptions {
   /// Of the routers' load-balancing loss (balance.h), which is added to the loss; 0 = without it,
   /// as verl 0.9.1 trains.
   double router_aux_loss_coef = 0;
-  double learning_rate = 0;  // learning_rate(schedule, step)
+  double router_z_loss_coef = 0;  // of their z loss (router_z_loss.h); 0 = without it
+  double learning_rate = 0;       // learning_rate(schedule, step)
   /// accumulate(): a step follows, so gradients are reduced as soon as they are complete. Without
   /// it more sequences come before the step.
   bool last = true;
@@ -118,7 +119,7 @@ class Trainer : private LayerAccess {
   void begin_pass(bool training);
   void end_pass();
   torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input, int chunk,
-                        RouterLoads* loads = nullptr);
+                        RouterLoads* loads = nullptr, const RouterZLoss& z_loss = {});
   PackedMicroBatch packed(std::span<const TokenSequence> batch,
                           std::span<const int> sequences) const;
   ContextSlice slice() const;

@@ -34,6 +34,14 @@ class ExpertsRun : public ProgramTest {
                " --cluster local-cpu --workload grpo-digits --fix " + fixed + " -o " +
                at(name + ".json"));
   }
+
+  /// Of the first step's routers, whose weights are every layout's.
+  static double z_loss(const std::string& name) {
+    Problems problems;
+    const auto steps = read_metrics(folder_ / name / "metrics.jsonl", problems);
+    if (!steps || steps->empty() || !steps->front().data.contains("actor/router_z_loss")) return 0;
+    return steps->front().data.at("actor/router_z_loss");
+  }
 };
 
 TEST_F(ExpertsRun, GrpoLearnsDigitsWithExpertsOnTwoRanks) {
@@ -90,7 +98,9 @@ TEST_F(ExpertsRun, EveryTrainingLayoutLearnsTheSame) {
 TEST_F(ExpertsRun, EveryRolloutLayoutSaysTheSame) {
   const auto rewards_in = [&](const std::string& name, const std::string& fixed) {
     EXPECT_EQ(plan(name, fixed), 0) << fixed;
-    const std::string set = "--set actor_rollout_ref.rollout.verify_weights=1";
+    const std::string set =
+        "--set actor_rollout_ref.rollout.verify_weights=1"
+        " --set actor_rollout_ref.actor.router_z_loss_coef=1e-4";
     EXPECT_EQ(train(name, 3, set, name + ".json"), 0) << fixed;
     EXPECT_EQ(run("compare " + at(name + ".json") + " " + at(name)), 0) << fixed;
     return rewards(name);
@@ -107,6 +117,8 @@ TEST_F(ExpertsRun, EveryRolloutLayoutSaysTheSame) {
     ASSERT_EQ(got.size(), want.size()) << name;
     EXPECT_EQ(got[0], want[0]) << name;
     for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02) << name;
+    EXPECT_GT(z_loss(name), 0.1) << name;
+    EXPECT_NEAR(z_loss(name), z_loss("whole"), 1e-5 * z_loss("whole")) << name;
   }
 }
 

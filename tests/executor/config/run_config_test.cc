@@ -185,30 +185,31 @@ TEST(RunConfig, OptionsOfAReshardThatExcludeOneAnotherAreRefused) {
   refused("wire: fp16", "fp32 weights");
 }
 
+/// kGood with `to` instead of `from`.
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = kGood;
+  return text.replace(text.find(from), from.size(), to);
+}
+
 TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
-  const auto with = [](const std::string& from, const std::string& to) {
-    std::string text = kGood;
-    text.replace(text.find(from), from.size(), to);
-    return text;
-  };
   Problems problems;
   const Plan plan = sample_plan();
-  const auto config =
-      parse_run_config(with("token-mean", "seq-mean-token-sum-norm"), "run.yaml", plan, problems);
+  const auto config = parse_run_config(changed("token-mean", "seq-mean-token-sum-norm"), "run.yaml",
+                                       plan, problems);
   ASSERT_TRUE(config);
   EXPECT_EQ(config->actor.aggregation.loss_scale_factor, plan.workload.response_tokens.max);
   EXPECT_EQ(config->trainer.timeout_s, 600);
-  const auto patient =
-      parse_run_config(with("actor_rollout_ref:\n", "actor_rollout_ref:\n  nccl_timeout: 7200\n"),
-                       "run.yaml", plan, problems);
+  const auto patient = parse_run_config(
+      changed("actor_rollout_ref:\n", "actor_rollout_ref:\n  nccl_timeout: 7200\n"), "run.yaml",
+      plan, problems);
   ASSERT_TRUE(patient);
   EXPECT_EQ(patient->trainer.timeout_s, 7200);
   EXPECT_EQ(patient->trainer.memory_limit_gib, 0);
   EXPECT_FALSE(patient->trainer.random_weights);
   const auto limited = parse_run_config(
-      with("  seed: 7",
-           "  seed: 7\n  memory_limit_gib: 70.5\n  allocator: expandable_segments:True\n"
-           "  random_weights: true"),
+      changed("  seed: 7",
+              "  seed: 7\n  memory_limit_gib: 70.5\n  allocator: expandable_segments:True\n"
+              "  random_weights: true"),
       "run.yaml", plan, problems);
   ASSERT_TRUE(limited);
   EXPECT_EQ(limited->trainer.memory_limit_gib, 70.5);
@@ -216,7 +217,7 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
   EXPECT_TRUE(limited->trainer.random_weights);
   const auto refused = [&](const std::string& from, const std::string& to) {
     Problems found;
-    EXPECT_FALSE(parse_run_config(with(from, to), "run.yaml", plan, found)) << to;
+    EXPECT_FALSE(parse_run_config(changed(from, to), "run.yaml", plan, found)) << to;
     EXPECT_EQ(found.size(), 1u) << to;
   };
   refused("top_p: 0.9", "temperature: 0");
@@ -224,6 +225,48 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
   refused("  seed: 7", "  memory_limit_gib: 0");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {reshard_after_forward: false}");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
+}
+
+TEST(RunConfig, RoutersOfAModelWithExpertsMayHaveAZLoss) {
+  Plan plan = sample_plan();
+  const auto read = [&](const std::string& line, Problems& problems) {
+    return parse_run_config(changed("    clip_ratio_high: 0.28", line), "run.yaml", plan, problems);
+  };
+  Problems dense, negative, of_verl, none;
+  EXPECT_FALSE(read("    router_z_loss_coef: 1e-3", dense));
+  ASSERT_EQ(dense.size(), 1U);
+  EXPECT_NE(dense[0].hint.find("no experts"), std::string::npos) << dense[0].hint;
+  for (auto& [name, model] : plan.models) {
+    model.spec.moe = MoeSpec{.experts = 4, .experts_per_token = 2, .expert_ffn = 64};
+  }
+  EXPECT_FALSE(read("    router_z_loss_coef: -1", negative));
+  EXPECT_FALSE(
+      read("    megatron: {override_transformer_config: {moe_z_loss_coeff: 1e-3}}", of_verl));
+  ASSERT_EQ(of_verl.size(), 1U);
+  EXPECT_NE(of_verl[0].hint.find("router_z_loss_coef"), std::string::npos) << of_verl[0].hint;
+  const auto set = read("    router_z_loss_coef: 1e-3", none);
+  ASSERT_TRUE(set) << to_string(none.at(0));
+  EXPECT_EQ(set->actor.router_z_loss_coef, 1e-3);
+}
+
+TEST(RunConfig, SeedsThatTheFileDoesNotStateAreTheDefaultOnes) {
+  const auto read = [](const std::string& text) {
+    Problems problems;
+    auto config =
+        parse_run_config(text, "run.yaml", sample_plan(), problems, {.run = 5, .order = 3});
+    EXPECT_TRUE(config) << to_string(problems.at(0));
+    return config.value();
+  };
+  const RunConfig none = read(changed("  seed: 7\n", ""));
+  EXPECT_FALSE(none.trainer.seed_stated);
+  EXPECT_EQ(none.trainer.seed, 5U);
+  EXPECT_EQ(none.rollout.seed, 5U);
+  EXPECT_EQ(none.data.seed, 3U) << "the prompts go on in their order";
+  const RunConfig stated = read(kGood);
+  EXPECT_TRUE(stated.trainer.seed_stated);
+  EXPECT_EQ(stated.trainer.seed, 7U);
+  EXPECT_EQ(stated.rollout.seed, 7U);
+  EXPECT_EQ(stated.data.seed, 7U);
 }
 
 TEST(RunConfig, CheckpointsAreSaidInVerlsWords) {

@@ -161,6 +161,17 @@ TEST(PromptSource, PositionsGoOnFromStepToStepAndEpochToEpoch) {
   EXPECT_TRUE(source.at(3, 0).empty());
 }
 
+TEST(PromptSource, MayBeginWhereAnotherRunHasEnded) {
+  for (const bool mixed : {false, true}) {
+    PromptSource source = mixed ? PromptSource({6, 4}, {1, 3}, 4, 7) : PromptSource(10, 4, 7);
+    const std::vector<std::int64_t> whole = source.at(0, 40);
+    source.begin_at(13);
+    EXPECT_EQ(source.begin(), 13);
+    EXPECT_EQ(source.at(0, 27), std::vector<std::int64_t>(whole.begin() + 13, whole.end()));
+    EXPECT_EQ(source.step(1), std::vector<std::int64_t>(whole.begin() + 17, whole.begin() + 21));
+  }
+}
+
 TEST(PromptSource, EveryPlaceSeesEveryPromptAboutEquallyOften) {
   // 2,000 epochs of 5 prompts: 400 per place and prompt, deviation 17.9; five are allowed.
   const PromptSource source(5, 5, 9);

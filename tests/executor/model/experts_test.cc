@@ -23,14 +23,16 @@ constexpr const char* kFixtures[] = {"tiny-mixtral",   "tiny-mixtral-tied",
                                      "tiny-qwen2-moe", "tiny-qwen2-moe-unbiased",
                                      "tiny-qwen3-moe", "tiny-qwen3-moe-step"};
 
-void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
-  EXPECT_LE(relative_error(got, want), 1e-5) << what;
+void expect_close(const Tensor& got, const Tensor& want, const std::string& what,
+                  double within = 1e-5) {
+  EXPECT_LE(relative_error(got, want), within) << what;
 }
 
 /// Gradients by checkpoint name of `loss` of a forward pass on one rank.
 using LossOf = std::function<Tensor(const Weights&, const ParallelGroups&, const Tensor& hidden,
                                     const RouterLoads&)>;
-Gradients gradients_of(const Fixture& fixture, Recompute recompute, const LossOf& loss) {
+Gradients gradients_of(const Fixture& fixture, Recompute recompute, const LossOf& loss,
+                       const RouterZLoss& z_loss = {}) {
   Gradients gradients;
   on_ranks(fixture.spec, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
     Weights weights = loaded(fixture.spec, layout, groups, fixture.folder);
@@ -39,6 +41,7 @@ Gradients gradients_of(const Fixture& fixture, Recompute recompute, const LossOf
     RouterLoads loads{.tokens = tokens.tokens(), .first = 0, .choices = {}, .probabilities = {}};
     StageOptions options;
     options.recompute = recompute;
+    options.z_loss = z_loss;
     if (recompute != Recompute::full) options.loads = &loads;
     loss(weights, groups, stage_forward(weights, groups, tokens, {}, options), loads).backward();
     Weights of_weights = weights;
@@ -100,6 +103,55 @@ TEST(Experts, BalanceLossAndItsGradientsEqualTransformers) {
       ++compared;
     }
     EXPECT_GE(compared, 2);
+  }
+}
+
+/// Megatron-LM's formula, differentiated by torch through transformers' modules.
+TEST(Experts, ZLossAndItsGradientsEqualMegatronsFormula) {
+  for (const char* name : kFixtures) {
+    SCOPED_TRACE(name);
+    const Fixture fixture = read_fixture(name);
+    std::int64_t tokens = 0;
+    for (const auto& sequence : fixture.sequences) {
+      tokens += static_cast<std::int64_t>(sequence.size());
+    }
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      const RouterZLoss z_loss{.tokens = tokens,
+                               .slope = 1.0 / static_cast<double>(tokens),
+                               .squares = torch::zeros({1})};
+      const Gradients got = gradients_of(
+          fixture, recompute,
+          [](const Weights&, const ParallelGroups&, const Tensor& hidden, const RouterLoads&) {
+            return (hidden * 0).sum();
+          },
+          z_loss);
+      expect_close(z_loss.squares * z_loss.slope, fixture.gradients.at("z"), "loss", 1e-6);
+      int compared = 0;
+      for (const auto& [parameter, gradient] : fixture.gradients) {
+        if (!parameter.starts_with("z/")) continue;
+        // The embedding's has come through the whole model in fp32.
+        const bool through_all = parameter.find("embed_tokens") != std::string::npos;
+        expect_close(got.at(parameter.substr(2)), gradient, parameter, through_all ? 1e-5 : 1e-6);
+        ++compared;
+      }
+      EXPECT_GE(compared, 2);
+    }
+  }
+}
+
+TEST(Experts, ZLossCountsTheFirstRowsAlone) {
+  torch::manual_seed(4);
+  const Tensor logits = torch::randn({7, 5}), weights = torch::randn({7, 5});
+  for (const std::int64_t first : {0, 3, 20}) {
+    const Tensor ours = logits.clone().requires_grad_(), theirs = logits.clone().requires_grad_();
+    const RouterZLoss z_loss{
+        .tokens = 8, .first = first, .slope = 0.3, .squares = torch::zeros({1})};
+    (with_z_loss(ours, z_loss) * weights).sum().backward();
+    const std::int64_t counted = first == 0 ? 7 : first == 3 ? 5 : 0;
+    const Tensor squares = theirs.narrow(0, 0, counted).logsumexp(1).square().sum();
+    ((theirs * weights).sum() + 0.3 * squares).backward();
+    expect_close(ours.grad(), theirs.grad(), "gradient", 1e-6);
+    expect_close(z_loss.squares, squares.detach().view({1}), "value", 1e-6);
   }
 }
 

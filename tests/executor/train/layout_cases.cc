@@ -64,6 +64,7 @@ std::vector<LayoutCase> expert_layouts() {
     layout.etp = etp;
     all.push_back({name, model, layout, layout.tp > 1 ? 30 : 25, recompute});
     all.back().balance = balance;
+    all.back().z_loss = 0.3;
   };
   const ModelSpec mix = mixtral(), q2 = qwen2_moe(), q3 = qwen3_moe();
   for (const auto& [name, m] :

@@ -23,6 +23,7 @@ struct LayoutCase {
   int sequences = 9;
   bool read_peers = false;  // instead of collectives over those who share parameters or gradients
   double balance = 0;       // coefficient of the routers' load-balancing loss
+  double z_loss = 0;        // and of their z loss
 
   friend void PrintTo(const LayoutCase& c, std::ostream* out) { *out << c.name; }
 };

@@ -54,6 +54,7 @@ Trained train(const Case& c, Communicator& world, const ParallelLayout& layout, 
                                           .temperature = 0.7,
                                           .entropy = entropy,
                                           .router_aux_loss_coef = c.balance,
+                                          .router_z_loss_coef = c.z_loss,
                                           .learning_rate = 1e-3}));
     if (step == 0) out.first_gradients = trainer.optimizer().whole_gradients();
   }
@@ -104,6 +105,10 @@ TEST_P(LayoutOn, TrainsAsOneRankDoes) {
                          &b = want.results[static_cast<std::size_t>(step)];
       EXPECT_NEAR(a.loss, b.loss, 1e-4 * std::max(1.0, std::abs(b.loss)));
       EXPECT_NEAR(a.grad_norm, b.grad_norm, 1e-4 * std::max(1.0, b.grad_norm));
+      if (c.z_loss == 0) continue;
+      EXPECT_GT(b.metrics.at("router_z_loss"), 0.1);
+      const double z = b.metrics.at("router_z_loss");
+      EXPECT_NEAR(a.metrics.at("router_z_loss"), z, (step == 0 ? 1e-6 : 1e-4) * std::max(1.0, z));
     }
     EXPECT_NEAR(got.results[0].grad_norm, want.results[0].grad_norm,
                 kTolerance * std::max(1.0, want.results[0].grad_norm));
