@@ -12,7 +12,8 @@ namespace tessera::gui {
 QTableView* makeTable(QAbstractItemModel* model, const QString& name, int bad_role = -1);
 
 /// What the model says in its cells, under the names of its columns and behind those of its rows
-/// where they have some (RFC 4180); empty where it has no rows. `role`: of the cells, where numbers are to be written in full.
+/// where they have some (RFC 4180); empty where it has no rows. `role`: of the cells, where numbers
+/// are to be written in full.
 std::string csvOf(const QAbstractItemModel& model, int role = Qt::DisplayRole);
 
 }  // namespace tessera::gui
