@@ -55,7 +55,7 @@ class SecondRun : public ProgramTest {
       const auto sample = nlohmann::json::parse(line);
       if (sample.at("step") != step) continue;
       all.prompts.push_back(sample.at("uid"));
-      all.responses.push_back(sample.at("response").dump());
+      all.responses.push_back(sample.at("response_ids").dump());
     }
     EXPECT_EQ(all.prompts.size(), 32U * 16U) << name << " " << step;
     return all;
