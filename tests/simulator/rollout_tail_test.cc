@@ -128,21 +128,26 @@ TEST(RolloutTail, PreemptedAndChunkedSequencesEndOnceEach) {
   for (const bool alone : {true, false}) {
     for (int round = 0; round < 50; ++round) {
       Tokens lengths(60);
-      for (std::int64_t& length : lengths) length = 1 + static_cast<std::int64_t>(random() % 80);
+      const unsigned longest = round % 2 == 0 ? 80 : 3;
+      for (std::int64_t& length : lengths) {
+        length = 1 + static_cast<std::int64_t>(random() % longest);
+      }
       const ReplicaBatching batching{.prompt_tokens = 10,
                                      .samples_per_prompt = 4,
                                      .max_sequences = 24,
                                      .prefill_tokens = 40,
                                      .refills_alone = alone,
-                                     .cache_tokens = 500,
+                                     .cache_tokens = round % 2 == 0 ? 500.0 : 0.0,
                                      .block_tokens = 4};
       const ReplicaRollout rollout = rollout_of(lengths, batching, 0);
       EXPECT_EQ(rollout.samples.back().ended, 60);
-      std::int64_t before = 0;
+      std::int64_t before = 0, active = 0;
       for (const ActiveSample& sample : rollout.samples) {
+        EXPECT_LE(sample.ended - before, active);  // what ends had a slot
         EXPECT_GE(sample.ended, before);
         EXPECT_LE(sample.active, std::min<std::int64_t>(24, 60 - sample.ended));
         before = sample.ended;
+        active = sample.active;
       }
     }
   }
