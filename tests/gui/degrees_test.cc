@@ -103,7 +103,8 @@ TEST_F(Degrees, AValueThatIsPointedToInTheListSaysWhyAndMayBeAskedAllTheSame) {
     QTest::keyClick(degree->view(), Qt::Key_Down);
   }
   EXPECT_EQ(degree->view()->currentIndex().data().toString(), "16");
-  EXPECT_TRUE(why()->text().startsWith("actor.tp=16")) << why()->text().toStdString();
+  EXPECT_TRUE(wait_for([&] { return why()->text().startsWith("actor.tp=16"); }))
+      << why()->text().toStdString();
   QTest::keyClick(degree->view(), Qt::Key_Return);
   ASSERT_TRUE(wait_for([&] { return document().none_fits.has_value(); }));
   EXPECT_EQ(document().question.fixed, std::vector<std::string>{"actor.tp=16"});
