@@ -21,10 +21,10 @@
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/reshard/flow_matrix_model.h"
+#include "gui/step_views/timeline_canvas.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/chart.h"
 #include "gui/views/flow_mesh.h"
-#include "gui/step_views/timeline_canvas.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
