@@ -185,8 +185,8 @@ TEST_F(VllmRun, SamplesDependOnTheSeedAlone) {
   ASSERT_EQ(train("once", 2, by_vllm()), 0);
   ASSERT_EQ(train("again", 2, by_vllm(rollout("vllm.sleep", "false"))), 0);
   EXPECT_EQ(text_of(folder_ / "once/samples.jsonl"), text_of(folder_ / "again/samples.jsonl"));
-  ASSERT_EQ(train("other", 2, by_vllm(rollout("seed", "5"))), 0);
-  EXPECT_NE(text_of(folder_ / "once/samples.jsonl"), text_of(folder_ / "other/samples.jsonl"));
+  ASSERT_EQ(train("reseeded", 2, by_vllm(rollout("seed", "5"))), 0);
+  EXPECT_NE(text_of(folder_ / "once/samples.jsonl"), text_of(folder_ / "reseeded/samples.jsonl"));
 }
 
 TEST_F(VllmRun, ABenchOfWholeStepsTakesEitherEngine) {
