@@ -67,11 +67,16 @@ class PlanJob : public PlanWatch {
   }
 
   bool isBusy() const { return work_.isBusy(); }
-  bool hasPlan() const { return plan_ != nullptr; }
   /// nullptr until they are there.
   const std::shared_ptr<const Facts>& facts() const { return facts_; }
-  /// Why there are none; empty = they are there, or may come.
+  /// What keeps them from coming; empty = nothing.
   const QString& problem() const { return problem_; }
+  /// Why there are none, with what the work is called while it runs; empty = they are there, or
+  /// nobody wanted them yet.
+  QString whyNone(const QString& work) const {
+    if (!plan_) return "No plan is open.";
+    return isBusy() ? work : problem_;
+  }
 
  private:
   struct Result {

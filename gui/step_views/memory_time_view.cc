@@ -159,12 +159,9 @@ void MemoryTimeView::showRank() {
   const PlanJob<TimelineIndex>& job = *session_.timeline();
   const int rank = shownRank(session_);
   canvas_->setMemory(job.facts(), rank, limitsOf(session_),
-                     !job.problem().isEmpty() ? job.problem()
-                     : job.isBusy()           ? QString("Simulating the step")
-                     : !session_.plan()       ? QString("No plan is open.")
-                     : !job.facts()           ? QString()
-                     : rank >= 0              ? QString("Rank %1 has no role.").arg(rank)
-                                              : session_.memory()->problem());
+                     !job.facts() ? job.whyNone("Simulating the step")
+                     : rank >= 0  ? QString("Rank %1 has no role.").arg(rank)
+                                  : session_.memory()->problem());
   const QSignalBlocker quiet(rank_);
   if (rank >= 0) rank_->setValue(rank);
   rank_->setEnabled(session_.plan().has_value());

@@ -104,11 +104,8 @@ void TailView::choose(int replica) {
 void TailView::stepChanged() {
   const PlanJob<TimelineIndex>& job = *session_.timeline();
   replicas_->setRollout({});  // of another index
-  canvas_->setRollout(job.facts(), !job.problem().isEmpty() ? job.problem()
-                                   : job.isBusy()           ? QString("Simulating the step")
-                                   : !session_.plan()       ? QString("No plan is open.")
-                                   : job.facts() ? QString("This step generates nothing.")
-                                                 : QString());
+  canvas_->setRollout(job.facts(), job.facts() ? QString("This step generates nothing.")
+                                               : job.whyNone("Simulating the step"));
   replicas_->setRollout(canvas_->steps());
   canvas_->look(session_.view().rank);
   tail_->setText(tailText(canvas_->steps()));

@@ -145,10 +145,7 @@ QWidget* TimelineView::below() {
 
 void TimelineView::timelineChanged() {
   const PlanJob<TimelineIndex>& job = *session_.timeline();
-  canvas_->setTimeline(job.facts(), !job.problem().isEmpty() ? job.problem()
-                                    : job.isBusy()           ? QString("Simulating the step")
-                                    : session_.plan()        ? QString()
-                                                             : QString("No plan is open."));
+  canvas_->setTimeline(job.facts(), job.whyNone("Simulating the step"));
   if (!search_->text().isEmpty()) canvas_->setSearch(search_->text());
   showMatches();
   showSpan();

@@ -202,11 +202,7 @@ void ReshardView::factsChanged() {
   }
   part_->setEnabled(part_->count() > 0);
   caption_->setText(facts && facts->no_flows.isEmpty() ? mesh_->caption() : QString());
-  const QString text = facts                      ? facts->no_flows
-                       : !job.problem().isEmpty() ? job.problem()
-                       : job.isBusy()             ? QString("Working out the reshard")
-                       : job.hasPlan()            ? QString()
-                                                  : QString("No plan is open.");
+  const QString text = facts ? facts->no_flows : job.whyNone("Working out the reshard");
   says_->setText(text);
   says_->setVisible(!text.isEmpty());
   viewChanged(session_.view());

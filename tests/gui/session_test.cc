@@ -112,14 +112,18 @@ TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
   std::atomic<int> ran = 0;
   PlanJob<int> job([&](const Plan&, const Calibration&) { return ++ran; });
   job.want();  // nothing to do so far
+  EXPECT_EQ(job.whyNone("Working"), "No plan is open.");
   job.setPlan(plan, std::nullopt);
   job.want();
   EXPECT_TRUE(job.problem().contains("constants"));
+  EXPECT_EQ(job.whyNone("Working"), job.problem());
   EXPECT_FALSE(job.isBusy());
   job.setPlan(plan, constants);
   EXPECT_TRUE(job.problem().isEmpty());
   EXPECT_EQ(job.facts(), nullptr);
+  EXPECT_EQ(job.whyNone("Working"), "");
   job.want();
+  EXPECT_EQ(job.whyNone("Working"), "Working");
   job.want();
   ASSERT_TRUE(wait_for([&] { return job.facts() != nullptr; }));
   job.want();
