@@ -15,7 +15,7 @@ void MemoryCanvas::setMemory(std::shared_ptr<const TimelineIndex> index, int ran
                              const MemoryLimits& limits, const QString& why) {
   const bool other_step = index != index_;
   index_ = std::move(index);
-  why_ = why;
+  setWhy(why);
   picture_.limits = limits;
   picture_.steps = index_ && rank >= 0 ? memory_steps_of(*index_, rank) : MemorySteps{};
   if (other_step) {
@@ -41,17 +41,9 @@ std::size_t MemoryCanvas::shown() const {
   return now ? sample_at(steps(), *now) : steps().peak;
 }
 
-void MemoryCanvas::draw(QPainter& painter) {
-  picture_.axis = axis();
-  picture_.width = timeWidth();
-  picture_.size = size();
-  picture_.palette = palette();
-  picture_.font = font();
-  picture_.moment = moment();
-  if (!steps().empty()) return paint(painter, picture_);
-  painter.fillRect(rect(), palette().color(QPalette::Base));
-  painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(rect().adjusted(12, 12, -12, -12), Qt::AlignCenter | Qt::TextWordWrap, why_);
+void MemoryCanvas::draw(QPainter& painter, const TimePicture& at) {
+  static_cast<TimePicture&>(picture_) = at;
+  paint(painter, picture_);
 }
 
 // From one change of the memory to the next.

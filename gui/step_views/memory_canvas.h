@@ -31,14 +31,14 @@ class MemoryCanvas : public TimeCanvas {
   std::size_t shown() const;
 
  protected:
-  void draw(QPainter& painter) override;
+  bool empty() const override { return steps().empty(); }
+  void draw(QPainter& painter, const TimePicture& at) override;
   double nextMoment(double ns, int step) const override;
   std::optional<std::pair<double, double>> chosenTime() const override;
   QString says(double ns) const override;
 
  private:
   std::shared_ptr<const TimelineIndex> index_;  // what the steps are of
-  QString why_;
   MemoryPicture picture_;
 };
 

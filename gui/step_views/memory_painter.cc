@@ -8,7 +8,6 @@
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
 #include "gui/step/memory_text.h"
-#include "gui/step_views/time_ruler.h"
 
 namespace tessera::gui {
 namespace {
@@ -78,10 +77,8 @@ class MemoryPainting {
         picture_(picture),
         plot_(picture.plot()),
         base_(picture.palette.color(QPalette::Base)),
-        text_(picture.palette.color(QPalette::Text)) {
-    small_ = picture.font;
-    small_.setPointSizeF(small_.pointSizeF() * 0.82);
-  }
+        text_(picture.palette.color(QPalette::Text)),
+        small_(smallOf(picture.font)) {}
 
   void all() {
     painter_.fillRect(QRect({0, 0}, picture_.size), picture_.palette.color(QPalette::Window));
@@ -97,7 +94,7 @@ class MemoryPainting {
     phases();
     paintRuler(painter_, picture_.axis, {plot_.left(), 0, plot_.width(), MemoryPicture::kRuler},
                text_);
-    moment();
+    paintMoment(painter_, picture_, plot_);
   }
 
  private:
@@ -231,15 +228,6 @@ class MemoryPainting {
     painter_.setPen(textOn(colourOf(phase)));
     painter_.drawText(box.adjusted(3, 0, -2, 0), Qt::AlignVCenter | Qt::AlignLeft,
                       metrics.elidedText(name, Qt::ElideRight, box.width() - 5));
-  }
-
-  void moment() {
-    if (!picture_.moment) return;
-    const double x = picture_.axis.x_of(*picture_.moment);
-    if (x < 0 || x > plot_.width()) return;
-    const int at = plot_.left() + static_cast<int>(x);
-    painter_.fillRect(at - 1, plot_.top(), 3, plot_.height(), base_);
-    painter_.fillRect(at, plot_.top(), 1, plot_.height(), text_);
   }
 
   QPainter& painter_;

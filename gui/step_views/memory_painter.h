@@ -6,28 +6,19 @@
 // it. The cost grows with pixels and classes, not with the samples.
 #pragma once
 
-#include <QFont>
-#include <QPainter>
-#include <QPalette>
 #include <QRect>
-#include <QSize>
 #include <optional>
 
 #include "gui/step/memory_steps.h"
+#include "gui/step_views/time_painter.h"
 
 namespace tessera::gui {
 
-struct MemoryPicture {
+struct MemoryPicture : TimePicture {
   static constexpr int kScale = 62, kRuler = 24, kPhases = 22, kBelow = 8;
 
   MemorySteps steps;
   MemoryLimits limits;
-  TimeAxis axis;  // of the pixels right of the scale
-  int width = 1;  // of them
-  QSize size;
-  QPalette palette;
-  QFont font;
-  std::optional<double> moment;
   std::optional<Phase> phase;  // that is looked at
 
   QRect plot() const {

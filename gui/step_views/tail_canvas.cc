@@ -11,8 +11,8 @@ TailCanvas::TailCanvas(QWidget* parent)
     : TimeCanvas("Active sequences of the rollout's replicas", TailPicture::kNames, parent) {}
 
 void TailCanvas::setRollout(std::shared_ptr<const TimelineIndex> index, const QString& why) {
-  why_ = why;
-  if (index == index_) return update();
+  setWhy(why);
+  if (index == index_) return;
   index_ = std::move(index);
   picture_.steps = index_ ? rollout_steps_of(*index_) : RolloutSteps{};
   changes_ = changes_of(steps());
@@ -26,17 +26,9 @@ void TailCanvas::look(int rank) {
   moved();
 }
 
-void TailCanvas::draw(QPainter& painter) {
-  picture_.axis = axis();
-  picture_.width = timeWidth();
-  picture_.size = size();
-  picture_.palette = palette();
-  picture_.font = font();
-  picture_.moment = moment();
-  if (!steps().empty()) return paint(painter, picture_);
-  painter.fillRect(rect(), palette().color(QPalette::Base));
-  painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(rect().adjusted(12, 12, -12, -12), Qt::AlignCenter | Qt::TextWordWrap, why_);
+void TailCanvas::draw(QPainter& painter, const TimePicture& at) {
+  static_cast<TimePicture&>(picture_) = at;
+  paint(painter, picture_);
 }
 
 // From one change of any replica to the next.

@@ -28,7 +28,8 @@ class TailCanvas : public TimeCanvas {
   void replicaClicked(int replica);
 
  protected:
-  void draw(QPainter& painter) override;
+  bool empty() const override { return steps().empty(); }
+  void draw(QPainter& painter, const TimePicture& at) override;
   double nextMoment(double ns, int step) const override;
   /// From the moment when nine tenths have ended.
   std::optional<std::pair<double, double>> chosenTime() const override;
@@ -38,7 +39,6 @@ class TailCanvas : public TimeCanvas {
  private:
   std::shared_ptr<const TimelineIndex> index_;  // what the steps are of
   std::vector<std::int64_t> changes_;
-  QString why_;
   TailPicture picture_;
 };
 

@@ -7,7 +7,6 @@
 
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
-#include "gui/step_views/time_ruler.h"
 #include "gui/timeline/span_text.h"
 
 namespace tessera::gui {
@@ -22,10 +21,8 @@ class TailPainting {
         picture_(picture),
         lanes_(picture.lanes()),
         base_(picture.palette.color(QPalette::Base)),
-        text_(picture.palette.color(QPalette::Text)) {
-    small_ = picture.font;
-    small_.setPointSizeF(small_.pointSizeF() * 0.82);
-  }
+        text_(picture.palette.color(QPalette::Text)),
+        small_(smallOf(picture.font)) {}
 
   void all() {
     painter_.fillRect(QRect({0, 0}, picture_.size), picture_.palette.color(QPalette::Window));
@@ -42,7 +39,7 @@ class TailPainting {
     mark(picture_.steps.tail.most_ns, "nine tenths", false);
     paintRuler(painter_, picture_.axis, {plot_.left(), 0, plot_.width(), TailPicture::kRuler},
                text_);
-    moment();
+    paintMoment(painter_, picture_, plot_);
     leftOut();
   }
 
@@ -114,15 +111,6 @@ class TailPainting {
     painter_.setPen(text_);
     if (box.left() >= marked_) painter_.drawText(box, Qt::AlignCenter, text);
     marked_ = std::max(x, box.right());
-  }
-
-  void moment() {
-    if (!picture_.moment) return;
-    const double x = xOf(*picture_.moment);
-    if (x < plot_.left() || x > plot_.right()) return;
-    const int at = static_cast<int>(x);
-    painter_.fillRect(at - 1, plot_.top(), 3, plot_.height(), base_);
-    painter_.fillRect(at, plot_.top(), 1, plot_.height(), text_);
   }
 
   void leftOut() {

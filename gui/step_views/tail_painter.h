@@ -5,29 +5,20 @@
 // Pure drawing of a TailPicture. The cost grows with pixels and lanes in sight.
 #pragma once
 
-#include <QFont>
-#include <QPainter>
-#include <QPalette>
 #include <QRect>
-#include <QSize>
 #include <optional>
 #include <vector>
 
 #include "gui/step/rollout_steps.h"
+#include "gui/step_views/time_painter.h"
 
 namespace tessera::gui {
 
-struct TailPicture {
+struct TailPicture : TimePicture {
   static constexpr int kNames = 132, kRuler = 24, kMarks = 20, kBelow = 18, kLeastLane = 4,
                        kMostLane = 64;
 
   RolloutSteps steps;
-  TimeAxis axis;  // of the pixels right of the names, from the start of the call
-  int width = 1;  // of them
-  QSize size;
-  QPalette palette;
-  QFont font;
-  std::optional<double> moment;
   int replica = -1;  // that is looked at
 
   int top() const { return kRuler + kMarks; }

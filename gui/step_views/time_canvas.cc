@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/step_views/time_keys.h"
+
 namespace tessera::gui {
 namespace {
 
-constexpr double kZoomOfKey = 1.25, kPanOfKey = 0.12;
-constexpr double kNotch = 120;  // eighths of a degree that the wheel turns at once
-constexpr int kClick = 4;       // pixels that a click may move
+constexpr int kClick = 4;  // pixels that a click may move
 
 }  // namespace
 
@@ -28,6 +28,11 @@ void TimeCanvas::setEnd(double end_ns) {
   kept_.reset();
   fitAll();
   moved();
+}
+
+void TimeCanvas::setWhy(const QString& why) {
+  why_ = why;
+  update();
 }
 
 void TimeCanvas::setAxis(const TimeAxis& axis) {
@@ -96,19 +101,10 @@ void TimeCanvas::stepTo(int step) {
 
 void TimeCanvas::keyPressEvent(QKeyEvent* event) {
   const bool plain = (event->modifiers() & ~Qt::KeypadModifier & ~Qt::ShiftModifier) == 0;
-  switch (plain && end_ns_ > 0 ? event->key() : Qt::Key_unknown) {
-    case Qt::Key_W:
-    case Qt::Key_Plus:
-      return zoom(1 / kZoomOfKey);
-    case Qt::Key_S:
-    case Qt::Key_Minus:
-      return zoom(kZoomOfKey);
-    case Qt::Key_A:
-    case Qt::Key_Left:
-      return pan(-kPanOfKey * timeWidth());
-    case Qt::Key_D:
-    case Qt::Key_Right:
-      return pan(kPanOfKey * timeWidth());
+  const int key = plain && end_ns_ > 0 ? event->key() : int{Qt::Key_unknown};
+  if (const double factor = zoomOf(key); factor != 1) return zoom(factor);
+  if (const double share = panOf(key); share != 0) return pan(share * timeWidth());
+  switch (key) {
     case Qt::Key_F:
       return fitChosen();
     case Qt::Key_Home:
@@ -129,7 +125,7 @@ void TimeCanvas::keyPressEvent(QKeyEvent* event) {
 void TimeCanvas::wheelEvent(QWheelEvent* event) {
   if (event->angleDelta().y() == 0) return QWidget::wheelEvent(event);
   pointer_ = event->position().toPoint();
-  zoom(std::pow(kZoomOfKey, -event->angleDelta().y() / kNotch));
+  zoom(zoomOfWheel(event->angleDelta().y()));
   event->accept();
 }
 
@@ -172,7 +168,8 @@ void TimeCanvas::resizeEvent(QResizeEvent*) { fitted_ ? fitAll() : setAxis(axis_
 
 void TimeCanvas::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  draw(painter);
+  if (empty()) return paintWhy(painter, rect(), palette(), why_);
+  draw(painter, {axis_, timeWidth(), size(), palette(), font(), moment()});
 }
 
 }  // namespace tessera::gui

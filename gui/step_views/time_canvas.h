@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "gui/timeline/time_axis.h"
+#include "gui/step_views/time_painter.h"
 
 namespace tessera::gui {
 
@@ -48,7 +48,13 @@ class TimeCanvas : public QWidget {
   /// What the moment shows is another.
   void moved();
 
-  virtual void draw(QPainter& painter) = 0;
+  /// What is said where nothing can be drawn.
+  void setWhy(const QString& why);
+
+  /// Nothing can be drawn.
+  virtual bool empty() const = 0;
+  /// Precondition: not empty().
+  virtual void draw(QPainter& painter, const TimePicture& at) = 0;
   /// Where the next thing happens behind a time (step 1) or before it (-1).
   virtual double nextMoment(double ns, int step) const = 0;
   virtual std::optional<std::pair<double, double>> chosenTime() const = 0;
@@ -76,6 +82,7 @@ class TimeCanvas : public QWidget {
   std::optional<double> timeUnder(QPoint point) const;
 
   int left_;
+  QString why_;
   double end_ns_ = 0;
   TimeAxis axis_;
   bool fitted_ = true;  // all is in sight, and stays so when the size changes

@@ -10,13 +10,13 @@
 #include <set>
 #include <utility>
 
+#include "gui/step_views/time_keys.h"
+#include "gui/step_views/time_painter.h"
 #include "gui/timeline/span_text.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr double kZoom = 1.25;  // of a key; a notch of the wheel turns 120 eighths of a degree
-constexpr double kPanShare = 0.12;
 constexpr int kDragPixels = 4;
 constexpr double kReachPixels = 3;  // a span is not missed by less
 
@@ -96,6 +96,11 @@ void TimelineCanvas::zoom(double factor) {
   setAxis(zoomed(picture_.axis, factor, inside ? over : picture_.width() / 2.0));
 }
 
+void TimelineCanvas::pan(double pixels) {
+  fitted_ = false;
+  setAxis(panned(picture_.axis, pixels));
+}
+
 void TimelineCanvas::setSearch(const QString& part) {
   picture_.matches.clear();
   if (timeline_) picture_.matches = matches_before(*timeline_, part.toStdString());
@@ -158,8 +163,7 @@ void TimelineCanvas::choose(std::optional<std::size_t> span) {
   const double x = picture_.axis.x_of(static_cast<double>(of.start_ns));
   const double end = picture_.axis.x_of(static_cast<double>(of.end_ns));
   if (end < 0 || x > picture_.width()) {
-    fitted_ = false;
-    setAxis(panned(picture_.axis, x - picture_.width() / 3.0));
+    pan(x - picture_.width() / 3.0);
   }
   emit chosen({of.rank, of.phase});
 }
@@ -208,22 +212,10 @@ void TimelineCanvas::stepSpan(int step) {
 
 void TimelineCanvas::keyPressEvent(QKeyEvent* event) {
   const bool plain = (event->modifiers() & ~Qt::KeypadModifier & ~Qt::ShiftModifier) == 0;
-  const double pan = kPanShare * picture_.width();
-  switch (plain && timeline_ ? event->key() : Qt::Key_unknown) {
-    case Qt::Key_W:
-    case Qt::Key_Plus:
-      return zoom(1 / kZoom);
-    case Qt::Key_S:
-    case Qt::Key_Minus:
-      return zoom(kZoom);
-    case Qt::Key_A:
-    case Qt::Key_Left:
-      fitted_ = false;
-      return setAxis(panned(picture_.axis, -pan));
-    case Qt::Key_D:
-    case Qt::Key_Right:
-      fitted_ = false;
-      return setAxis(panned(picture_.axis, pan));
+  const int key = plain && timeline_ ? event->key() : int{Qt::Key_unknown};
+  if (const double factor = zoomOf(key); factor != 1) return zoom(factor);
+  if (const double share = panOf(key); share != 0) return pan(share * picture_.width());
+  switch (key) {
     case Qt::Key_F:
       return fitChosen();
     case Qt::Key_Home:
@@ -254,7 +246,7 @@ void TimelineCanvas::wheelEvent(QWheelEvent* event) {
     return;
   }
   pointer_ = event->position().toPoint();
-  zoom(std::pow(kZoom, -turned.y() / 120.0));
+  zoom(zoomOfWheel(turned.y()));
   event->accept();
 }
 
@@ -267,8 +259,7 @@ void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
   const QPoint before = std::exchange(pointer_, event->pos());
   if (!timeline_ || drag_ == Drag::none) return;
   if (drag_ == Drag::pan) {
-    fitted_ = false;
-    setAxis(panned(picture_.axis, before.x() - pointer_.x()));
+    pan(before.x() - pointer_.x());
     verticalScrollBar()->setValue(verticalScrollBar()->value() + before.y() - pointer_.y());
     return;
   }
@@ -354,9 +345,7 @@ void TimelineCanvas::paintEvent(QPaintEvent*) {
     paint(painter, picture_);
     return;
   }
-  painter.fillRect(rect(), palette().color(QPalette::Base));
-  painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(rect().adjusted(12, 12, -12, -12), Qt::AlignCenter | Qt::TextWordWrap, why_);
+  paintWhy(painter, rect(), palette(), why_);
 }
 
 std::vector<Lane> TimelineCanvas::areaLanes() const {

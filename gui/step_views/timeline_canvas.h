@@ -68,6 +68,7 @@ class TimelineCanvas : public QAbstractScrollArea {
 
   void setAxis(const TimeAxis& axis);
   void zoom(double factor);
+  void pan(double pixels);
   void layRows();
   void scrollTo(int row);
   int rowOf(std::size_t span) const;

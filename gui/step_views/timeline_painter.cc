@@ -6,7 +6,7 @@
 
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
-#include "gui/step_views/time_ruler.h"
+#include "gui/step_views/time_painter.h"
 #include "gui/timeline/span_text.h"
 
 namespace tessera::gui {
@@ -31,10 +31,9 @@ class Painting {
         index_(*picture.index),
         base_(picture.palette.color(QPalette::Base)),
         text_(picture.palette.color(QPalette::Text)),
-        path_(coloursOf(Tone::bad, themeOf(picture.palette)).text) {
-    small_ = picture.font;
-    small_.setPointSizeF(small_.pointSizeF() * 0.82);
-    bold_ = picture.font;
+        path_(coloursOf(Tone::bad, themeOf(picture.palette)).text),
+        small_(smallOf(picture.font)),
+        bold_(picture.font) {
     bold_.setBold(true);
   }
 
