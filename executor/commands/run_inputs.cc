@@ -41,7 +41,7 @@ DefaultSeeds seeds_after(const std::optional<TrainingOrigin>& origin) {
 }
 
 /// What trained the weights before, and what of it this run repeats.
-std::string note_of(const TrainingOrigin& origin, const RunInputs& inputs, const PromptSet& set) {
+std::string note_of(const TrainingOrigin& origin, const RunInputs& inputs, bool continued) {
   const TrainerConfig& trainer = inputs.config.trainer;
   const std::string line = "[Start] the weights were trained for " + std::to_string(origin.steps) +
                            " steps by a run with seed " + std::to_string(origin.seed) +
@@ -51,9 +51,8 @@ std::string note_of(const TrainingOrigin& origin, const RunInputs& inputs, const
   }
   if (trainer.seed_stated) return line + ", as its file states";
   return line + " and begins " +
-         (goes_on(inputs, set)
-              ? "after the " + std::to_string(origin.prompts) + " prompts of that one"
-              : "with the first of other prompts");
+         (continued ? "after the " + std::to_string(origin.prompts) + " prompts of that one"
+                    : "with the first of other prompts");
 }
 
 }  // namespace
@@ -81,7 +80,8 @@ RunInputs read_run_inputs(const TrainOptions& options) {
 RunPromptSets read_run_prompts(const RunInputs& inputs) {
   PromptSetOptions options = prompt_options(inputs);
   RunPromptSets sets{.train = read_prompt_set(options), .validation = {}};
-  if (goes_on(inputs, sets.train)) sets.train.source.begin_at(inputs.origin->prompts);
+  sets.continued = goes_on(inputs, sets.train);
+  if (sets.continued) sets.train.source.begin_at(inputs.origin->prompts);
   if (inputs.config.validation.files.empty()) return sets;
   options.files = inputs.config.validation.files;
   options.key = "data.val_files";
@@ -98,7 +98,7 @@ std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& 
     const std::vector<std::string>& more = prompts.validation->notes;
     all.insert(all.end(), more.begin(), more.end());
   }
-  if (inputs.origin) all.push_back(note_of(*inputs.origin, inputs, prompts.train));
+  if (inputs.origin) all.push_back(note_of(*inputs.origin, inputs, prompts.continued));
   if (const std::string note = generation_note(inputs.plan, inputs.config.rollout); !note.empty())
     all.push_back(note);
   return all;

@@ -35,6 +35,7 @@ RunInputs read_run_inputs(const TrainOptions& options);
 struct RunPromptSets {
   PromptSet train;
   std::optional<PromptSet> validation;
+  bool continued = false;  // they begin behind those that the run before took
 };
 
 /// Prompts of weights that a run has exported begin where it ended, unless the file states a seed.
