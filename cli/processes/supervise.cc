@@ -320,7 +320,7 @@ Verdict supervise(const SupervisedRun& run, std::ostream& log) {
   }
   std::error_code ignored;
   std::filesystem::remove_all(run.run / "ranks", ignored);
-  std::filesystem::remove(run.run / "stop", ignored);
+  forget_stop(run.run);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const RunSignals signals;
   prepare_environment(run);

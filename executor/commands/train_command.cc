@@ -47,8 +47,7 @@ void require_gpus(int ranks) {
 /// An earlier run of the folder was asked to stop or to pause, this one was not. Where `tessera
 /// run` is the parent it has removed both, before anybody could ask anew.
 void forget_requests(const fs::path& folder) {
-  std::error_code ignored;
-  fs::remove(folder / "stop", ignored);
+  forget_stop(folder);
   end_pause(folder);
 }
 

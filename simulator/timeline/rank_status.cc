@@ -224,6 +224,8 @@ bool pause_requested(const std::filesystem::path& run) {
   return ::access((run / "pause").c_str(), F_OK) == 0;
 }
 
+void forget_stop(const std::filesystem::path& run) { ::unlink((run / "stop").c_str()); }
+
 bool end_pause(const std::filesystem::path& run) { return ::unlink((run / "pause").c_str()) == 0; }
 
 StopReason requested_stop(const std::filesystem::path& run) {

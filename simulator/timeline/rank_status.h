@@ -82,6 +82,8 @@ enum class StopReason : std::int32_t { none, stop, requeue };
 /// Asks the ranks to end; they look between phases.
 void request_stop(const std::filesystem::path& run, StopReason reason = StopReason::stop);
 StopReason requested_stop(const std::filesystem::path& run);
+/// For a run that is started again: what an earlier one was asked is over.
+void forget_stop(const std::filesystem::path& run);
 inline bool stop_requested(const std::filesystem::path& run) {
   return requested_stop(run) != StopReason::none;
 }
