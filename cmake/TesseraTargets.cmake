@@ -71,17 +71,22 @@ function(tessera_library name)
   target_link_libraries(tessera_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
 endfunction()
 
-# tessera_test(NAME SOURCES a_test.cc ... LIBS lib ... [LABEL label] [RANKS n])
+# tessera_test(NAME SOURCES a_test.cc ... LIBS lib ... [LABEL label] [RANKS n] [LONG])
 # One GoogleTest binary, run as one CTest entry; scripts/test.sh counts the cases. With RANKS it
-# runs under mpirun on so many ranks (and brings its own main).
+# runs under mpirun on so many ranks (and brings its own main). LONG: it searches so many plans that
+# it takes minutes under sanitizers, and is there with TESSERA_LONG_TESTS alone.
+# It takes TESSERA_TEST_OPTIONS, and the precompiled header of the target TESSERA_TEST_HEADER; both
+# may be empty (tests/CMakeLists.txt).
 function(tessera_test name)
-  cmake_parse_arguments(arg "" "LABEL;TIMEOUT;RANKS" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "LONG" "LABEL;TIMEOUT;RANKS" "SOURCES;LIBS" ${ARGN})
+  if(arg_LONG AND NOT TESSERA_LONG_TESTS)
+    return()
+  endif()
   add_executable(${name} ${arg_SOURCES})
   tessera_compile_settings(${name})
-  # What is tested has all sanitizers; in the tests' own sources, which are slow to compile with
-  # them, ASan alone sees what they do with it.
-  if(TESSERA_SANITIZE MATCHES "undefined")
-    target_compile_options(${name} PRIVATE -O0 -fno-sanitize=undefined)
+  target_compile_options(${name} PRIVATE ${TESSERA_TEST_OPTIONS})
+  if(TESSERA_TEST_HEADER)
+    target_precompile_headers(${name} REUSE_FROM ${TESSERA_TEST_HEADER})
   endif()
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE
@@ -123,6 +128,8 @@ function(tessera_torch_library name)
 endfunction()
 
 function(tessera_torch_test name)
+  set(TESSERA_TEST_OPTIONS)
+  set(TESSERA_TEST_HEADER)
   tessera_test(${name} ${ARGN})
   tessera_torch_settings(${name})
 endfunction()

@@ -4,8 +4,8 @@
 #
 # usage: scripts/test.sh [--dry-run] [--preset NAME | --sanitize] [--tidy] [--no-setup]
 #   --preset    build and test with this preset; default dev; also test, core, asan, tsan
-#   --sanitize  tests that need neither torch nor Qt under ASan and UBSan (preset asan), the others
-#               and the programs that they call without (preset test)
+#   --sanitize  tests that need neither torch nor Qt under ASan and UBSan (preset asan), the others,
+#               the longest searches and the programs that they call without (preset test)
 #   --tidy      also clang-tidy over the whole tree; its outcomes are kept, so that a second run
 #               looks at what changed
 #   --no-setup  install nothing
@@ -83,7 +83,7 @@ if [ -n "$preset" ]; then
   test_with "$preset"
 else
   step "Build and tests under ASan and UBSan"
-  configure asan
+  configure asan -DTESSERA_LONG_TESTS=OFF
   build asan
   test_with asan -j "$jobs"
 
@@ -96,7 +96,7 @@ else
     mapfile -t tests < <(comm -23 <(tests_of test | sort) <(tests_of asan | sort))
     if [ "${#tests[@]}" -gt 0 ]; then
       build test "${tests[@]}"
-      test_with test -E "^($(IFS='|'; echo "${done_tests[*]}"))\$"
+      test_with test -j "$jobs" -E "^($(IFS='|'; echo "${done_tests[*]}"))\$"
     fi
   fi
 fi
