@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "cost_models/packing.h"
 #include "planner/engines/engine_check.h"
 #include "planner/space/place_pools.h"
 
@@ -94,6 +95,40 @@ std::string beyond_model(const FixedRole& of) {
   return {};
 }
 
+// Chunks of virtual stages are equal, and their micro-batches come in the engine's whole rounds.
+std::string beyond_stages(const FixedRole& of) {
+  const std::int64_t vpp = of.find(Field::vpp).value_or(1);
+  const auto pp = of.find(Field::pp);
+  if (vpp == 1) return {};
+  if (vpp > kMostVirtualStages) {
+    return of.word(Field::vpp) + ": plans have at most " + std::to_string(kMostVirtualStages) +
+           " virtual stages on a rank";
+  }
+  const std::string words = (pp ? of.word(Field::pp) + " " : "") + of.word(Field::vpp);
+  if (pp && *pp == 1) return words + ": a pipeline of one stage has no virtual ones";
+  const std::int64_t layers = model_of(of.request, of.role).layers;
+  const std::int64_t sequences =
+      dealt_to_replicas(of.request.workload, engine_named(of.request.engine).prompts, of.role) /
+      of.find(Field::dp).value_or(1);
+  bool equal = false;
+  for (std::int64_t depth = pp.value_or(2); depth <= pp.value_or(layers); ++depth) {
+    if (layers % (depth * vpp) != 0) continue;
+    equal = true;
+    if (fills_rounds(of.request.traits.pipeline.interleaved, static_cast<int>(depth),
+                     static_cast<int>(vpp), sequences)) {
+      return {};
+    }
+  }
+  if (equal) {
+    return words +
+           ": the engine runs virtual stages on a multiple of pp micro-batches, which the " +
+           std::to_string(sequences) + " sequences of a replica do not fill";
+  }
+  return words + ": virtual stages have equally many layers, and the model's " +
+         std::to_string(layers) + " are no multiple of " +
+         (pp ? std::to_string(*pp * vpp) : "pp x " + std::to_string(vpp) + " with any pp above 1");
+}
+
 std::string beyond_batch(const FixedRole& of) {
   const auto dp = of.find(Field::dp);
   if (!dp) return {};
@@ -123,7 +158,7 @@ std::int64_t dealt_to_replicas(const Workload& workload, PromptDealing prompts, 
 
 std::string refused_degrees(const PlanRequest& request, const Capabilities& table, Role role) {
   const FixedRole of{request, table, role};
-  for (const auto& says : {beyond_blocks, beyond_gpus, beyond_model, beyond_batch}) {
+  for (const auto& says : {beyond_blocks, beyond_gpus, beyond_model, beyond_stages, beyond_batch}) {
     if (std::string why = says(of); !why.empty()) return why;
   }
   return {};

@@ -13,11 +13,15 @@
 
 namespace tessera {
 
+/// Chunks a rank that plans go up to.
+inline constexpr int kMostVirtualStages = 8;
+
 /// Sequences that a role's dp must divide: of a mini-batch for trained roles. For the rollout what
 /// is dealt to replicas, of which each has some.
 std::int64_t dealt_to_replicas(const Workload& workload, PromptDealing prompts, Role role);
 
-/// The first thing that speaks against the role's fixed gpus, tp, pp and dp; empty = nothing does.
+/// The first thing that speaks against the role's fixed gpus, tp, pp, vpp and dp; empty = nothing
+/// does.
 std::string refused_degrees(const PlanRequest& request, const Capabilities& table, Role role);
 
 }  // namespace tessera

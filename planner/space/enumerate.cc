@@ -24,7 +24,6 @@ namespace {
 constexpr std::int64_t kMostTokens = 131072;
 // Shorter parts of a sequence are not worth a rank of their own.
 constexpr std::int64_t kLeastContext = 2048;
-constexpr int kMostVirtualStages = 8;
 // Hidden states of a longest sequence from which on sequence parallelism is no slower: one
 // collective instead of two saves less than the norms of whole sequences take.
 constexpr Bytes kScatteredStates{16LL << 20};

@@ -158,22 +158,32 @@ TEST(Infeasible, SomethingSpeaksAgainstASettingExactlyWhereNoPlanHasIt) {
 TEST(Infeasible, NamesWhatADegreeDoesNotDivide) {
   PlanRequest request = request_for("h200-8");
   request.cluster.nodes = 16;
-  const auto reason = [&](const std::string& engine, const std::string& word) {
+  const auto reason = [&](const std::string& engine, const std::vector<std::string>& words) {
     Problems problems;
     request.engine = engine;
-    request.fixed = parse_settings(std::vector<std::string>{word}, problems);
+    request.fixed = parse_settings(words, problems);
     const Infeasible none = refused(request);
     return none.reasons.empty() ? std::string() : none.reasons[0];
   };
-  EXPECT_EQ(reason("megatron", "actor.tp=8"),
+  EXPECT_EQ(reason("megatron", {"actor.tp=8"}),
             "actor.tp=8: the engine cuts the model's 28 attention heads (4 of keys and values) and "
             "its MLP of 18944 columns into equal parts, and they have no 8");
-  EXPECT_EQ(reason("tessera", "actor.pp=32"),
+  EXPECT_EQ(reason("tessera", {"actor.pp=32"}),
             "actor.pp=32: the model has only 28 layers, and a pipeline stage needs one at least");
-  EXPECT_EQ(reason("tessera", "actor.dp=256"),
+  EXPECT_EQ(reason("tessera", {"actor.vpp=5"}),
+            "actor.vpp=5: virtual stages have equally many layers, and the model's 28 are no "
+            "multiple of pp x 5 with any pp above 1");
+  EXPECT_EQ(reason("tessera", {"actor.pp=1", "actor.vpp=2"}),
+            "actor.pp=1 actor.vpp=2: a pipeline of one stage has no virtual ones");
+  EXPECT_EQ(reason("tessera", {"actor.pp=4", "actor.vpp=2"}),
+            "actor.pp=4 actor.vpp=2: virtual stages have equally many layers, and the model's 28 "
+            "are no multiple of 8");
+  EXPECT_EQ(reason("tessera", {"actor.vpp=14"}),
+            "actor.vpp=14: plans have at most 8 virtual stages on a rank");
+  EXPECT_EQ(reason("tessera", {"actor.dp=256"}),
             "actor.dp=256 needs more than the 128 GPUs that the cluster has");
   request.workload.prompts_per_step = 96;
-  EXPECT_THAT(reason("tessera", "actor.dp=128"), HasSubstr("actor.dp=128 does not divide the "));
+  EXPECT_THAT(reason("tessera", {"actor.dp=128"}), HasSubstr("actor.dp=128 does not divide the "));
 }
 
 /// Every role fits alone: the shortage is that of the plan which comes nearest to fitting.
