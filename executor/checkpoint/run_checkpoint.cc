@@ -19,6 +19,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/atomic_file.h"
+#include "executor/checkpoint/disk_reserve.h"
 #include "executor/checkpoint/mapped_file.h"
 #include "simulator/timeline/run_folder.h"
 
@@ -167,8 +168,9 @@ void remove_leftovers(const fs::path& checkpoints) {
   std::vector<fs::path> left;
   for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("." + std::string(kStepPrefix)) &&
-        (name.ends_with(kPartial) || name.ends_with(kRemoved))) {
+    const bool unfinished = name.starts_with("." + std::string(kStepPrefix)) &&
+                            (name.ends_with(kPartial) || name.ends_with(kRemoved));
+    if (unfinished || name == kReserveName) {
       left.push_back(entry.path());
     }
   }

@@ -118,7 +118,7 @@ bool publish_checkpoint(const std::filesystem::path& checkpoints,
                         const CheckpointManifest& manifest, const CheckpointsToKeep& keep,
                         Problems& problems);
 
-/// Removes what a run that died has left unfinished.
+/// Removes what a run that died has left unfinished, and the room that it kept.
 void remove_leftovers(const std::filesystem::path& checkpoints);
 
 }  // namespace tessera

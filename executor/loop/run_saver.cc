@@ -47,6 +47,7 @@ RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
       first_step_(first_step),
       last_(first_step),
       data_(data_of(prompts)),
+      reserve_(checkpoints_of(run)),
       writer_(checkpoints_of(run), worker.context.host->rank(), worker.context.host->size(),
               config.trainer.checkpoint.keep) {
   for (const Role role : {Role::actor, Role::critic}) {
@@ -74,7 +75,11 @@ bool RunSaver::export_due(std::int64_t step) const {
 }
 
 void RunSaver::save_due(std::int64_t step, const Metrics& numbers) {
+  const bool last = step == config_.trainer.total_training_steps;
+  if (last) release_reserve();
   if (checkpoint_due(step)) save(step, numbers);
+  // The model's own folder has half of them at most.
+  if (!last && worker_.context.host->rank() == 0) reserve_.keep(bytes_ + bytes_ / 2);
   if (export_due(step)) save_export(step);
 }
 
@@ -135,6 +140,7 @@ bool RunSaver::has_room(std::int64_t step, const std::vector<StateTensor>& tenso
   std::int64_t bytes = 0;
   for (const StateTensor& tensor : tensors) bytes += tensor.spec.bytes();
   host.all_reduce(&bytes, 1, DType::int64, ReduceOp::sum);
+  bytes_ = bytes;
   CheckpointEnd end{.step = step};
   const bool room = host.rank() != 0 || check_space(checkpoints_of(run_), bytes, end.problems);
   if (!room) refused_.push_back(std::move(end));

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "executor/checkpoint/checkpoint_writer.h"
+#include "executor/checkpoint/disk_reserve.h"
 #include "executor/checkpoint/training_origin.h"
 #include "executor/loop/worker.h"
 #include "executor/prompts/prompt_set.h"
@@ -45,10 +46,13 @@ class RunSaver {
   /// Whether a checkpoint of the step has been begun, or was resumed from.
   bool holds(std::int64_t step) const { return step == last_; }
 
-  /// Saves what is due. `numbers`: the step's, equal on every rank. Collective.
+  /// Saves what is due, and keeps room on the disk for the run's last checkpoint. `numbers`: the
+  /// step's, equal on every rank. Collective.
   void save_due(std::int64_t step, const Metrics& numbers);
   /// A checkpoint of the state after `step` steps. Collective.
   void save(std::int64_t step, const Metrics& numbers);
+  /// What is saved from here on is the last: it may take the room that was kept for it.
+  void release_reserve() { reserve_.release(); }
   /// A checkpoint that was begun may still be on its way to the disk.
   bool pending() const { return writer_.pending(); }
   /// Waits until it is complete, or given up. Collective.
@@ -76,6 +80,8 @@ class RunSaver {
   std::map<Role, RoleSnapshot> snapshots_;
   std::vector<CheckpointEnd> refused_;     // on rank 0: not begun for want of room
   std::vector<torch::Tensor> generators_;  // of the last snapshot
+  std::int64_t bytes_ = 0;                 // of the last checkpoint, of all ranks
+  DiskReserve reserve_;                    // on rank 0
   CheckpointWriter writer_;                // last: its thread reads what is above
 };
 

@@ -64,6 +64,7 @@ class Loop {
       if (rules.stop) result.stopped = StopReason::stop;
       if (!rules.stop && rules.pause) result.stopped = wait_paused(result.steps);
     }
+    if (saver_ != nullptr && result.stopped != StopReason::none) saver_->release_reserve();
     if (result.stopped != StopReason::none) save_stopped(result.steps);
     if (saver_ != nullptr) saver_->finish();
     result.timeline = std::move(clock_.timeline());

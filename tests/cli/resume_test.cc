@@ -378,6 +378,34 @@ TEST_F(Resume, AFullDiskCostsTheCheckpointsThatDoNotFit) {
                    folder_ / whole() / "hf/model.safetensors");
 }
 
+/// Somebody else fills the disk: checkpoints that are due are told as not saved, and the last one,
+/// when the run is stopped, takes the room that was kept for it.
+TEST_F(Resume, TheLastCheckpointHasRoomOnADiskThatOthersFill) {
+  if (std::system("unshare -rm true 2>/dev/null") != 0) GTEST_SKIP() << "no mount namespaces here";
+  fs::create_directory(folder_ / "filled");
+  std::ofstream(at("filled.sh"))
+      << "mount -t tmpfs -o size=24m tmpfs " << at("filled") << "\ncd " << at("filled") << "\n"
+      << kTessera << " " << words("filled/run", 500, "ppo.json")
+      << "--set trainer.save_freq=1 --set trainer.max_actor_ckpt_to_keep=1 &\nrun=$!\n"
+         "await() { for i in $(seq 600); do \"$@\" && return; sleep 0.1; done; kill $run; exit 9; "
+         "}\n"
+         "await test -e run/checkpoints/.reserve\n"
+         "cat /dev/zero > others\n"
+         "await grep -q 'was not saved' "
+      << at("messages") << "\nkill -TERM $run\nwait $run\ncode=$?\ncp -a run " << at("from-filled")
+      << "\nexit $code\n";
+  const std::string line = "unshare -rm sh " + at("filled.sh") + " >" + at("messages") + " 2>&1";
+  const int status = std::system(line.c_str());
+  ASSERT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 130) << messages();
+  const std::string said = messages();
+  const std::size_t last = said.rfind("\nstep ");
+  ASSERT_NE(last, std::string::npos) << said;
+  const int step = std::stoi(said.substr(last + 6));
+  EXPECT_TRUE(fs::exists(checkpoint("from-filled", step) / "checkpoint.json")) << said;
+  EXPECT_TRUE(fs::exists(folder_ / "from-filled/hf/model.safetensors"));
+  EXPECT_FALSE(fs::exists(folder_ / "from-filled/checkpoints/.reserve"));
+}
+
 /// All ranks die at once, again and again, wherever they are; what is left always loads, and the
 /// run that is left alone in the end has the bits of one that never died.
 TEST_F(Resume, KilledAgainAndAgainItEndsAsIfItHadNot) {

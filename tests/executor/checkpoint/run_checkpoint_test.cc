@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/checkpoint_writer.h"
+#include "executor/checkpoint/disk_reserve.h"
 #include "executor/checkpoint/state_file.h"
 #include "tests/executor/checkpoint/two_ranks.h"
 #include "tests/executor/temporary_folder.h"
@@ -130,6 +132,33 @@ TEST(RunCheckpoint, WhatADeadRunLeftHasNoNameAndGoes) {
   EXPECT_THAT(names(folder.path), ElementsAre("global_step_4"));
   remove_leftovers(folder.path);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 1);
+}
+
+/// Room is taken on the disk itself, not in the length of a file alone.
+TEST(DiskReserve, IsHeldUntilItIsNeededAndNeverMoreThanAThird) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path / kReserveName;
+  const auto held = [&] {
+    struct stat found {};
+    return ::stat(file.c_str(), &found) == 0 ? std::int64_t{found.st_blocks} * 512 : -1;
+  };
+  {
+    DiskReserve reserve(folder.path);
+    const auto free = static_cast<std::int64_t>(fs::space(folder.path).available);
+    reserve.keep(free / 2);
+    EXPECT_EQ(held(), -1);
+    reserve.keep(3 << 20);
+    if (held() < 0) GTEST_SKIP() << "this file system keeps no room";
+    EXPECT_GE(held(), 3 << 20);
+    reserve.release();
+    EXPECT_EQ(held(), -1);
+    reserve.keep(1 << 20);
+    EXPECT_GE(held(), 1 << 20);
+  }
+  EXPECT_EQ(held(), -1) << "a run that ends leaves nothing";
+  std::ofstream(file) << "of a run that was killed";
+  remove_leftovers(folder.path);
+  EXPECT_EQ(held(), -1);
 }
 
 /// A rank that cannot write: the others' files go away, and the last checkpoint stays.
