@@ -73,8 +73,9 @@ endfunction()
 
 # tessera_test(NAME SOURCES a_test.cc ... LIBS lib ... [LABEL label] [RANKS n] [LONG])
 # One GoogleTest binary, run as one CTest entry; scripts/test.sh counts the cases. With RANKS it
-# runs under mpirun on so many ranks (and brings its own main). LONG: it searches so many plans that
-# it takes minutes under sanitizers, and is there with TESSERA_LONG_TESTS alone.
+# runs under mpirun on so many ranks (and brings its own main). LONG: it calculates so much, as a
+# search of many plans, that it takes a minute and more under sanitizers; it is there with
+# TESSERA_LONG_TESTS alone.
 # It takes TESSERA_TEST_OPTIONS, and the precompiled header of the target TESSERA_TEST_HEADER; both
 # may be empty (tests/CMakeLists.txt).
 function(tessera_test name)

@@ -5,7 +5,7 @@
 # usage: scripts/test.sh [--dry-run] [--preset NAME | --sanitize] [--tidy] [--no-setup]
 #   --preset    build and test with this preset; default dev; also test, core, asan, tsan
 #   --sanitize  tests that need neither torch nor Qt under ASan and UBSan (preset asan), the others,
-#               the longest searches and the programs that they call without (preset test)
+#               the longest and the programs that they call without (preset test)
 #   --tidy      also clang-tidy over the whole tree; its outcomes are kept, so that a second run
 #               looks at what changed
 #   --no-setup  install nothing
