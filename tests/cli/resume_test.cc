@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -398,12 +399,17 @@ TEST_F(Resume, TheLastCheckpointHasRoomOnADiskThatOthersFill) {
   const int status = std::system(line.c_str());
   ASSERT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 130) << messages();
   const std::string said = messages();
-  const std::size_t last = said.rfind("\nstep ");
-  ASSERT_NE(last, std::string::npos) << said;
-  const int step = std::stoi(said.substr(last + 6));
-  EXPECT_TRUE(fs::exists(checkpoint("from-filled", step) / "checkpoint.json")) << said;
+  const int refused = std::stoi(said.substr(said.rfind("step ", said.find(" was not saved")) + 5));
   EXPECT_TRUE(fs::exists(folder_ / "from-filled/hf/model.safetensors"));
   EXPECT_FALSE(fs::exists(folder_ / "from-filled/checkpoints/.reserve"));
+  const std::string name = "global_step_";
+  int newest = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ / "from-filled/checkpoints")) {
+    newest = std::max(newest, std::stoi(entry.path().filename().string().substr(name.size())));
+  }
+  EXPECT_GE(newest, refused) << said;
+  ASSERT_EQ(train_ppo("from-filled", newest + 1, "--resume"), 0) << messages();
+  EXPECT_THAT(messages(), HasSubstr("[Resume] from step " + std::to_string(newest)));
 }
 
 /// All ranks die at once, again and again, wherever they are; what is left always loads, and the
