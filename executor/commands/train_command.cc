@@ -236,12 +236,22 @@ class Rank {
                                            observer(sets, saver.first_step()), &saver);
     enter(Phase::save_checkpoint, result.steps);
     const Timeline all = share_spans(setup_.host(), result.timeline);
-    if (setup_.rank == 0) write_text_file(folder_ / "trace.json", to_chrome_trace({&all}));
+    if (setup_.rank == 0) write_trace(all);
     // Who queues the run again waits, and the checkpoint holds the model.
     if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
     if (inputs_.config.validation.only) return 0;  // the model is as it was
     save_actor(worker_, plan, saver.origin(result.steps), folder_ / "hf");
     return result.stopped == StopReason::stop ? static_cast<int>(ExitCode::stopped) : 0;
+  }
+
+  /// A log like the others: a full disk costs it, and not the model that comes after it.
+  void write_trace(const Timeline& timeline) {
+    try {
+      write_text_file(folder_ / "trace.json", to_chrome_trace({&timeline}));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::io) throw;
+      if (records_) records_->note(std::string(error.what()) + "; the run ends without it");
+    }
   }
 
   /// Prints what one memory of training and rollout spares, on the rank where it spares the least.

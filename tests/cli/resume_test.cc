@@ -348,10 +348,12 @@ TEST_F(Resume, WhatCannotBeSavedNeverEndsARun) {
   fs::create_directory(folder_ / "full");
   std::ofstream(at("full/checkpoints")) << "not a folder";
   fs::create_symlink("/dev/full", folder_ / "full/samples.jsonl");
+  fs::create_symlink("/dev/full", folder_ / "full/trace.json");
   ASSERT_EQ(train_ppo("full", 3, "--set trainer.save_freq=1 --resume"), 0) << messages();
   EXPECT_THAT(messages(), HasSubstr("[Checkpoint] step 1 was not saved, the run goes on"));
   EXPECT_THAT(messages(), HasSubstr("[Checkpoint] step 3 was not saved"));
   EXPECT_THAT(messages(), HasSubstr("samples.jsonl cannot be written: No space left on device"));
+  EXPECT_THAT(messages(), HasSubstr("trace.json: cannot write: No space left on device; the run"));
   ASSERT_EQ(metrics("full").size(), 3U);
   EXPECT_EQ(metrics("full")[1].data.at("checkpoint/failed"), 1);
   EXPECT_TRUE(fs::exists(folder_ / "full/hf/model.safetensors"));
