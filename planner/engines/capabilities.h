@@ -2,7 +2,7 @@
 // plans against.
 //
 // Plain values, one in each Engine (planner/engines/engine.h); the limits are those of the version
-// that the engine names (docs/interop.md).
+// that the engine names (docs/commands/interop.md).
 #pragma once
 
 #include <limits>

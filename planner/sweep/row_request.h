@@ -1,7 +1,7 @@
 // A sweep's row as a request to the planner: its lengths, its engine's traits, its dataflow.
 //
 // Pure functions of a row and the models and clusters that it names. Lengths count tokens;
-// docs/sweep.md lists the columns.
+// docs/commands/sweep.md lists the columns.
 #pragma once
 
 #include <cstdint>

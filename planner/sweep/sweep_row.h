@@ -1,6 +1,6 @@
 // One line of a sweep: a fixed layout and workload, with whatever is left to the planner.
 //
-// Plain values read from a CSV whose columns docs/sweep.md lists. Batches count
+// Plain values read from a CSV whose columns docs/commands/sweep.md lists. Batches count
 // sequences, lengths tokens per sequence, degrees and GPUs ranks. An empty cell is an empty
 // optional.
 #pragma once
