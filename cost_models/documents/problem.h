@@ -44,7 +44,7 @@ struct Problem {
 /// "file:place: found X, expected Y (hint)".
 std::string to_string(const Problem& problem);
 
-/// The single exception type of Tessera; thrown once, at a boundary.
+/// What ends a command and is told to its user; all else that ends one is a lost peer or a defect.
 class Error : public std::exception {
  public:
   Error(ExitCode code, Problems problems);

@@ -5,10 +5,11 @@
 #include <cudnn_frontend.h>
 
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "cost_models/documents/problem.h"
 
 namespace tessera::kernels {
 namespace {
@@ -38,7 +39,7 @@ enum Uid : std::int64_t {
 
 void check(fe::error_t status, const char* what) {
   if (status.is_bad()) {
-    throw std::runtime_error(std::string("cuDNN attention, ") + what + ": " + status.get_message());
+    throw Error(ExitCode::internal, std::string("cuDNN attention, ") + what + ": " + status.get_message());
   }
 }
 
@@ -190,7 +191,7 @@ struct PackedAttention::Graphs {
 
 PackedAttention::PackedAttention() : graphs_(std::make_unique<Graphs>()) {
   if (cudnnCreate(&graphs_->handle) != CUDNN_STATUS_SUCCESS) {
-    throw std::runtime_error("cuDNN did not start");
+    throw Error(ExitCode::internal, "cuDNN did not start");
   }
 }
 

@@ -1,10 +1,10 @@
 #include "executor/weights/weights.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
 #include "cost_models/spec/families.h"
 #include "executor/tensor/rope.h"
@@ -112,7 +112,7 @@ DType dtype_of(at::ScalarType type) {
        {DType::fp32, DType::bf16, DType::fp16, DType::int64, DType::int32, DType::uint8}) {
     if (scalar_type(candidate) == type) return candidate;
   }
-  throw std::invalid_argument(std::string("no wire type for ") + c10::toString(type));
+  throw Error(ExitCode::internal, std::string("no wire type for ") + c10::toString(type));
 }
 
 const torch::Tensor& Weights::at(const std::string& name) const {
