@@ -27,15 +27,15 @@ class RolePricer;       // role/role_pricer.h
 struct SwitchBytes;     // role/reshard.h
 class PackedSequences;  // role/role_model.h
 
-/// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
-/// fall when a token limit doubles (unless a cost says may_shrink) or the rollout's slots grow,
-/// seconds do not with more
-/// recomputation or offload. What of the reshard's seconds no layout changes are the rollout's own
-/// in that phase; `reshard_seconds` are the rest. They depend on the layouts of both candidates
-/// only (where states are evicted before, HandoverTraits, also on the ZeRO stage, which a request
-/// fixes then), and where the rollout has ranks of its own (not `shared`) on its candidate alone.
-/// Where a cost states `bytes`, a call depends on no token limit but its own, and resident and
-/// switching on none.
+/// What prices candidates, as far as its callers may rely on it. Functions are pure: equal
+/// arguments, equal results. Bytes do not fall when a token limit doubles (unless a cost says
+/// may_shrink) or the rollout's slots grow, seconds do not with more recomputation or offload. What
+/// of the reshard's seconds no layout changes are the rollout's own in that phase;
+/// `reshard_seconds` are the rest. They depend on the layouts of both candidates only (where states
+/// are evicted before, HandoverTraits, also on the ZeRO stage, which a request fixes then), and
+/// where the rollout has ranks of its own (not `shared`) on its candidate alone. Where a cost
+/// states `bytes`, a call depends on no token limit but its own, and resident and switching on
+/// none.
 struct Evaluator {
   /// Phases that need more than the search's limit may have no seconds.
   std::function<RoleCost(const Candidate&)> role;
@@ -84,7 +84,7 @@ class CostEvaluator {
   /// Tokens of a replica's paged cache (PagedCache::tokens); 0 where the engine does not page.
   std::int64_t cache_tokens(const Candidate& rollout);
 
-  /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
+  /// Bytes that the busiest rank receives in a reshard from actor to rollout on the same ranks: what
   /// the exact ReshardPlan says, in closed form over the parameter table.
   Bytes reshard_bytes(const Candidate& actor, const Candidate& rollout);
   /// The same, with those of the busiest sender.
@@ -93,8 +93,8 @@ class CostEvaluator {
   /// Rows of the parameter table of a role's model.
   std::size_t tensors(Role role) const;
 
-  /// Keeps a reference to this object. Candidates that exceed memory_limit
-  /// (memory_limit.h) alone have no seconds.
+  /// Keeps a reference to this object. Candidates that exceed memory_limit (memory_limit.h) alone
+  /// have no seconds.
   Evaluator evaluator();
 
  private:

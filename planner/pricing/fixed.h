@@ -53,7 +53,8 @@ struct FixedIteration {
 PhaseSeconds iteration_seconds(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                bool apart);
 
-/// `placement`: as exact.h; a rollout in a block of its own receives its weights from other ranks.
+/// `placement`: planner/plan/placement.h; a rollout in a block of its own receives its weights from
+/// other ranks.
 /// `policy_lag` 1 generates the next step's responses meanwhile (one step off policy).
 /// Precondition: `choice` has every role of the placement.
 FixedIteration price_iteration(CostEvaluator& costs, const std::map<Role, Candidate>& choice,

@@ -1,10 +1,11 @@
 // The prices of one role under one view of the cluster.
 //
 // What it prices is a candidate; what it assumes (Assumptions), the role's model and how a plan
-// deals the role's ranks are given once and do not change, and prices depend on nothing else:
-// caches only save time. Candidates of one layout should follow one another. Costs of a micro-batch
-// are kept per way to run a layer: candidates that do not differ in it share them. Seconds, bytes;
-// one thread.
+// deals the role's ranks are given once, and prices depend on nothing else: caches only save time.
+// Of what is assumed the constants alone may be replaced (CostEvaluator::recalibrate): their owner
+// then calls forget_seconds. Candidates of one layout should follow one another. Costs of a
+// micro-batch are kept per way to run a layer: candidates that do not differ in it share them.
+// Seconds, bytes; one thread.
 #pragma once
 
 #include <array>
