@@ -93,7 +93,7 @@ struct RolloutConfig {
   /// never.
   std::int64_t verify_weights = 10;
   GenerationEngine engine = GenerationEngine::tessera;  // default: the plan's
-  VllmOptions vllm;                                     // unused by our own engine
+  VllmOptions vllm;                                     // unused by Tessera's own engine
 };
 
 struct CriticConfig {

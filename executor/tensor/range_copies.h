@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// Keeps the lists of copies that it was given on the device, for when they come again. Empty where
-/// our kernels were not built. `device` is a CUDA device's index.
+/// Tessera's kernels were not built. `device` is a CUDA device's index.
 CopyWithin make_range_copies(int device);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Casts and checksums on a GPU: by our kernels, or by torch's where those were not built.
+// Casts and checksums on a GPU: by Tessera's kernels, or by torch's where those were not built.
 //
 // Operations are put on torch's current stream; those that return numbers wait for it. Scratch
 // memory is bounded by 256 MiB. No torch in this header.

@@ -1,5 +1,5 @@
 // Generation by vLLM servers, one a replica of the rollout: what RolloutEngine (rollout/generate.h)
-// is for our own engine.
+// is for Tessera's own engine.
 //
 // The rank that speaks for a replica starts its server, or joins one, and calls it. Weights come
 // straight from the memory of the training ranks: every rank offers its block once, the workers of
