@@ -14,10 +14,9 @@ namespace tessera {
 inline bool megatron_core(const EngineTraits& traits) { return traits.experts.eager_bias; }
 
 /// Seconds by which a layer's collectives outlast the products beside them, and that the products
-/// lose to them. Without user
-/// buffers (LayerKernels::overlapped_tensor_parallel) the backward pass gathers an input beside its
-/// gradient's product and reduces that gradient beside the weight's (Megatron-LM
-/// core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication).
+/// lose to them. Without user buffers (LayerKernels::overlapped_tensor_parallel) the backward pass
+/// gathers an input beside its gradient's product and reduces that gradient beside the weight's
+/// (Megatron-LM core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication).
 Seconds linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
                           const ClusterSpec& cluster, const Calibration& calibration);
 

@@ -11,9 +11,9 @@
 namespace tessera {
 
 /// Keys tp, cp, pp, vpp, dp, zero (0..3), replicate (HSDP: of dp so many replicas) and the flags sp
-/// and ulysses (instead of a ring over cp); the
-/// others' product gives dp where it is left out; zero is 3 where dp > 1 and nothing is said.
-/// Throws Error (usage) for other words, and for degrees that do not fit the model or `ranks`.
+/// and ulysses (instead of a ring over cp); the others' product gives dp where it is left out; zero
+/// is 3 where dp > 1 and nothing is said. Throws Error (usage) for other words, and for degrees
+/// that do not fit the model or `ranks`.
 ParallelLayout train_layout(std::string_view text, const ModelSpec& model, int ranks);
 
 }  // namespace tessera

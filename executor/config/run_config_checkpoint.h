@@ -1,6 +1,6 @@
-// Keys of run.yaml's section `trainer` about checkpoints, and what
-// rules may do with them. Problems go to the reader; pure
-// otherwise.
+// Keys of run.yaml's section `trainer` about checkpoints, and what rules may do with them.
+//
+// Problems go to the reader; pure otherwise.
 #pragma once
 
 #include "cost_models/documents/object_reader.h"

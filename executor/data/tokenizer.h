@@ -3,9 +3,8 @@
 //
 // Supported: normalizers NFC, Prepend and Replace; pre-tokenizers Split (behavior Isolated),
 // ByteLevel and Metaspace; model BPE with merges as strings or pairs, ignore_merges and
-// byte_fallback; added and special tokens with their strip
-// and single-word rules; post-processor TemplateProcessing's single form; decoders ByteLevel, and
-// Replace, ByteFallback, Fuse, Strip.
+// byte_fallback; added and special tokens with their strip and single-word rules; post-processor
+// TemplateProcessing's single form; decoders ByteLevel, and Replace, ByteFallback, Fuse, Strip.
 // Anything else is refused by name, never ignored. Immutable once read: encode and decode may run
 // on any number of threads.
 #pragma once

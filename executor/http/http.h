@@ -23,8 +23,7 @@ struct HttpReply {
 };
 
 /// "refused the connection", "did not answer in time", "closed the connection", "answered more than
-/// may be", or the status and
-/// the beginning of the body.
+/// may be", or the status and the beginning of the body.
 std::string in_words(const HttpReply& reply);
 
 class HttpConnection {

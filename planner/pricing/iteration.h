@@ -1,11 +1,9 @@
-// One iteration as a graph of calls: data edges, and the order of calls that
-// share ranks.
+// One iteration as a graph of calls: data edges, and the order of calls that share ranks.
 //
-// Calls of one block run one after another in the schedule's order, calls of
-// different blocks when their inputs are there; the step takes the longest path
-// (Boost.Graph orders the nodes). Calls that can only follow one another are
-// merged into one chunk, because a sum is all that matters of them. Plain
-// values.
+// Calls of one block run one after another in the schedule's order, calls of different blocks when
+// their inputs are there; the step takes the longest path (Boost.Graph orders the nodes). Calls
+// that can only follow one another are merged into one chunk, because a sum is all that matters of
+// them. Plain values.
 #pragma once
 
 #include <vector>
@@ -22,10 +20,9 @@ namespace tessera {
 /// True when the rollout has a block of its own.
 bool rollout_apart(const Placement& placement);
 
-/// The order of calls on this placement. A rollout of its own receives the
-/// weights in its block. With `policy_lag` 1 it generates the next step's
-/// responses: nothing waits for gen, and everything waits for the weights to
-/// have left.
+/// The order of calls on this placement. A rollout of its own receives the weights in its block.
+/// With `policy_lag` 1 it generates the next step's responses: nothing waits for gen, and
+/// everything waits for the weights to have left.
 std::vector<ScheduledCall> schedule_of(std::vector<ScheduledCall> schedule,
                                        const Placement& placement, int policy_lag);
 
@@ -41,8 +38,8 @@ struct Chunk {
 
 class Iteration {
  public:
-  /// `block_of[phase]` of every scheduled phase. Precondition: the schedule's
-  /// dependencies have no cycle and its order respects them.
+  /// `block_of[phase]` of every scheduled phase. Precondition: the schedule's dependencies have no
+  /// cycle and its order respects them.
   Iteration(const std::vector<ScheduledCall>& schedule, const EnumArray<Phase, int>& block_of);
 
   /// In topological order.

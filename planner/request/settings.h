@@ -69,9 +69,8 @@ struct FixedSettings {
 };
 
 /// Reads words like "actor.tp=2", "actor.recompute=full", "rollout.gpu=H20-96GB" or
-/// "placement=actor|critic". Unknown roles
-/// and fields get did-you-mean, values that are no positive integer (zero: 0 or more) and
-/// contradictions are refused, all at once.
+/// "placement=actor|critic". Unknown roles and fields get did-you-mean, values that are no positive
+/// integer (zero: 0 or more) and contradictions are refused, all at once.
 FixedSettings parse_settings(std::span<const std::string> words, Problems& problems);
 
 /// The words that parse_settings reads, in order of roles and fields.
