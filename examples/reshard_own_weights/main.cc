@@ -120,7 +120,7 @@ void changed_only(tessera::Communicator& world) {
             {.transport = tessera::ReshardTransport::host, .incremental = true, .verify = true});
   for (int layer = 0; layer < kLayers; ++layer) rank.write(layer, 1);
   const std::int64_t first = rank.weights().run().busiest;
-  say(world, rank.serves(0, 1) && rank.serves(7, 1), "first switch, checksums compared", first);
+  say(world, rank.serves(0, 1) && rank.serves(7, 1), "first reshard, checksums compared", first);
   rank.write(5, 2);
   const std::int64_t second = rank.weights().run().busiest;
   say(world, rank.serves(5, 2) && rank.serves(7, 1), "one layer changed", second);
@@ -152,7 +152,7 @@ void overlapped(tessera::Communicator& world) {
     for (int layer = 0; layer < kLayers; ++layer) right = right && rank.serves(layer, version);
     world.barrier();  // everybody has looked before anybody writes again
   }
-  say(world, right, "100 switches beside the writing", bytes);
+  say(world, right, "100 reshards beside the writing", bytes);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace tessera {
 namespace {
 
 /// Held over counted in 107 training steps on H200: 1.000, 0.002 apart at one deviation, 0.006 at
-/// most. The deviation here is wider because generation and the switches of RL steps are not among
+/// most. The deviation here is wider because generation and the reshards of RL steps are not among
 /// them. Outside the allocator a rank alone holds what the reserve says; with 2 ranks 2.6 to 3.0
 /// GiB more, with 4 3.7 to 5.1.
 constexpr MemoryAccuracy kMeasuredMemory{.deviation = 0.01,

@@ -221,22 +221,22 @@ MemoryShortage shortage_together(const PlanRequest& request, CostEvaluator& cost
   std::vector<RoleCost> roles;
   for (const Candidate& candidate : block) roles.push_back(costs.cost(candidate));
   std::size_t worst = 0;
-  Bytes resident, switching;
+  Bytes resident, in_reshard;
   for (std::size_t i = 0; i < roles.size(); ++i) {
     resident += roles[i].resident;
-    switching += roles[i].switching - roles[i].resident;
+    in_reshard += roles[i].in_reshard - roles[i].resident;
     if (roles[i].peak - roles[i].resident > roles[worst].peak - roles[worst].resident) worst = i;
   }
   const RoleCost& cost = roles[worst];
   MemoryShortage shortage = shortage_of(request, costs, block[worst], resident - cost.resident);
-  if (switching <= cost.peak - cost.resident) return shortage;
+  if (in_reshard <= cost.peak - cost.resident) return shortage;
   const auto rollout = std::find_if(block.begin(), block.end(), [](const Candidate& candidate) {
     return candidate.role == Role::rollout;
   });
   if (rollout == block.end()) return shortage;
   shortage = shortage_of(request, costs, *rollout, {});
   const PlanRequest& seen = costs.request(rollout->view);
-  shortage.needed = resident + switching + shortage.limit - memory_limit(seen);
+  shortage.needed = resident + in_reshard + shortage.limit - memory_limit(seen);
   shortage.phase = Phase::reshard;
   shortage.tensor_class = "weights";
   shortage.class_bytes = Bytes{costs.memory(*rollout, Phase::gen).weights};

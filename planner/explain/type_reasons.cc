@@ -63,9 +63,9 @@ std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& cal
       const Bytes limit = memory_limit(seen);
       other.seconds = sum_of(costs.seconds(own));
       other.has_room = fits_view(plan.cluster, own.gpus, moved.view);
-      if (std::max(there.peak, there.switching) > limit) {
+      if (std::max(there.peak, there.in_reshard) > limit) {
         other.limit = usable_memory(seen);
-        other.needed = std::max(there.peak, there.switching) + other.limit - limit;
+        other.needed = std::max(there.peak, there.in_reshard) + other.limit - limit;
       } else {
         other.other_s = sum_of(there.seconds);
       }

@@ -128,10 +128,10 @@ Seconds CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& 
 }
 
 Bytes CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
-  return switch_bytes(actor, rollout).received;
+  return busiest_bytes(actor, rollout).received;
 }
 
-SwitchBytes CostEvaluator::switch_bytes(const Candidate& actor, const Candidate& rollout) {
+BusiestBytes CostEvaluator::busiest_bytes(const Candidate& actor, const Candidate& rollout) {
   return seen_by(actor.view).reshard->bytes(actor, rollout);
 }
 

@@ -24,7 +24,7 @@ namespace tessera {
 
 class ModelTables;      // role/role_model.h
 class RolePricer;       // role/role_pricer.h
-struct SwitchBytes;     // role/reshard.h
+struct BusiestBytes;    // role/reshard.h
 class PackedSequences;  // role/role_model.h
 
 /// What prices candidates, as far as its callers may rely on it. Functions are pure: equal
@@ -34,7 +34,7 @@ class PackedSequences;  // role/role_model.h
 /// `reshard_seconds` are the rest. They depend on the layouts of both candidates only (where states
 /// are evicted before, HandoverTraits, also on the ZeRO stage, which a request fixes then), and
 /// where the rollout has ranks of its own (not `shared`) on its candidate alone. Where a cost
-/// states `bytes`, a call depends on no token limit but its own, and resident and switching on
+/// states `bytes`, a call depends on no token limit but its own, and resident and in_reshard on
 /// none.
 struct Evaluator {
   /// Phases that need more than the search's limit may have no seconds.
@@ -84,11 +84,11 @@ class CostEvaluator {
   /// Tokens of a replica's paged cache (PagedCache::tokens); 0 where the engine does not page.
   std::int64_t cache_tokens(const Candidate& rollout);
 
-  /// Bytes that the busiest rank receives in a reshard from actor to rollout on the same ranks: what
-  /// the exact ReshardPlan says, in closed form over the parameter table.
+  /// Bytes that the busiest rank receives in a reshard from actor to rollout on the same ranks:
+  /// what the exact ReshardPlan says, in closed form over the parameter table.
   Bytes reshard_bytes(const Candidate& actor, const Candidate& rollout);
   /// The same, with those of the busiest sender.
-  SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout);
+  BusiestBytes busiest_bytes(const Candidate& actor, const Candidate& rollout);
 
   /// Rows of the parameter table of a role's model.
   std::size_t tensors(Role role) const;

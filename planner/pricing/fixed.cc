@@ -80,13 +80,13 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
 }
 
 Bytes bytes_together(const std::vector<RoleCost>& roles) {
-  Bytes resident, transient, switching;
+  Bytes resident, transient, in_reshard;
   for (const RoleCost& cost : roles) {
     resident += cost.resident;
     transient = std::max(transient, cost.peak - cost.resident);
-    switching += cost.switching - cost.resident;
+    in_reshard += cost.in_reshard - cost.resident;
   }
-  return resident + std::max(transient, switching);
+  return resident + std::max(transient, in_reshard);
 }
 
 FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate) {

@@ -57,8 +57,8 @@ ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers);
 RankOrder training_order(const Candidate& candidate);
 /// strided where the rollout shares the actor's ranks and its degrees divide, else contiguous.
 RankOrder rollout_order(const Candidate& actor, const Candidate& rollout);
-/// True where an engine takes the ranks of a rollout in any order: a switch that is not strided may
-/// then be a list that moves fewer bytes (assign_ranks).
+/// True where an engine takes the ranks of a rollout in any order: a reshard that is not strided
+/// may then be a list that moves fewer bytes (assign_ranks).
 bool takes_rank_lists(std::string_view engine);
 
 }  // namespace tessera

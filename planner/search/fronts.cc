@@ -216,7 +216,7 @@ Selection Fronts::select(Role role, int gpus,
     seen.layouts[l] = layout.space.size();
     for (const int index : layout.options) {
       const Option& option = all.options[static_cast<std::size_t>(index)];
-      if (option.resident + std::max(option.transient, option.switching) > problem_.memory_limit) {
+      if (option.resident + std::max(option.transient, option.in_reshard) > problem_.memory_limit) {
         continue;
       }
       lower(selection.least, option.seconds);
@@ -243,9 +243,9 @@ void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
 
 void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int layout,
                         std::vector<Option>& options) const {
-  if (std::max(cost.peak, cost.switching) > priced_limit()) return;
+  if (std::max(cost.peak, cost.in_reshard) > priced_limit()) return;
   options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
-                     cost.switching - cost.resident, layout});
+                     cost.in_reshard - cost.resident, layout});
 }
 
 std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
@@ -286,7 +286,7 @@ const Option& Fronts::option(Role role, int gpus, int index) {
 Option Fronts::option(Role role, int gpus, int index, bool apart) {
   Option option = this->option(role, gpus, index);
   if (!apart || (role != Role::actor && role != Role::rollout)) return option;
-  option.transient = std::max(option.transient, option.switching);
+  option.transient = std::max(option.transient, option.in_reshard);
   if (role == Role::rollout) {
     Candidate source;
     source.view = option.candidate.view;
@@ -338,7 +338,7 @@ void Fronts::keep_best(std::vector<Option>& options) const {
     }
     point.resident = options[i].resident;
     point.transient = options[i].transient;
-    point.switching = options[i].switching;
+    point.in_reshard = options[i].in_reshard;
     point.option[0] = static_cast<int>(i);
   }
   keep_front(points, static_cast<int>(used.size()));

@@ -30,7 +30,7 @@ namespace tessera {
 struct Option {
   Candidate candidate;
   PhaseSeconds seconds{};
-  Bytes resident, transient, switching;  // the last two: on top of resident
+  Bytes resident, transient, in_reshard;  // the last two: on top of resident
   int layout = 0;  // number of its layout among those of the role on these GPUs
 };
 
@@ -74,7 +74,7 @@ struct FrontStore::State {
   using Bounds = std::map<std::pair<int, bool>, PhaseSeconds>;  // by GPUs; bool: apart
   std::map<BoundKey, Bounds> bounds;
   std::map<BoundKey, std::map<std::pair<int, bool>, GroupBounds>> group_bounds;
-  /// By GPUs, the seconds of a switch on shared ranks by layout of the actor, then of the rollout;
+  /// By GPUs, the seconds of a reshard on shared ranks by layout of the actor, then of the rollout;
   /// negative: not worked out yet.
   using Reshards = std::map<int, std::vector<std::vector<Seconds>>>;
   std::map<std::pair<RoleSettings, RoleSettings>, Reshards> reshards;  // of actor and rollout
@@ -113,7 +113,7 @@ class Fronts {
   /// peak while they move.
   Option option(Role role, int gpus, int index, bool apart);
 
-  /// The switch between two options that share their ranks.
+  /// The reshard between two options that share their ranks.
   Seconds reshard_seconds(int gpus, const Option& actor, const Option& rollout);
 
   /// Candidates that this search has looked at, in full or for a bound.

@@ -132,7 +132,7 @@ class Pairing {
       const Option& rollout = *rollouts_[generation.option];
       const Bytes resident = actor.resident + rollout.resident;
       const Bytes transient =
-          std::max({actor.transient, rollout.transient, actor.switching + rollout.switching});
+          std::max({actor.transient, rollout.transient, actor.in_reshard + rollout.in_reshard});
       if (resident + transient > query_.bytes) continue;
       ChunkSeconds step = base;
       step += generation.seconds;

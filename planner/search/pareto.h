@@ -18,7 +18,7 @@ struct FrontPoint {
   /// By chunk of a block. Between the options of one role each phase is a chunk of its own.
   ChunkSeconds seconds;
   Bytes resident, transient;
-  Bytes switching;              // on top of resident while weights move; 0 once that is settled
+  Bytes in_reshard;             // on top of resident while weights move; 0 once that is settled
   Seconds total;                // sum of seconds: the order of the front
   std::array<int, 4> option{};  // what the point stands for
   int rollout = 0;              // the rollout's option beside the actor's, which is option[0]
@@ -28,7 +28,7 @@ struct FrontPoint {
 
 /// True when `a` is no worse than `b` in any of the first `used` seconds and in memory.
 inline bool dominates(const FrontPoint& a, const FrontPoint& b, int used) {
-  if (a.resident > b.resident || a.transient > b.transient || a.switching > b.switching) {
+  if (a.resident > b.resident || a.transient > b.transient || a.in_reshard > b.in_reshard) {
     return false;
   }
   for (int i = 0; i < used; ++i) {
@@ -66,7 +66,7 @@ class FrontKeys {
   void write(const FrontPoint& point, double* key) const {
     key[0] = Traffic(point.resident);
     key[1] = Traffic(point.transient);
-    key[2] = Traffic(point.switching);
+    key[2] = Traffic(point.in_reshard);
     std::copy_n(point.seconds.begin(), width_ - 3, key + 3);
   }
   bool no_worse(std::size_t begin, const double* key) const {

@@ -65,7 +65,7 @@ bool states_bytes(const RoleCost& cost) {
 }
 
 bool fits_somewhere(const RoleCost& cost, bool limits_apart, Bytes limit) {
-  if (std::max(cost.resident, cost.switching) > limit) return false;
+  if (std::max(cost.resident, cost.in_reshard) > limit) return false;
   if (!limits_apart || !states_bytes(cost)) return cost.peak <= limit;
   return std::any_of(cost.bytes.begin(), cost.bytes.end(),
                      [&](Bytes bytes) { return bytes > 0 && bytes <= limit; });

@@ -43,10 +43,10 @@ must(${CMAKE_COMMAND} --build ${WORK}/build-weights)
 must(${WORK}/build-weights/reshard_own_weights)
 # A serving rank lacks three quarters of eight layers of 256 bytes; of one layer that changed, too.
 set(expected
-"first switch, checksums compared: 1536 bytes to the busiest rank, every element is right
+"first reshard, checksums compared: 1536 bytes to the busiest rank, every element is right
 one layer changed: 192 bytes to the busiest rank, every element is right
 merged messages: 1536 bytes to the busiest rank, every element is right
-100 switches beside the writing: 1536 bytes to the busiest rank, every element is right
+100 reshards beside the writing: 1536 bytes to the busiest rank, every element is right
 ")
 if(NOT output STREQUAL expected)
   message(FATAL_ERROR "the example printed:\n${output}\ninstead of:\n${expected}")

@@ -182,8 +182,8 @@ Plan small_plan() {
   return plan;
 }
 
-/// Barriers are all that a switch without bytes takes: multiples of nothing do not limit them. What
-/// it moves beyond the plan's nothing is still found.
+/// Barriers are all that a reshard without bytes takes: multiples of nothing do not limit them.
+/// What it moves beyond the plan's nothing is still found.
 TEST(Rules, ASwitchThatMovesNothingIsNotTooSlow) {
   Problems problems;
   Plan plan = small_plan();

@@ -212,7 +212,7 @@ const ShardOverlap& ReshardPricer::overlap(int training_tp, int rollout_tp) {
 // Cuts along different axes are independent: a rank keeps its part of what it wants. Counts no more
 // than a rank may keep, so the bytes are an upper bound of the mean. Shards are dealt evenly, so
 // that everybody sends what it receives.
-SwitchBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& rollout) {
+BusiestBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& rollout) {
   const PlanRequest& request = assumed_.request;
   const RoleModel& model = actor_->model();
   Elements wanted, held;
@@ -231,7 +231,7 @@ SwitchBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& r
   return {received, received};
 }
 
-SwitchBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollout) {
+BusiestBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollout) {
   const RoleModel& model = actor_->model();
   const std::int64_t wire = size_of(model.dtypes.wire);
   if (rollout_.model().lora.moves_adapters()) {
@@ -311,7 +311,7 @@ Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& r
     return seconds_of_gather(actor, rollout, barriers);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
-  const SwitchBytes moved = bytes(actor, rollout);
+  const BusiestBytes moved = bytes(actor, rollout);
   const Traffic received = moved.received, sent = moved.sent;
   if (received <= 0) return {};
   const double local = share_of_node(actor, assumed_.request);

@@ -17,7 +17,7 @@ namespace tessera {
 
 /// Bytes of a reshard on the same ranks: of the rank that receives most, and of the one that sends
 /// most.
-struct SwitchBytes {
+struct BusiestBytes {
   Bytes received, sent;
 };
 
@@ -34,7 +34,7 @@ class ReshardPricer {
   ReshardPricer(const Assumptions& assumed, ModelParts* actor, ModelParts& rollout);
 
   /// On the same ranks: what the exact ReshardPlan says, in closed form over the parameter table.
-  SwitchBytes bytes(const Candidate& actor, const Candidate& rollout);
+  BusiestBytes bytes(const Candidate& actor, const Candidate& rollout);
 
   /// `shared`: the rollout is on the actor's ranks, else on ranks of its own.
   Seconds seconds(const Candidate& actor, const Candidate& rollout, bool shared);
@@ -47,7 +47,7 @@ class ReshardPricer {
   Seconds seconds_apart(const Candidate& actor, const Candidate& rollout);
   /// Where every rank gathers all.
   Seconds seconds_of_gather(const Candidate& actor, const Candidate& rollout, Seconds barriers);
-  SwitchBytes cut_evenly(const Candidate& actor, const Candidate& rollout);
+  BusiestBytes cut_evenly(const Candidate& actor, const Candidate& rollout);
   const ShardOverlap& overlap(int training_tp, int rollout_tp);
 
   const Assumptions& assumed_;
@@ -55,7 +55,7 @@ class ReshardPricer {
   ModelParts& rollout_;
   std::array<std::optional<Seconds>, 2> software_;        // by `shared`
   std::map<std::pair<int, int>, ShardOverlap> overlaps_;  // by training tp, rollout tp
-  std::map<std::array<int, 4>, SwitchBytes> volumes_;     // by actor tp, pp, rollout tp, order
+  std::map<std::array<int, 4>, BusiestBytes> volumes_;    // by actor tp, pp, rollout tp, order
 };
 
 }  // namespace tessera

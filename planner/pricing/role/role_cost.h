@@ -22,7 +22,7 @@ struct RoleCost {
   Bytes resident;                 // of the fullest rank outside the role's phases
   Bytes peak;                     // of the fullest rank in the worst of the role's phases
   EnumArray<Phase, Bytes> bytes;  // of that rank in each of them; others 0
-  Bytes switching;                // while weights move (phase reshard)
+  Bytes in_reshard;               // while weights move (phase reshard)
   /// A multiple of the token limit may need fewer bytes: an only micro-batch whose activations and
   /// gradients do not meet.
   bool may_shrink = false;

@@ -30,13 +30,13 @@ ParallelLayout layout(const ModelSpec& spec, int tp, int pp, int replicas, int s
   return result;
 }
 
-struct Switch {
+struct Moved {
   double whole = 0;                       // bytes of the model
   double least = 0, most = 0, bound = 0;  // received by a rank
 };
 
-Switch switched(const ModelSpec& spec, const ParallelLayout& training,
-                const ParallelLayout& generation, RankOrder order) {
+Moved moved_by(const ModelSpec& spec, const ParallelLayout& training,
+               const ParallelLayout& generation, RankOrder order) {
   std::vector<int> ranks(static_cast<std::size_t>(training.ranks()));
   std::iota(ranks.begin(), ranks.end(), 0);
   Problems problems;
@@ -45,7 +45,7 @@ Switch switched(const ModelSpec& spec, const ParallelLayout& training,
   EXPECT_TRUE(problems.empty());
   const ParameterTable table = parameter_table(spec);
   const ReshardPlan plan = plan_reshard(model_tensors(table, from, to, DType::bf16));
-  Switch result;
+  Moved result;
   result.whole = 2.0 * static_cast<double>(parameter_count(spec));
   result.most = static_cast<double>(plan.bytes_received.value);
   result.bound = static_cast<double>(plan.lower_bound.value);
@@ -62,7 +62,7 @@ double hybridflow_share(int t, int p, int tg, int pg) {
   return static_cast<double>(t * p - tg * pg) / (tg * pg * t * p);
 }
 
-void show(const char* scenario, const char* claim, const Switch& ours) {
+void show(const char* scenario, const char* claim, const Moved& ours) {
   std::printf(
       "%s\n  claimed: %s\n  ours: whole gather %.1f GB, received %.2f to %.2f GB per GPU "
       "(%.1f %% less), optimizer states and gradients 0 GB\n",
@@ -72,8 +72,8 @@ void show(const char* scenario, const char* claim, const Switch& ours) {
 
 TEST(Scenario, Qwen2On2x8H800From182To1242MovesThreeEighthsOfTheModel) {
   const ModelSpec spec = model("qwen2-7b");
-  const Switch ours =
-      switched(spec, layout(spec, 8, 1, 2), layout(spec, 2, 1, 8), RankOrder::strided);
+  const Moved ours =
+      moved_by(spec, layout(spec, 8, 1, 2), layout(spec, 2, 1, 8), RankOrder::strided);
   show("Qwen2-7B GRPO, 2 x 8 H800, 1-8-2 -> 1-2-4-2", "500 -> 50 ms", ours);
   // 28 heads on 8 ranks are 3 or 4 each: the busiest rank is 1.5 % above the even share.
   EXPECT_NEAR(ours.most / ours.whole, hybridflow_share(8, 1, 2, 1), 0.02);
@@ -81,8 +81,8 @@ TEST(Scenario, Qwen2On2x8H800From182To1242MovesThreeEighthsOfTheModel) {
 
 TEST(Scenario, Llama70BFromTp8Pp4ToTp4MovesAFifth) {
   const ModelSpec spec = model("llama3.1-70b");
-  const Switch ours =
-      switched(spec, layout(spec, 8, 4, 1), layout(spec, 4, 1, 8), RankOrder::strided);
+  const Moved ours =
+      moved_by(spec, layout(spec, 8, 4, 1), layout(spec, 4, 1, 8), RankOrder::strided);
   show("70B, TP8/PP4 -> generation TP4", "-80 % communication", ours);
   EXPECT_NEAR(ours.most / ours.whole, hybridflow_share(8, 4, 4, 1), 0.01);
   EXPECT_LE(ours.most / ours.whole, 0.25);
@@ -90,8 +90,8 @@ TEST(Scenario, Llama70BFromTp8Pp4ToTp4MovesAFifth) {
 
 TEST(Scenario, Llama70BOn8A100NodesFromFsdpToTp4Pp2MovesAnEighth) {
   const ModelSpec spec = model("llama3.1-70b");
-  const Switch ours =
-      switched(spec, layout(spec, 1, 1, 1, 64), layout(spec, 4, 2, 8), RankOrder::contiguous);
+  const Moved ours =
+      moved_by(spec, layout(spec, 1, 1, 1, 64), layout(spec, 4, 2, 8), RankOrder::contiguous);
   show("70B on 8 A100 nodes, FSDP64 -> TP4 x PP2",
        "weights 120 -> 15 GB (-87.5 %), optimizer 240 -> 30, gradients 60 -> 10", ours);
   EXPECT_GE(ours.least, 14.5e9);

@@ -290,9 +290,9 @@ TEST(Prediction, CommunicationOfPoolsThatWorkAtTheSameTimeIsThatOfOne) {
     sum += own;
     most = std::max(most, own);
   }
-  const double switching = plan.prediction.phases_s.at(Phase::reshard);
-  EXPECT_GE(plan.prediction.exposed_comm_s, (most + switching) * (1 - 1e-9));
-  EXPECT_LT(plan.prediction.exposed_comm_s, sum + switching);
+  const double reshard = plan.prediction.phases_s.at(Phase::reshard);
+  EXPECT_GE(plan.prediction.exposed_comm_s, (most + reshard) * (1 - 1e-9));
+  EXPECT_LT(plan.prediction.exposed_comm_s, sum + reshard);
   EXPECT_LT(plan.prediction.exposed_comm_s, plan.prediction.step_s);
 }
 

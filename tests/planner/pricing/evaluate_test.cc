@@ -191,7 +191,7 @@ TEST(Memory, DoesNotFallWhenTokensDoubleOrSlotsGrow) {
         ++compared;
         EXPECT_LE(small.resident, large.resident);
         EXPECT_LE(small.peak, large.peak);
-        EXPECT_LE(small.switching, large.switching);
+        EXPECT_LE(small.in_reshard, large.in_reshard);
       }
     }
   }
@@ -270,7 +270,7 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
       const Bytes working = generating.kv_cache + generating.activations + generating.logits;
       const Bytes kept = generating.weights + (stays ? working : Bytes{});
       EXPECT_EQ(costs.memory(rollout, Phase::reshard).reshard, expected) << engine;
-      EXPECT_EQ(cost.switching, kept + expected) << engine;
+      EXPECT_EQ(cost.in_reshard, kept + expected) << engine;
       EXPECT_EQ(cost.resident, unmapped ? Bytes{} : kept) << engine;
     }
   }

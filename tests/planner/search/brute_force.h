@@ -105,18 +105,19 @@ class BruteForce {
   void judge() {
     if (!groups_agree()) return;
     for (std::size_t b = 0; b < sizes_.size(); ++b) {
-      // In each role's worst phase the others rest; in the switch actor and rollout are both awake.
-      Bytes resting, most, switching;
+      // In each role's worst phase the others rest; in the reshard actor and rollout are both
+      // awake.
+      Bytes resting, most, in_reshard;
       for (const Priced* option : chosen_) {
         if (block_of(option->candidate.role) == b) resting += option->cost.resident;
       }
-      switching = resting;
+      in_reshard = resting;
       for (const Priced* option : chosen_) {
         if (block_of(option->candidate.role) != b) continue;
         most = std::max(most, resting - option->cost.resident + option->cost.peak);
-        switching += option->cost.switching - option->cost.resident;
+        in_reshard += option->cost.in_reshard - option->cost.resident;
       }
-      if (std::max(most, switching) > problem_.memory_limit) return;
+      if (std::max(most, in_reshard) > problem_.memory_limit) return;
     }
     PhaseSeconds seconds = problem_.fixed_seconds;
     const Candidate *actor = nullptr, *rollout = nullptr;

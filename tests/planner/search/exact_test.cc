@@ -277,7 +277,7 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfVerlMegatronsSpace) {
     request.memory = MemoryAccuracy{};  // nothing is uncertain
     const auto kib = std::uniform_int_distribution<std::int64_t>(900, 10000)(engine);
     request.cluster.device.memory =
-        Bytes{(2048LL << 20) + kib * 1024};  // beside the switch's bucket
+        Bytes{(2048LL << 20) + kib * 1024};  // beside the reshard's bucket
     CostEvaluator costs(request);
     SearchProblem problem =
         search_problem(request, engine_named(request.engine).capabilities, costs);
@@ -319,7 +319,7 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   const Capabilities& table = engine_named(request.engine).capabilities;
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
-    request.cluster.device.memory = Bytes{(2048 + mib) << 20};  // beside the switch's bucket
+    request.cluster.device.memory = Bytes{(2048 + mib) << 20};  // beside the reshard's bucket
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
     problem.policy_lags = {0};

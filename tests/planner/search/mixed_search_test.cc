@@ -149,19 +149,19 @@ class EveryPlace {
     PhaseSeconds seconds = problem_.views[static_cast<std::size_t>(views_[0])].fixed_seconds;
     const Candidate *actor = nullptr, *rollout = nullptr;
     for (std::size_t block = 0; block < sizes_.size(); ++block) {
-      Bytes resting, most, switching;
+      Bytes resting, most, in_reshard;
       for (const Candidate& one : picked_) {
         if (block_of(one.role) == block) resting += problem_.evaluator.role(one).resident;
       }
-      switching = resting;
+      in_reshard = resting;
       for (const Candidate& one : picked_) {
         if (block_of(one.role) != block) continue;
         const RoleCost cost = problem_.evaluator.role(one);
         most = std::max(most, resting - cost.resident + cost.peak);
-        switching += cost.switching - cost.resident;
+        in_reshard += cost.in_reshard - cost.resident;
       }
       const auto view = static_cast<std::size_t>(views_[block]);
-      if (std::max(most, switching) > problem_.views[view].memory_limit) return;
+      if (std::max(most, in_reshard) > problem_.views[view].memory_limit) return;
     }
     for (const Candidate& one : picked_) {
       const RoleCost cost = problem_.evaluator.role(one);

@@ -48,7 +48,7 @@ struct RandomCosts {
     cost.resident = Bytes{static_cast<std::int64_t>(draw(candidate, 100, 5, 60))};
     cost.peak = cost.resident + Bytes{static_cast<std::int64_t>(draw(candidate, 101, 0, 80))};
     const bool moves = candidate.role == Role::actor || candidate.role == Role::rollout;
-    cost.switching =
+    cost.in_reshard =
         cost.resident +
         (moves ? Bytes{static_cast<std::int64_t>(draw(candidate, 102, 0, 60))} : Bytes{});
     return cost;

@@ -55,10 +55,10 @@ Plan contiguous(Plan plan) {
   return plan;
 }
 
-SwitchBytes price_of(const Plan& plan, const PlanRequest& request) {
+BusiestBytes price_of(const Plan& plan, const PlanRequest& request) {
   CostEvaluator costs(request);
-  return costs.switch_bytes(candidate_of(plan, *plan.find(Role::actor)),
-                            candidate_of(plan, *plan.find(Role::rollout)));
+  return costs.busiest_bytes(candidate_of(plan, *plan.find(Role::actor)),
+                             candidate_of(plan, *plan.find(Role::rollout)));
 }
 
 double seconds(const ReshardPlan& reshard, const PlanRequest& request) {
