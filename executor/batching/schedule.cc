@@ -4,11 +4,18 @@
 #include <cmath>
 #include <numbers>
 
+#include "cost_models/spec/enum_names.h"
+
 namespace tessera {
 
-std::string_view name_of(LrDecay decay) {
-  return decay == LrDecay::constant ? "constant" : "cosine";
-}
+namespace {
+
+constexpr auto kDecays =
+    enum_names<LrDecay>({{LrDecay::constant, "constant"}, {LrDecay::cosine, "cosine"}});
+
+}  // namespace
+
+std::string_view name_of(LrDecay decay) { return kDecays[decay]; }
 
 std::int64_t warmup_steps(const LrSchedule& schedule) {
   if (schedule.warmup_steps > 0) return schedule.warmup_steps;

@@ -1,26 +1,17 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cost_models/spec/enum_names.h"
 #include "executor/certificate/compare_weights.h"
 
 namespace tessera {
 namespace {
 
-const char* name_of(TensorFault fault) {
-  switch (fault) {
-    case TensorFault::only_in_a:
-      return "only_in_a";
-    case TensorFault::only_in_b:
-      return "only_in_b";
-    case TensorFault::shape:
-      return "shape";
-    case TensorFault::dtype:
-      return "dtype";
-    case TensorFault::values:
-      return "values";
-  }
-  return "";
-}
+constexpr auto kFaults = enum_names<TensorFault>({{TensorFault::only_in_a, "only_in_a"},
+                                                  {TensorFault::only_in_b, "only_in_b"},
+                                                  {TensorFault::shape, "shape"},
+                                                  {TensorFault::dtype, "dtype"},
+                                                  {TensorFault::values, "values"}});
 
 std::string words_of(const TensorComparison& each) {
   switch (each.fault) {
@@ -64,7 +55,8 @@ std::string to_text(const WeightComparison& comparison) {
 std::string to_json(const WeightComparison& comparison) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const TensorComparison& each : comparison.differences) {
-    nlohmann::ordered_json entry{{"tensor", each.name}, {"fault", name_of(each.fault)}};
+    nlohmann::ordered_json entry{{"tensor", each.name},
+                                 {"fault", std::string(kFaults[each.fault])}};
     if (each.fault == TensorFault::values) {
       entry["first_byte"] = each.bytes.offset;
       entry["bytes"] = each.bytes.bytes;

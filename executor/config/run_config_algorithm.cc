@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/enum_names.h"
 #include "executor/config/run_config_correction.h"
 #include "executor/config/run_config_readers.h"
 #include "planner/plan/plan.h"
@@ -125,12 +126,9 @@ void read_filter_groups(ObjectReader& parent, const Plan& plan, AlgorithmConfig&
   reader->refuse_unknown_keys();
 }
 
-constexpr std::array kReweights{PfPpoReweight::pow, PfPpoReweight::max_min,
-                                PfPpoReweight::max_random};
-std::string_view name_of(PfPpoReweight method) {
-  if (method == PfPpoReweight::pow) return "pow";
-  return method == PfPpoReweight::max_min ? "max_min" : "max_random";
-}
+constexpr auto kReweights = enum_names<PfPpoReweight>({{PfPpoReweight::pow, "pow"},
+                                                       {PfPpoReweight::max_min, "max_min"},
+                                                       {PfPpoReweight::max_random, "max_random"}});
 
 void read_pf_ppo(ObjectReader& parent, const AdvantageOptions& advantage, PfPpo& pf_ppo) {
   parent.optional("use_pf_ppo", pf_ppo.enable);
@@ -139,11 +137,10 @@ void read_pf_ppo(ObjectReader& parent, const AdvantageOptions& advantage, PfPpo&
   }
   auto reader = parent.object("pf_ppo", false);
   if (!reader) return;
-  std::string method(name_of(pf_ppo.reweight_method));
+  std::string method(kReweights[pf_ppo.reweight_method]);
   reader->optional("reweight_method", method);
-  const auto named = std::find_if(kReweights.begin(), kReweights.end(),
-                                  [&](PfPpoReweight each) { return name_of(each) == method; });
-  if (named == kReweights.end()) {
+  const auto named = kReweights.find(method);
+  if (!named) {
     reader->refuse("reweight_method", "pow, max_min or max_random");
   } else {
     pf_ppo.reweight_method = *named;

@@ -3,15 +3,22 @@
 #include <array>
 #include <optional>
 
+#include "cost_models/spec/enum_names.h"
+
 namespace tessera {
 namespace {
 
 constexpr std::array kResumeModes = {ResumeMode::disable, ResumeMode::automatic,
                                      ResumeMode::resume_path};
+constexpr auto kResumeNames = enum_names<ResumeMode>({{ResumeMode::disable, "disable"},
+                                                      {ResumeMode::automatic, "auto"},
+                                                      {ResumeMode::resume_path, "resume_path"}});
 
 enum class MonitorMode : std::uint8_t { max, min };
 constexpr std::array kMonitorModes = {MonitorMode::max, MonitorMode::min};
-std::string_view name_of(MonitorMode mode) { return mode == MonitorMode::max ? "max" : "min"; }
+constexpr auto kMonitorNames =
+    enum_names<MonitorMode>({{MonitorMode::max, "max"}, {MonitorMode::min, "min"}});
+std::string_view name_of(MonitorMode mode) { return kMonitorNames[mode]; }
 
 /// Steps between two; -1, verl's word for never, and null may be said.
 void read_freq(ObjectReader& reader, std::string_view key, std::int64_t& freq) {
@@ -33,17 +40,7 @@ void read_newest(ObjectReader& reader, std::int64_t& newest) {
 
 }  // namespace
 
-std::string_view name_of(ResumeMode mode) {
-  switch (mode) {
-    case ResumeMode::disable:
-      return "disable";
-    case ResumeMode::automatic:
-      return "auto";
-    case ResumeMode::resume_path:
-      return "resume_path";
-  }
-  return "";
-}
+std::string_view name_of(ResumeMode mode) { return kResumeNames[mode]; }
 
 CheckpointConfig read_checkpoint(ObjectReader& trainer) {
   CheckpointConfig config;

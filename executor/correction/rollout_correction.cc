@@ -1,12 +1,11 @@
 #include "executor/correction/rollout_correction.h"
 
-#include <array>
 #include <charconv>
 #include <numeric>
-#include <utility>
 
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/enum_names.h"
 #include "executor/correction/correction_parts.h"
 
 namespace tessera {
@@ -37,16 +36,14 @@ std::vector<std::string_view> parts_of(std::string_view text) {
   return parts;
 }
 
-constexpr std::array<std::pair<std::string_view, RejectionLevel>, 4> kLevels{{
-    {"token_k", RejectionLevel::token},
-    {"seq_sum_k", RejectionLevel::sequence_sum},
-    {"seq_mean_k", RejectionLevel::sequence_mean},
-    {"seq_max_k", RejectionLevel::sequence_max},
-}};
+constexpr auto kLevels = enum_names<RejectionLevel>({{RejectionLevel::token, "token_k"},
+                                                     {RejectionLevel::sequence_sum, "seq_sum_k"},
+                                                     {RejectionLevel::sequence_mean, "seq_mean_k"},
+                                                     {RejectionLevel::sequence_max, "seq_max_k"}});
 
 /// The statistic of an option's name, without bounds.
 std::optional<Rejection> rejection_named(std::string_view name) {
-  for (const auto& [prefix, level] : kLevels) {
+  for (const auto& [level, prefix] : kLevels.pairs) {
     if (name.size() != prefix.size() + 1 || !name.starts_with(prefix)) continue;
     const int estimator = name.back() - '0';
     const int least = level == RejectionLevel::sequence_max ? 2 : 1;

@@ -1,20 +1,21 @@
 #include "executor/data/digit_tasks.h"
 
 #include <algorithm>
-#include <array>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/enum_names.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/data/counter_random.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array kTasks{DigitTask::reverse, DigitTask::copy, DigitTask::sort};
+constexpr auto kTasks = enum_names<DigitTask>(
+    {{DigitTask::reverse, "reverse"}, {DigitTask::copy, "copy"}, {DigitTask::sort, "sort"}});
 constexpr const char* kEnd = "<|endoftext|>";
 constexpr const char* kPad = "<|pad|>";
 constexpr std::string_view kTokens[kDigitVocabulary] = {"0", "1", "2",  "3",  "4", "5", "6", "7",
@@ -50,24 +51,9 @@ Node byte_level(bool add_prefix_space) {
 
 }  // namespace
 
-std::string_view name_of(DigitTask task) {
-  switch (task) {
-    case DigitTask::reverse:
-      return "reverse";
-    case DigitTask::copy:
-      return "copy";
-    case DigitTask::sort:
-      return "sort";
-  }
-  return "";
-}
+std::string_view name_of(DigitTask task) { return kTasks[task]; }
 
-std::optional<DigitTask> digit_task_from(std::string_view name) {
-  for (const DigitTask task : kTasks) {
-    if (name_of(task) == name) return task;
-  }
-  return std::nullopt;
-}
+std::optional<DigitTask> digit_task_from(std::string_view name) { return kTasks.find(name); }
 
 std::string digit_answer(DigitTask task, std::string_view digits) {
   std::string answer(digits);

@@ -5,6 +5,7 @@
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/enum_names.h"
 #include "executor/data/parquet_rows.h"
 
 namespace tessera {
@@ -56,6 +57,11 @@ struct Line {
     return absent(map.find(key)) ? std::string() : text(map, path, key);
   }
 };
+
+constexpr auto kTruncations = enum_names<Truncation>({{Truncation::error, "error"},
+                                                      {Truncation::left, "left"},
+                                                      {Truncation::right, "right"},
+                                                      {Truncation::middle, "middle"}});
 
 void read_messages(Line& line, const Node& root, Prompt& prompt) {
   const Node* node = root.find("prompt");
@@ -180,19 +186,7 @@ std::optional<std::vector<Prompt>> read_prompts(const std::filesystem::path& fil
   return parse_prompts(*text, file.string(), problems);
 }
 
-std::string_view name_of(Truncation truncation) {
-  switch (truncation) {
-    case Truncation::error:
-      return "error";
-    case Truncation::left:
-      return "left";
-    case Truncation::right:
-      return "right";
-    case Truncation::middle:
-      return "middle";
-  }
-  return "";
-}
+std::string_view name_of(Truncation truncation) { return kTruncations[truncation]; }
 
 std::string truth_json(const Prompt& prompt) {
   return prompt.truth_is_text ? json_line(node_of(prompt.ground_truth)) : prompt.ground_truth;

@@ -7,9 +7,16 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/enum_names.h"
 
 namespace tessera {
 namespace {
+
+constexpr auto kLaunchers = enum_names<Launcher>({{Launcher::none, "none"},
+                                                  {Launcher::torchrun, "torchrun"},
+                                                  {Launcher::mpirun, "mpirun"},
+                                                  {Launcher::srun, "srun"},
+                                                  {Launcher::pods, "pods"}});
 
 /// Names of one family's variables; empty = the family has none.
 struct Family {
@@ -186,21 +193,7 @@ LaunchEnvironment read_family(const Family& family, Reader& reader) {
 
 }  // namespace
 
-std::string_view name_of(Launcher launcher) {
-  switch (launcher) {
-    case Launcher::none:
-      return "none";
-    case Launcher::torchrun:
-      return "torchrun";
-    case Launcher::mpirun:
-      return "mpirun";
-    case Launcher::srun:
-      return "srun";
-    case Launcher::pods:
-      return "pods";
-  }
-  return "none";
-}
+std::string_view name_of(Launcher launcher) { return kLaunchers[launcher]; }
 
 LaunchEnvironment read_launch_environment(const EnvironmentVariables& given, Problems& problems) {
   // Kubernetes and Ray give torchrun's meeting point under its argument names.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/enum_names.h"
 #include "executor/rewards/reward_workers.h"
 
 namespace tessera {
@@ -172,6 +173,10 @@ for line in sys.stdin:
     answer(said)
 )py";
 
+constexpr auto kSandboxes = enum_names<Sandbox>({{Sandbox::automatic, "automatic"},
+                                                 {Sandbox::bubblewrap, "bubblewrap"},
+                                                 {Sandbox::none, "none"}});
+
 /// The first line that a command writes within ten seconds, or nothing.
 std::string first_line_of(const std::vector<std::string>& words) {
   WorkerProcess process;
@@ -214,17 +219,7 @@ std::vector<std::string> bubblewrap_words() {
 
 }  // namespace
 
-std::string_view name_of(Sandbox sandbox) {
-  switch (sandbox) {
-    case Sandbox::automatic:
-      return "automatic";
-    case Sandbox::bubblewrap:
-      return "bubblewrap";
-    case Sandbox::none:
-      return "none";
-  }
-  return "";
-}
+std::string_view name_of(Sandbox sandbox) { return kSandboxes[sandbox]; }
 
 std::vector<std::string> python_reward(const std::string& python, const fs::path& file,
                                        const std::string& function, const std::string& kwargs) {

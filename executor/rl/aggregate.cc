@@ -1,39 +1,30 @@
 #include "executor/rl/aggregate.h"
 
-#include <array>
-#include <utility>
 
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/enum_names.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::pair<AggregationMode, std::string_view>, 5> kNames{{
+constexpr auto kNames = enum_names<AggregationMode>({
     {AggregationMode::token_mean, "token-mean"},
     {AggregationMode::token_sum, "token-sum"},
     {AggregationMode::seq_mean_token_sum, "seq-mean-token-sum"},
     {AggregationMode::seq_mean_token_mean, "seq-mean-token-mean"},
     {AggregationMode::seq_mean_token_sum_norm, "seq-mean-token-sum-norm"},
-}};
+});
 
 /// x / y, or 0 for a batch without anything to count.
 double over(double x, double y) { return y > 0 ? x / y : 0; }
 
 }  // namespace
 
-std::string_view name_of(AggregationMode mode) {
-  for (const auto& [value, name] : kNames) {
-    if (value == mode) return name;
-  }
-  return {};
-}
+std::string_view name_of(AggregationMode mode) { return kNames[mode]; }
 
 std::optional<AggregationMode> aggregation_mode_from(std::string_view name) {
-  for (const auto& [value, known] : kNames) {
-    if (known == name) return value;
-  }
-  return std::nullopt;
+  return kNames.find(name);
 }
 
 Array aggregation_weights(const Rows& rows, const Aggregation& aggregation) {

@@ -36,13 +36,15 @@ constexpr std::array<std::string_view, 3> kGradPrecisions = {"fp32", "bf16", "fp
 constexpr auto kDispatches = enum_names<ExpertDispatch>(
     {{ExpertDispatch::direct, "direct"}, {ExpertDispatch::hierarchical, "hierarchical"}});
 // Those that a cell may name; a loss with an entropy term follows from the algorithm.
-constexpr EnumNames<LossKernel, 4> kLosses{{{{LossKernel::eager, "eager"},
-                                             {LossKernel::vocab_parallel, "vocab_parallel"},
-                                             {LossKernel::fused, "fused"},
-                                             {LossKernel::in_place, "in_place"}}}};
+constexpr std::array<std::pair<LossKernel, std::string_view>, 4> kLosses{{
+    {LossKernel::eager, "eager"},
+    {LossKernel::vocab_parallel, "vocab_parallel"},
+    {LossKernel::fused, "fused"},
+    {LossKernel::in_place, "in_place"},
+}};
 // Those that a cell may name: the orders of a plan's rank_map.
-constexpr EnumNames<TrainedRanks, 2> kRankOrders{
-    {{{TrainedRanks::contiguous, "contiguous"}, {TrainedRanks::megatron, "megatron"}}}};
+constexpr std::array<std::pair<TrainedRanks, std::string_view>, 2> kRankOrders{
+    {{TrainedRanks::contiguous, "contiguous"}, {TrainedRanks::megatron, "megatron"}}};
 constexpr auto kRecomputes = enum_names<Recompute>(
     {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}});
 constexpr auto kRolloutWeights =
@@ -269,13 +271,22 @@ class RowReader {
   }
 
   template <class Enum, std::size_t N, class Out>
+  void read(std::string_view column, const std::array<std::pair<Enum, std::string_view>, N>& names,
+            Out& out) {
+    std::vector<std::string> known;
+    for (const auto& [value, name] : names) known.emplace_back(name);
+    const auto chosen = choice(column, known);
+    for (const auto& [value, name] : names) {
+      if (chosen == name) out = value;
+    }
+  }
+  template <class Enum, std::size_t N, class Out>
   void read(std::string_view column, const EnumNames<Enum, N>& names, Out& out) {
-    if (const auto name = choice(column, names.names())) out = *names.find(*name);
+    read(column, names.pairs, out);
   }
 
-  template <class Enum, std::size_t N>
-  void read_if_any(std::string_view column, const EnumNames<Enum, N>& names,
-                   std::optional<Enum>& out) {
+  template <class Names, class Enum>
+  void read_if_any(std::string_view column, const Names& names, std::optional<Enum>& out) {
     if (!cell(column).empty()) read(column, names, out);
   }
 
