@@ -46,7 +46,6 @@ class Tokenizer {
 
   /// Largest id + 1, added tokens included.
   std::int32_t size() const;
-  std::optional<std::int32_t> id_of(const std::string& token) const;
 
  private:
   std::shared_ptr<const TokenizerTables> tables_;

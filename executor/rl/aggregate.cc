@@ -1,6 +1,5 @@
 #include "executor/rl/aggregate.h"
 
-
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
@@ -22,10 +21,6 @@ double over(double x, double y) { return y > 0 ? x / y : 0; }
 }  // namespace
 
 std::string_view name_of(AggregationMode mode) { return kNames[mode]; }
-
-std::optional<AggregationMode> aggregation_mode_from(std::string_view name) {
-  return kNames.find(name);
-}
 
 Array aggregation_weights(const Rows& rows, const Aggregation& aggregation) {
   const auto dp = static_cast<double>(aggregation.dp_size);

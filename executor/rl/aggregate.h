@@ -23,7 +23,6 @@ enum class AggregationMode : std::uint8_t {
 };
 /// verl's spelling ("token-mean", ...).
 std::string_view name_of(AggregationMode mode);
-std::optional<AggregationMode> aggregation_mode_from(std::string_view name);
 
 struct Aggregation {
   AggregationMode mode = AggregationMode::token_mean;

@@ -180,11 +180,4 @@ std::vector<std::vector<std::byte>> all_gather_bytes(Communicator& group,
   return blocks;
 }
 
-void all_gather_experience(Communicator& group, Experience& experience, SequenceFields fields) {
-  const auto blocks = all_gather_bytes(group, pack(experience.sequences, fields));
-  for (int r = 0; r < group.size(); ++r) {
-    if (r != group.rank()) unpack(blocks[static_cast<std::size_t>(r)], experience);
-  }
-}
-
 }  // namespace tessera

@@ -85,7 +85,4 @@ void unpack(std::span<const std::byte> packed, Experience& into);
 std::vector<std::vector<std::byte>> all_gather_bytes(Communicator& group,
                                                      std::span<const std::byte> mine);
 
-/// Afterwards every member holds every member's sequences with these fields. Collective.
-void all_gather_experience(Communicator& group, Experience& experience, SequenceFields fields);
-
 }  // namespace tessera

@@ -91,7 +91,7 @@ const Json kOne = {{"inputs", {""}}, {"outputs", {"4"}}};
 
 std::string code(const std::string& text) { return "```python\n" + text + "\n```"; }
 
-/// 35 responses that verl itself has scored by the same service.
+/// 35 responses that verl itself has scored by the same service (scripts/make_sandbox_vectors.py).
 TEST(SandboxService, IsAskedAndScoredAsVerlDoes) {
   std::ifstream in(TESSERA_SOURCE_DIR "/tests/executor/rewards/verl_sandbox.json");
   const Json vectors = Json::parse(in);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "executor/losses/losses.h"
 #include "tests/executor/rl/golden.h"
@@ -9,9 +10,14 @@
 namespace tessera::golden {
 
 inline Aggregation aggregation_of(const Json& options) {
-  const auto mode = aggregation_mode_from(options.at("loss_agg_mode").get<std::string>());
-  EXPECT_TRUE(mode.has_value()) << options.dump();
-  return {.mode = mode.value_or(AggregationMode::token_mean),
+  constexpr std::array kModes{
+      AggregationMode::token_mean, AggregationMode::token_sum, AggregationMode::seq_mean_token_sum,
+      AggregationMode::seq_mean_token_mean, AggregationMode::seq_mean_token_sum_norm};
+  const auto name = options.at("loss_agg_mode").get<std::string>();
+  const auto mode = std::find_if(kModes.begin(), kModes.end(),
+                                 [&](AggregationMode each) { return name_of(each) == name; });
+  EXPECT_NE(mode, kModes.end()) << options.dump();
+  return {.mode = mode == kModes.end() ? AggregationMode::token_mean : *mode,
           .batch_num_tokens = optional<std::int64_t>(options, "batch_num_tokens"),
           .global_batch_size = optional<std::int64_t>(options, "global_batch_size"),
           .dp_size = optional<std::int64_t>(options, "dp_size").value_or(1),
