@@ -51,6 +51,9 @@ RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
       writer_(checkpoints_of(run), worker.context.host->rank(), worker.context.host->size(),
               config.trainer.checkpoint.keep) {
   for (const Role role : {Role::actor, Role::critic}) {
+    if (plan.find(role) != nullptr) {
+      parameters_[role] = parameter_table(plan.model_of(role)).elements();
+    }
     RoleWorker* const own = worker.find(role);
     if (own == nullptr || !own->member()) continue;
     snapshots_.try_emplace(role, std::string(name_of(role)), *own->weights, *own->trainer);
@@ -112,7 +115,7 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
     const Role role = name == name_of(Role::actor) ? Role::actor : Role::critic;
     const RolePlan& planned = *plan_.find(role);
     manifest.roles[name] = {.model = planned.model,
-                            .parameters = parameter_table(plan_.model_of(role)).elements(),
+                            .parameters = parameters_.at(role),
                             .dtype = planned.dtypes.param,
                             .optimizer_steps = static_cast<std::int64_t>(count),
                             .layout = described(planned.layout)};
