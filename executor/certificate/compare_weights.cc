@@ -16,7 +16,6 @@ namespace {
 constexpr int kThreads = 4;
 constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;  // elements that are read into memory
 constexpr const char* kHead = "lm_head.weight";
-constexpr const char* kEmbedding = "model.embed_tokens.weight";
 
 bool floats(DType type) {
   return type == DType::fp32 || type == DType::bf16 || type == DType::fp16;
@@ -170,8 +169,8 @@ std::optional<TensorComparison> compared(const std::string& name, const StoredTe
 /// The tensor of that name, or what stands for a tied head.
 const StoredTensor* find(const StoredWeights& weights, const std::string& name) {
   auto found = weights.tensors.find(name);
-  if (found == weights.tensors.end() && name == kHead && weights.tied) {
-    found = weights.tensors.find(kEmbedding);
+  if (found == weights.tensors.end() && name == kHead) {
+    found = weights.tensors.find(weights.tied_to);
   }
   return found == weights.tensors.end() ? nullptr : &found->second;
 }

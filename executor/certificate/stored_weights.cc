@@ -4,12 +4,18 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/families.h"
 #include "cost_models/spec/model_spec.h"
 
 namespace tessera {
 namespace {
 
 constexpr const char* kMasterState = ".master/";  // of a role, before the tensor's name
+
+/// The name of the embedding that is the head, too; empty where they are two.
+std::string tied_embedding(const ModelSpec& model) {
+  return model.tied_embeddings ? std::string(facts_of(model.family).tensors.embedding) : "";
+}
 
 /// Sizes of a box in memory order.
 std::vector<std::int64_t> memory_shape(const Box& box, int outer_dim) {
@@ -88,7 +94,7 @@ std::optional<StoredWeights> open_model_weights(const std::filesystem::path& fol
   }
   Problems unknown;  // a family that is not known has its head in a file of its own, or is told
   const auto model = read_model_spec(folder, unknown);
-  made.tied = model && model->tied_embeddings;
+  if (model) made.tied_to = tied_embedding(*model);
   return made;
 }
 
@@ -109,7 +115,7 @@ std::optional<StoredWeights> open_checkpoint_weights(const std::filesystem::path
                         .expected = "a role that the run trained"});
     return std::nullopt;
   }
-  made.tied = table.model.tied_embeddings;
+  made.tied_to = tied_embedding(table.model);
   for (const Parameter& parameter : table.rows) {
     made.tensors[parameter.name] = tensor_of(*made.checkpoint, role + kMasterState + parameter.name,
                                              parameter, saved->second.dtype, problems);

@@ -36,7 +36,8 @@ struct StoredTensor {
 struct StoredWeights {
   std::filesystem::path path;
   std::map<std::string, StoredTensor> tensors;  // by name in a Hugging Face checkpoint
-  bool tied = false;  // lm_head.weight, where it is not there, is the embedding
+  std::string
+      tied_to;  // what lm_head.weight is where it is not there: the embedding's name or empty
 
   std::optional<ModelFolder> folder;  // whose files the parts lie in: one of these
   std::optional<OpenCheckpoint> checkpoint;

@@ -69,16 +69,16 @@ ModelRows model_rows(const ParameterTable& table) {
     const Parameter& parameter = table.rows[i];
     const int row = static_cast<int>(i);
     if (parameter.layer >= 0) {
-      const std::string prefix = "model.layers." + std::to_string(parameter.layer) + ".";
+      const std::string prefix = std::string(names.layers) + std::to_string(parameter.layer) + ".";
       LayerRows& layer = rows.layers[static_cast<std::size_t>(parameter.layer)];
       int* place = parameter.expert >= 0 ? expert_row(layer, parameter, names)
                                          : layer_row(layer, parameter.name.substr(prefix.size()));
       TESSERA_CHECK(place != nullptr);
       *place = row;
-    } else if (parameter.name == "model.embed_tokens.weight") {
+    } else if (parameter.name == names.embedding) {
       rows.embedding = row;
       if (parameter.place == StagePlace::embedding_and_head) rows.head = row;
-    } else if (parameter.name == "model.norm.weight") {
+    } else if (parameter.name == std::string(names.last_norm) + ".weight") {
       rows.final_norm = row;
     } else {
       rows.head = row;

@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/spec/families.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/checkpoint/tensor_box.h"
 #include "executor/comm/groups.h"
@@ -124,12 +125,13 @@ void load_slots(Weights& weights, std::span<const ArenaSlot> slots,
   torch::NoGradGuard no_grad;
   const auto folder = ModelFolder::open(path, problems);
   if (!folder) return;
+  const std::string_view head = facts_of(weights.table.model.family).tensors.value_head;
   std::vector<Read> reads;
   std::int64_t bytes = 0;
   for (const ArenaSlot& slot : slots) {
     const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
     const TensorView* view = folder->find(parameter.name);
-    if (view == nullptr && parameter.name == "score.weight") {
+    if (view == nullptr && parameter.name == head) {
       initialize_row(weights, slot, seed, kHeadDeviation, torch::kCPU);
       continue;
     }
