@@ -36,8 +36,7 @@ struct StoredTensor {
 struct StoredWeights {
   std::filesystem::path path;
   std::map<std::string, StoredTensor> tensors;  // by name in a Hugging Face checkpoint
-  std::string
-      tied_to;  // what lm_head.weight is where it is not there: the embedding's name or empty
+  std::string tied_to;  // the embedding's name where it stands for an lm_head.weight; else empty
 
   std::optional<ModelFolder> folder;  // whose files the parts lie in: one of these
   std::optional<OpenCheckpoint> checkpoint;

@@ -9,7 +9,7 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
 ROOT = sys.argv[1]
 CONFIG = dict(vocab_size=101, hidden_size=32, intermediate_size=56, num_hidden_layers=3,
@@ -31,11 +31,11 @@ def weights(tied=False):
     return state
 
 
-def write(folder, state, files, tied=False):
+def write(folder, state, files, tied=False, config=None):
     """Tensors dealt to the files at random."""
     os.makedirs(folder)
-    Qwen2Config(**CONFIG, tie_word_embeddings=tied,
-                architectures=["Qwen2ForCausalLM"]).save_pretrained(folder)
+    config = config or Qwen2Config(**CONFIG, tie_word_embeddings=tied, architectures=["Qwen2ForCausalLM"])
+    config.save_pretrained(folder)
     names = list(state)
     draw.shuffle(names)
     if files == 1:
@@ -85,9 +85,9 @@ def differences(a, b, cast):
 cases = []
 
 
-def case(name, a, b, cast=None, tied=(False, False), expected=None):
-    write(f"{ROOT}/{name}/a", a, draw.choice([1, 2, 5]), tied[0])
-    write(f"{ROOT}/{name}/b", b, draw.choice([1, 3, 4]), tied[1])
+def case(name, a, b, cast=None, tied=(False, False), expected=None, config=None):
+    write(f"{ROOT}/{name}/a", a, draw.choice([1, 2, 5]), tied[0], config)
+    write(f"{ROOT}/{name}/b", b, draw.choice([1, 3, 4]), tied[1], config)
     types = {None: "", torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
     cases.append({"name": name, "as": types[cast],
                   "differences": differences(a, b, cast) if expected is None else expected})
@@ -136,6 +136,10 @@ case("tied_one", tied, tied | head, tied=(True, False), expected=[])
 other = {"lm_head.weight": head["lm_head.weight"] * 2}
 case("tied_wrong", tied, tied | other, tied=(True, False),
      expected=differences(tied | head, tied | other, None))
+gpt2 = GPT2Config(vocab_size=101, n_embd=32, n_layer=2, n_head=4, n_positions=64,
+                  architectures=["GPT2LMHeadModel"])  # tied, and the embedding has another name
+whole = {name: tensor.clone() for name, tensor in GPT2LMHeadModel(gpt2).state_dict().items()}
+case("tied_other_name", {n: t for n, t in whole.items() if n != "lm_head.weight"}, whole, expected=[], config=gpt2)
 case("frequencies", weights(), weights() | {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4)},
      expected=[])
 
