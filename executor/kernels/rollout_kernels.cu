@@ -3,7 +3,6 @@
 
 #include <climits>
 
-#include "cost_models/documents/check.h"
 #include "executor/kernels/device_math.cuh"
 #include "executor/rl/draw_weight.h"
 
@@ -266,7 +265,7 @@ void rotate_and_store(Real real, const HeadRows& rows, const void* cos, const vo
                       const std::int64_t* positions, const std::int64_t* places,
                       std::int64_t tokens, std::int64_t page_tokens, void* q_out, void* keys,
                       void* values, void* stream) {
-  TESSERA_CHECK(rows.half <= kMostPairs * kWarp);
+  if (rows.half > kMostPairs * kWarp) throw std::runtime_error("head_dim is above 256");
   const std::int64_t heads = rows.heads + 2 * rows.kv_heads;
   const dim3 grid(static_cast<unsigned>(tokens),
                   static_cast<unsigned>((heads + kHeadsPerBlock - 1) / kHeadsPerBlock));
