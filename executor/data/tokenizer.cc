@@ -290,6 +290,15 @@ std::size_t Tokenizer::stripped(std::string_view beginning) const {
 
 std::int32_t Tokenizer::size() const { return static_cast<std::int32_t>(tables_->token_of.size()); }
 
+std::optional<std::int32_t> Tokenizer::id_of(const std::string& token) const {
+  for (const AddedToken& added : tables_->added) {
+    if (added.content == token) return added.id;
+  }
+  const auto found = tables_->vocab.find(token);
+  if (found == tables_->vocab.end()) return std::nullopt;
+  return found->second;
+}
+
 std::string StreamDecoder::put(std::int32_t id) {
   if (skip_special_ && tokenizer_.is_special(id)) return {};
   pending_ += tokenizer_.bytes(id);

@@ -46,6 +46,7 @@ class Tokenizer {
 
   /// Largest id + 1, added tokens included.
   std::int32_t size() const;
+  std::optional<std::int32_t> id_of(const std::string& token) const;
 
  private:
   std::shared_ptr<const TokenizerTables> tables_;
