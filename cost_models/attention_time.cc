@@ -104,7 +104,8 @@ Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const 
 }
 
 Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
-                                 double context, const Calibration& calibration) {
+                                 CacheReads reads, const Calibration& calibration) {
+  double context = reads.context;
   if (shape.linear()) {  // the state is read and written, whatever the context is
     const Traffic bytes{2.0 * sequences * linear_state_bytes(rank, shape, rank.dtype)};
     return Seconds{calibration.attention_floor_s.value} +
@@ -128,10 +129,12 @@ Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape,
   const double pairs = sequences * kv_heads;
   const Traffic bytes{static_cast<double>(size_of(rank.dtype)) *
                       as_double(shape.key_dim + shape.value_dim) * pairs * context};
+  const DecodeTraits& decode = rank.traits.decode;
+  const double spared = decode.shared_reads * std::min(1.0, reads.shared / context);
   const double group = static_cast<double>(rank.query_heads()) / std::max(1.0, kv_heads);
   const std::array<double, 3> point = {group, pairs, context};
-  return (Seconds{calibration.attention_floor_s.value} +
-          bytes / BytesPerSecond{calibration.memory_bandwidth.value}) *
+  return (decode.attention_start * Seconds{calibration.attention_floor_s.value} +
+          (1 - spared) * (bytes / BytesPerSecond{calibration.memory_bandwidth.value})) *
          calibration.decode.at(point);
 }
 

@@ -11,6 +11,12 @@
 namespace tessera {
 namespace {
 
+// Passes over the width of the FFN that an activation and its product with the gate take forward.
+double activation_passes(const RankModel& rank, const LayerShape& shape) {
+  if (!shape.gated) return 2;
+  return rank.traits.kernels.fused_activation ? 3 : 5;
+}
+
 // Bytes that the elementwise operators of a layer read and write per token: two norms and two
 // residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t,
 // SiLU and product 5 f / t (2 f without gate); one kernel per operator moves 18 h for an RMS norm
@@ -32,7 +38,7 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
                                  : rank.traits.kernels.dropout ? 15.0
                                                                : 10.0) +
                                 (shape.norms - 2) * (eager ? 18.0 : 2.0);
-  const double activation = shape.gated ? 5.0 : 2.0;
+  const double activation = activation_passes(rank, shape);
   const double hidden = as_double(shape.hidden);
   double elements = norms_and_sums * hidden / rank.stream_parts() + mixed +
                     activation * as_double(rank.largest(shape.ffn));
@@ -94,6 +100,15 @@ double context_operators(const RankModel& rank, bool backward) {
   const double blocks = rank.cp - 1;
   return backward ? kOperators.ring_backward + (blocks + 1) * kOperators.ring_backward_step
                   : kOperators.ring_forward + blocks * kOperators.ring_forward_step;
+}
+
+bool replays_steps(const RankModel& rank, const Calibration& calibration) {
+  return rank.traits.decode.graphed && calibration.overlapped_dispatch;
+}
+
+// Rows of the table are read and written.
+Traffic embedding_bytes(const RankModel& rank, double tokens) {
+  return Traffic{2.0 * tokens * static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
 }
 
 double head_operators(const RankModel& rank, double tokens, int operators) {
@@ -180,25 +195,32 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   return work;
 }
 
-Work layer_decode(const RankModel& rank, double sequences, double context,
+Work layer_decode(const RankModel& rank, double sequences, CacheReads reads,
                   const Calibration& calibration) {
   const LayerShape shape = rank.layer();
-  const bool graphed = rank.traits.decode.graphed && calibration.overlapped_dispatch;
+  const bool replayed = replays_steps(rank, calibration);
+  const ReplayedKernels& counts = rank.traits.decode.replayed;
   const double operators = layer_operators(kOperators.layer_decode, shape);
   const double kernels =
-      graphed ? kServedKernels + (shape.sparse() ? kServedRouterKernels : 0) : operators - 5;
+      replayed ? counts.layer + (shape.sparse() ? counts.router : 0) : operators - 5;
   const Seconds device =
       layer_matmul_seconds(rank, shape, sequences, calibration) +
-      decode_attention_seconds(rank, shape, sequences, context, calibration) +
+      decode_attention_seconds(rank, shape, sequences, reads, calibration) +
       elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration);
-  return {device, graphed ? Seconds{} : operators * Seconds{calibration.dispatch_s.value}};
+  return {device, replayed ? Seconds{} : operators * Seconds{calibration.dispatch_s.value}};
+}
+
+Work embedding_decode(const RankModel& rank, double sequences, const Calibration& calibration) {
+  const TokenBatch batch{sequences, sequences, sequences};
+  if (!replays_steps(rank, calibration)) return embedding_forward(rank, batch, calibration);
+  return {elementwise_seconds(embedding_bytes(rank, sequences),
+                              rank.traits.decode.replayed.embedding, calibration)};
 }
 
 Work embedding_forward(const RankModel& rank, const TokenBatch& batch,
                        const Calibration& calibration) {
-  const Traffic bytes{2.0 * batch.tokens / rank.cp *
-                      static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
-  return {elementwise_seconds(bytes, kOperators.embedding, calibration),
+  return {elementwise_seconds(embedding_bytes(rank, batch.tokens / rank.cp), kOperators.embedding,
+                              calibration),
           kOperators.embedding * Seconds{calibration.dispatch_s.value}};
 }
 
@@ -208,8 +230,8 @@ Work head_forward(const RankModel& rank, const TokenBatch& batch, const Calibrat
   const bool value = rank.model.head == ModelHead::value;
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
   const double operators = head_operators(rank, tokens, kOperators.head_forward);
-  // Logits written, then read for maximum, exponential, sum and entropy in fp32.
-  const Traffic bytes{value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns};
+  const double passes = value ? 0 : rank.traits.loss.passes.forward;
+  const Traffic bytes{passes * size_of(DType::fp32) * tokens * columns};
   return {calibration.sustained.value *
                   matmul_seconds(tokens, columns, hidden, rank.dtype, calibration) +
               elementwise_seconds(bytes, operators - 1, calibration),
@@ -222,7 +244,8 @@ Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const bool value = rank.model.head == ModelHead::value;
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
   const double operators = head_operators(rank, tokens, kOperators.head_backward);
-  const Traffic bytes{value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns};
+  const double passes = value ? 0 : rank.traits.loss.passes.backward;
+  const Traffic bytes{passes * size_of(DType::fp32) * tokens * columns};
   const Seconds again = value || rank.traits.loss.rows == 0
                             ? Seconds{}
                             : matmul_seconds(tokens, columns, hidden, rank.dtype, calibration);
@@ -240,9 +263,11 @@ Work sample(const RankModel& rank, double sequences, const Calibration& calibrat
   const Seconds logits =
       matmul_seconds(sequences, static_cast<double>(rank.vocab()),
                      static_cast<double>(rank.model.hidden), rank.dtype, calibration);
-  const Traffic bytes{6.0 * size_of(DType::fp32) * sequences *
+  const ReplayedKernels& counts = rank.traits.decode.replayed;
+  const Traffic bytes{counts.draw_passes * size_of(DType::fp32) * sequences *
                       static_cast<double>(rank.model.vocab)};
-  return {logits + elementwise_seconds(bytes, kOperators.sample, calibration),
+  const int kernels = replays_steps(rank, calibration) ? counts.draw : kOperators.sample;
+  return {logits + elementwise_seconds(bytes, kernels, calibration),
           kOperators.sample * Seconds{calibration.dispatch_s.value} +
               Seconds{calibration.decode_step_s.value}};
 }

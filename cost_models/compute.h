@@ -37,11 +37,6 @@ struct OperatorCounts {
 };
 inline constexpr OperatorCounts kOperators;
 
-/// Kernels of a layer's decode step in a serving engine beside GEMMs and attention: two norms with
-/// the residual, RoPE, cache write, activation; routing, alignment, and sums of a sparse layer
-/// (vLLM's models/qwen2.py and layers/fused_moe).
-inline constexpr int kServedKernels = 5, kServedRouterKernels = 4;
-
 /// Sequences packed into one call. `squared` = sum of the squared lengths (attention's work).
 struct TokenBatch {
   double tokens = 0, sequences = 0, squared = 0;
@@ -74,9 +69,16 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
 /// full recompute adds a forward.
 Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute recompute,
                     const Calibration& calibration);
-/// One layer of one decode step: `sequences` at `context` cached tokens on average.
-Work layer_decode(const RankModel& rank, double sequences, double context,
+/// What one decode step of a sequence reads of its cache, on average: `context` tokens, of which
+/// another sample of the same prompt reads `shared` in the same step.
+struct CacheReads {
+  double context = 0, shared = 0;
+};
+
+/// One layer of one decode step, and the lookup of its embeddings.
+Work layer_decode(const RankModel& rank, double sequences, CacheReads reads,
                   const Calibration& calibration);
+Work embedding_decode(const RankModel& rank, double sequences, const Calibration& calibration);
 
 /// The embedding's lookup, and the head: log-probabilities over the vocabulary slice, or values.
 Work embedding_forward(const RankModel& rank, const TokenBatch& batch, const Calibration&);

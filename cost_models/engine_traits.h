@@ -114,12 +114,22 @@ struct LayerKernels {
   bool flash_attention = true;  // false: scores of s x s elements are written and kept
   bool dropout = false;         // masks of one byte per element
   ElementwiseKernels elementwise = ElementwiseKernels::fused;
+  /// One kernel reads gate and up and writes their product: 3 passes over the FFN's width. Else
+  /// SiLU's outcome lies between two kernels: 5. Backward is taken as twice either (5 and 10).
+  bool fused_activation = false;
   SelectiveRecompute selective = SelectiveRecompute::products;
   /// Rate of the layers' products over that in 16 bit; above 1 their operands are cast to 8 bit
   /// before (the head's and attention's stay in 16).
   double product_speed = 1;
   bool overlapped_tensor_parallel = false;  // its collectives run in pieces beside their GEMMs
   bool operator==(const LayerKernels&) const = default;
+};
+
+/// Passes over fp32 logits, 4 bytes each, by kernels beside the product that writes them.
+struct LogitPasses {
+  double forward = 6;   // maximum, exponential, sum and entropy one after the other
+  double backward = 6;  // the gradient, and its copy in the model's type
+  bool operator==(const LogitPasses&) const = default;
 };
 
 /// Of logits and the loss.
@@ -129,6 +139,7 @@ struct LossTraits {
   /// `rows` of logits exist inside one kernel with the head (verl's use_fused_kernels), whose
   /// weight stays gathered as it does where all rows exist at once.
   bool fused_with_head = false;
+  LogitPasses passes;
   bool operator==(const LossTraits&) const = default;
 };
 
@@ -178,6 +189,14 @@ struct PipelineTraits {
   bool operator==(const PipelineTraits&) const = default;
 };
 
+/// What a launch of the products of several experts takes where each has few rows: its start, and
+/// their weights at this part of the rate at which a dense product reads its own.
+struct GroupedReads {
+  Seconds start;
+  double rate = 1;
+  bool operator==(const GroupedReads&) const = default;
+};
+
 /// Of routed experts.
 struct ExpertTraits {
   double imbalance = 1.0;                            // tokens of the busiest expert rank / mean
@@ -190,7 +209,21 @@ struct ExpertTraits {
   /// Biases of experts' outputs are added expert by expert in fp32, weighted by the router's
   /// probabilities (Megatron-LM core/transformer/moe/experts.py, TEGroupedMLP._apply_bias).
   bool eager_bias = false;
+  GroupedReads grouped;
   bool operator==(const ExpertTraits&) const = default;
+};
+
+/// Kernels of a replayed decode step.
+struct ReplayedKernels {
+  /// Of a layer beside GEMMs and attention: two norms with the residual, RoPE, cache write,
+  /// activation (vLLM's models/qwen2.py).
+  int layer = 5;
+  /// Routing, alignment, and sums of a sparse layer besides (vLLM's layers/fused_moe).
+  int router = 4;
+  int embedding = 18;
+  int draw = 24;
+  double draw_passes = 6;  // over the fp32 logits of a step
+  bool operator==(const ReplayedKernels&) const = default;
 };
 
 /// Of a rollout's decoding.
@@ -201,6 +234,8 @@ struct DecodeTraits {
   /// The host launches a step before it has read what the one before drew: the device does not wait
   /// between them.
   bool launched_ahead = false;
+  /// The device's pause between two replayed steps of such an engine (copies of a few tokens).
+  Seconds step_gap;
   bool refills_alone = false;  // a freed slot's prompt has a pass of its own, no part of a step
   /// Where weights stay mapped, cache and workspace stay, too: an inference server that never
   /// sleeps (verl's rollout.free_cache_engine=false), of a reward model as of a rollout.
@@ -208,6 +243,12 @@ struct DecodeTraits {
   /// Tokens of a block where the KV cache is paged (cost_models/paging); 0 = each slot has room for
   /// a longest sequence.
   std::int64_t block_tokens = 0;
+  ReplayedKernels replayed;
+  /// What is left of attention's floor where a graph starts it (of Calibration::attention_floor_s).
+  double attention_start = 1;
+  /// What attention spares where its keys and values were read a moment before for another sample
+  /// of the prompt (the device's L2), as a part of the time that their bytes take.
+  double shared_reads = 0;
   bool operator==(const DecodeTraits&) const = default;
 };
 

@@ -39,9 +39,10 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
 // would; groups without a row are not read. Kernels for groups work in tiles of 128 rows, at a rate
 // of their own (aiconfigurator-core 1.3's MoE tables, 16 bit, 32 to 512 tokens on H100, H200, B200:
 // this is 0.9 to 1.1 of them where a rank holds whole experts; group by group it was 1.2 to 6).
-Seconds grouped_seconds(const MatmulShape& shape, double tokens, double n, double k, bool gradient,
-                        DType dtype, const Calibration& calibration) {
+Seconds grouped_seconds(const RankModel& rank, const MatmulShape& shape, double tokens, double n,
+                        double k, bool gradient, const Calibration& calibration) {
   constexpr double kTile = 128;
+  const DType dtype = rank.dtype;
   const double rows = tokens * shape.rows;
   if (shape.groups <= 1) {
     return gradient ? matmul_seconds(n, k, rows, dtype, calibration)
@@ -55,7 +56,11 @@ Seconds grouped_seconds(const MatmulShape& shape, double tokens, double n, doubl
                     compute_factor(dtype, calibration)};
   const Seconds tiles =
       flops / FlopsPerSecond{calibration.grouped_rate.value * calibration.matmul_flops.value};
-  return std::max(together, Seconds{calibration.matmul_floor_s.value} + touched * tiles);
+  const GroupedReads& reads = rank.traits.experts.grouped;
+  const Traffic weights{static_cast<double>(size_of(dtype)) * touched * n * k};
+  return std::max(
+      {together, Seconds{calibration.matmul_floor_s.value} + touched * tiles,
+       reads.start + weights / BytesPerSecond{reads.rate * calibration.memory_bandwidth.value}});
 }
 
 // x A^T and the product with B^T beside a matrix, forward; `gradient`: those of A and B.
@@ -63,8 +68,8 @@ Seconds adapter_seconds(const RankModel& rank, const MatmulShape& matmul, double
                         bool gradient, const Calibration& calibration) {
   if (rank.adapter_rank == 0 || matmul.groups > 1) return {};
   const double r = as_double(rank.adapter_rank);
-  return grouped_seconds(matmul, tokens, r, matmul.k, gradient, rank.dtype, calibration) +
-         grouped_seconds(matmul, tokens, matmul.n, r, gradient, rank.dtype, calibration);
+  return grouped_seconds(rank, matmul, tokens, r, matmul.k, gradient, calibration) +
+         grouped_seconds(rank, matmul, tokens, matmul.n, r, gradient, calibration);
 }
 
 }  // namespace
@@ -113,7 +118,7 @@ Seconds layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, dou
                              const Calibration& calibration) {
   Seconds seconds;
   for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {
-    seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration) +
+    seconds += grouped_seconds(rank, matmul, tokens, matmul.n, matmul.k, false, calibration) +
                adapter_seconds(rank, matmul, tokens, false, calibration);
   }
   return seconds / rank.traits.kernels.product_speed;
@@ -123,13 +128,13 @@ Seconds matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul
                                 const Calibration& calibration) {
   const double speed = rank.traits.kernels.product_speed;
   const Seconds input =
-      grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration) / speed;
+      grouped_seconds(rank, matmul, tokens, matmul.k, matmul.n, false, calibration) / speed;
   if (rank.adapter_rank > 0) {
     return input + adapter_seconds(rank, matmul, tokens, false, calibration) +
            adapter_seconds(rank, matmul, tokens, true, calibration);
   }
   return input +
-         grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration) / speed;
+         grouped_seconds(rank, matmul, tokens, matmul.n, matmul.k, true, calibration) / speed;
 }
 
 Seconds projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,

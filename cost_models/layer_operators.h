@@ -60,7 +60,7 @@ Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const 
 /// Latent attention decodes in the compressed space: every head reads the one latent of a token,
 /// 2 n (2 r_kv + d_rope) FLOPs per cached token (absorbed form, arXiv:2405.04434, sec. 2.1.3).
 Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
-                                 double context, const Calibration& calibration);
+                                 CacheReads reads, const Calibration& calibration);
 
 /// All GEMMs of a layer with their adapters, forward.
 Seconds layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,

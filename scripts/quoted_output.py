@@ -2,7 +2,7 @@
 """Holds what pages quote of commands' output against what the commands print.
 
 usage: quoted_output.py [--program PATH] [--write] [PAGE...]
-  --program  the tessera to ask; default build/release/cli/tessera
+  --program  the tessera to ask; default build/dev/cli/tessera
   --write    put what is printed now into the pages, instead of failing
   PAGE       default: README.md, docs/models.md, docs/commands/*.md and
              docs/tutorials/*.md
@@ -11,7 +11,9 @@ A fenced block of `tessera` commands is run where all of its commands plan (plan
 simulate, reshard, sweep, export, import) and read presets, examples, what commands before them wrote, or a
 block of YAML that the page calls `NAME.yaml`. The fenced block below it, with one line of text
 between them at most, must hold lines of the output, in order. "..." stands for what is left out, of
-a line or of lines. Paths are those of the repository's root. Ends with code 1 where a line differs.
+a line or of lines. Paths are those of the repository's root. Ends with code 1 where a line differs,
+with --write where a page is left as it is: one of its commands fails and prints other lines than
+the page quotes. Ends with code 69 where the program is missing.
 """
 import argparse
 import difflib
@@ -67,12 +69,13 @@ def can_run(text, folder):
 
 
 def output_of(text, program, folder):
-    """What the commands print, errors first, with paths as from the repository's root."""
+    """(code that the commands end with, the first that is not 0; what they print, errors first, with
+    paths as from the repository's root)."""
     own = {key: value for key, value in os.environ.items() if not key.startswith("TESSERA_")}
     own["PATH"] = f"{program.parent}:{os.environ['PATH']}"
-    done = subprocess.run(["bash", "-c", text], cwd=folder, env=own,
+    done = subprocess.run(["bash", "-ec", text], cwd=folder, env=own,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return (done.stderr + done.stdout).replace(f"{ROOT}/", "").splitlines()
+    return done.returncode, (done.stderr + done.stdout).replace(f"{ROOT}/", "").splitlines()
 
 
 def agrees(quoted, printed):
@@ -134,9 +137,10 @@ def remade(quoted, printed):
 
 
 def check(page, program, write):
-    """(lines compared, messages on those that differ); writes the page anew where asked."""
+    """(lines compared, messages on those that differ, messages on commands for which the page is left
+    as it is); writes the page anew where asked."""
     lines = page.read_text().splitlines()
-    compared, messages, replaced = 0, [], []
+    compared, messages, failed, replaced = 0, [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "examples").symlink_to(ROOT / "examples")
@@ -148,41 +152,51 @@ def check(page, program, write):
                 (folder / called[1]).write_text(text + "\n")
             if language or not text.startswith("tessera ") or not can_run(text, folder):
                 continue
-            printed = output_of(text, program, folder)
+            code, printed = output_of(text, program, folder)
             between = lines[end + 1:below[0] - 1] if below else []
             if below is None or below[2] or sum(line.strip() != "" for line in between) > 1:
                 continue
             quoted = lines[below[0]:below[1]]
             compared += sum(line.strip() != CUT for line in quoted)
-            for i in differing(quoted, printed):
+            wrong = differing(quoted, printed)
+            for i in wrong:
                 messages.append(f"{page}:{below[0] + i + 1}: not printed by `{text}`:\n  {quoted[i]}")
+            if wrong and code != 0:
+                failed.append(f"{page}:{start + 1}: left as it is, `{text}` ends with code {code}: "
+                              + (printed[0] if printed else "nothing printed"))
             replaced.append((below[0], below[1], remade(quoted, printed)))
-    if write and messages:
+    if write and messages and not failed:
         for start, end, made in reversed(replaced):
             lines[start:end] = made
         page.write_text("\n".join(lines) + "\n")
-    return compared, messages
+    return compared, messages, failed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=pathlib.Path,
-                        default=ROOT / "build/release/cli/tessera")
+                        default=ROOT / "build/dev/cli/tessera")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
+    program = options.program.resolve()
+    if not (program.is_file() and os.access(program, os.X_OK)):
+        print(f"{program}: no program; expected one that `cmake --preset dev && cmake --build "
+              "--preset dev --target tessera` builds, or --program PATH", file=sys.stderr)
+        return 69
     pages = options.pages or [ROOT / "README.md", ROOT / "docs/models.md",
                               *sorted((ROOT / "docs/commands").glob("*.md")),
                               *sorted((ROOT / "docs/tutorials").glob("*.md"))]
-    compared, messages = 0, []
+    compared, messages, failed = 0, [], []
     for page in pages:
-        count, wrong = check(page, options.program.resolve(), options.write)
+        count, wrong, left = check(page, program, options.write)
         compared += count
         messages += wrong
+        failed += left
     print(f"{compared} quoted lines, {len(messages)} differ")
-    for message in messages:
+    for message in messages + failed:
         print(message)
-    return 1 if messages and not options.write else 0
+    return 1 if (failed if options.write else messages) else 0
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 #include "executor/records/step_metrics.h"
 #include "executor/rl/samples.h"
 #include "executor/run_state/generator_state.h"
+#include "planner/plan/call_limits.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -101,10 +102,6 @@ class Loop {
     }
     finish_step(step, start_ns);
     return StopReason::none;
-  }
-
-  static bool updates(Phase phase) {
-    return phase == Phase::update_actor || phase == Phase::update_critic;
   }
 
   StopReason agreed_stop() {

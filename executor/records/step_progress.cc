@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "planner/plan/call_limits.h"
+
 namespace tessera {
 namespace {
 
 using Numbers = std::map<std::string, double>;
 
-double value(const Numbers& numbers, const char* name) {
+double value(const Numbers& numbers, const std::string& name) {
   const auto found = numbers.find(name);
   return found == numbers.end() ? 0.0 : found->second;
 }
@@ -45,8 +47,10 @@ bool shown_on_terminal() {
 }
 
 std::string step_line(std::int64_t step, const Numbers& numbers) {
-  const double update =
-      value(numbers, "timing_s/update_actor") + value(numbers, "timing_s/update_critic");
+  double update = 0;
+  for (const Phase phase : kEveryPhase) {
+    if (updates(phase)) update += value(numbers, "timing_s/" + std::string(name_of(phase)));
+  }
   char text[240];
   std::snprintf(text, sizeof text,
                 "step %lld: reward %.3f, KL %.4f, loss %.4f, grad norm %.3f, %.0f ms "

@@ -2,8 +2,8 @@
 // weights, how far its memory is from what is counted. Nothing outside of this folder and
 // planner/interop asks an engine for its name.
 //
-// Plain values of static lifetime and pure functions; any thread. A new engine is one file that
-// defines its value, and one row in engines.cc.
+// Plain values of static lifetime and pure functions; any thread. What a new engine takes beside
+// its file and its row in engines.cc: CONTRIBUTING.md.
 #pragma once
 
 #include <cstdint>

@@ -48,6 +48,15 @@ Engine tessera_engine() {
   engine.traits.optimizer.offloaded = OffloadedStates::on_host;
   engine.traits.decode.block_tokens = 64;  // kDevicePage of executor/rollout/generate.cc
   engine.traits.decode.graphed = engine.traits.decode.launched_ahead = true;
+  // Counted and timed on an H200 (benchmarks/results/h200-decode-kernels.json).
+  engine.traits.decode.replayed = {
+      .layer = 4, .router = 20, .embedding = 2, .draw = 4, .draw_passes = 3};
+  engine.traits.experts.grouped = {.start = Seconds{10e-6}, .rate = 0.6};
+  engine.traits.decode.step_gap = Seconds{70e-6};  // 0.06 to 0.09 ms, idle_s / decode_steps
+  engine.traits.decode.attention_start = 0.5;
+  engine.traits.decode.shared_reads = 0.4;
+  engine.traits.kernels.fused_activation = true;
+  engine.traits.loss.passes = {.forward = 1, .backward = 3.5};
   engine.prompts = PromptDealing::whole_prompts;
   engine.weights.exact_ranges = true;
   engine.weights.any_rank_list = true;

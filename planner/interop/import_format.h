@@ -1,7 +1,7 @@
 // The formats that are read as plans, as values: the rows of import_format.cc.
 //
-// Plain values of static lifetime. A new format is a folder (or a file) that reads it, a
-// ConfigSyntax, and one row in import_format.cc.
+// Plain values of static lifetime. A new format is a folder of its own with its CMakeLists.txt, a
+// ConfigSyntax, and one row in import_format.cc (CONTRIBUTING.md).
 #pragma once
 
 #include <optional>

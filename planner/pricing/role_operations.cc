@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/plan/call_limits.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/role/memory.h"

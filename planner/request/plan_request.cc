@@ -11,36 +11,6 @@
 #include "planner/request/plan_value.h"
 
 namespace tessera {
-
-// Without a default: the compiler names a phase that is forgotten.
-std::int64_t Batching::*limit_of(Phase phase) {
-  switch (phase) {
-    case Phase::gen:
-      return &Batching::prefill_tokens;
-    case Phase::old_log_prob:
-    case Phase::ref:
-      return &Batching::log_prob_tokens;
-    case Phase::values:
-      return &Batching::values_tokens;
-    case Phase::reward:
-      return &Batching::reward_tokens;
-    case Phase::update_actor:
-    case Phase::update_critic:
-      return &Batching::update_tokens;
-    case Phase::load:
-    case Phase::reshard:
-    case Phase::adv:
-    case Phase::save_checkpoint:
-      break;
-  }
-  return nullptr;
-}
-
-std::int64_t token_limit(const Batching& batching, Phase phase) {
-  std::int64_t Batching::*const limit = limit_of(phase);
-  return limit == nullptr ? 0 : batching.*limit;
-}
-
 namespace {
 
 // Layers that the cut of the stages counts for the head; 0 also where the stages are another cut.

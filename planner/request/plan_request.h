@@ -23,11 +23,6 @@ PlanRequest priced_request_of(const Plan& plan, Calibration calibration);
 /// Placement, sizes, first ranks and candidates of a plan, without times.
 Solution solution_of(const Plan& plan);
 
-/// The limit of a call's micro-batches, by its phase; nullptr: it runs no model.
-std::int64_t Batching::*limit_of(Phase phase);
-/// Tokens that a micro-batch of the phase may have (a prefill batch for gen); 0 = no such call.
-std::int64_t token_limit(const Batching& batching, Phase phase);
-
 /// The candidate that a role of a plan stands for; its token limits are that of the calls that
 /// train, and the largest of the others.
 Candidate candidate_of(const Plan& plan, const RolePlan& role);

@@ -12,6 +12,7 @@
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
+#include "planner/plan/call_limits.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
@@ -50,7 +51,7 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
     if (call.phase == Phase::gen) batching.max_sequences = candidate.max_sequences;
     std::int64_t Batching::*const limit = limit_of(call.phase);
     if (limit == nullptr) continue;
-    const bool apart = limit == &Batching::update_tokens && candidate.update_tokens > 0;
+    const bool apart = updates(call.phase) && candidate.update_tokens > 0;
     batching.*limit = apart ? candidate.update_tokens : candidate.tokens;
   }
   return batching;

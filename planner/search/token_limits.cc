@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "planner/plan/call_limits.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
 namespace {
-
-bool trains(Phase phase) { return phase == Phase::update_actor || phase == Phase::update_critic; }
 
 // The calls that train, or the others, under one limit.
 struct CallsCost {
@@ -30,7 +29,7 @@ std::vector<CallsCost> calls_of(const std::vector<Limited>& all, bool training, 
   for (const Limited& each : all) {
     CallsCost sum{.tokens = each.candidate.tokens};
     for (const Phase phase : kEveryPhase) {
-      if (trains(phase) != training) continue;
+      if (updates(phase) != training) continue;
       sum.seconds[phase] = each.cost.seconds[phase];
       sum.bytes = std::max(sum.bytes, each.cost.bytes[phase]);
     }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/plan/call_limits.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
-#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {

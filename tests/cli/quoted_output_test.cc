@@ -23,11 +23,10 @@ struct Said {
   std::string text;
 };
 
-Said quoted_output(const std::string& words) {
-  const std::string command = "python3 " TESSERA_SOURCE_DIR
-                              "/scripts/quoted_output.py --program " TESSERA_BINARY_DIR
-                              "/cli/tessera " +
-                              words + " 2>&1";
+Said quoted_output(const std::string& words,
+                   const std::string& program = TESSERA_BINARY_DIR "/cli/tessera") {
+  const std::string command = "python3 " TESSERA_SOURCE_DIR "/scripts/quoted_output.py --program " +
+                              program + " " + words + " 2>&1";
   FILE* const pipe = popen(command.c_str(), "r");
   Said said;
   std::array<char, 4096> piece{};
@@ -51,9 +50,13 @@ TEST(QuotedOutput, IsWhatTheCommandsPrint) {
   EXPECT_GT(std::atoi(said.text.c_str()), 150) << "lines that are compared: " << said.text;
 }
 
-TEST(QuotedOutput, OfAnotherNumberIsFoundAndMadeAnew) {
+fs::path new_folder() {
   std::string pattern = (fs::temp_directory_path() / "tessera-page-XXXXXX").string();
-  const fs::path folder = mkdtemp(pattern.data());
+  return mkdtemp(pattern.data());
+}
+
+TEST(QuotedOutput, OfAnotherNumberIsFoundAndMadeAnew) {
+  const fs::path folder = new_folder();
   const std::string right = text_of(TESSERA_SOURCE_DIR "/docs/commands/plan.md");
   std::string wrong = right;
   const std::size_t step = wrong.find("\nstep ");
@@ -66,6 +69,32 @@ TEST(QuotedOutput, OfAnotherNumberIsFoundAndMadeAnew) {
   EXPECT_THAT(found.text, HasSubstr(wrong.substr(step + 1, 12)));
   EXPECT_EQ(quoted_output("--write " + page).code, 0);
   EXPECT_EQ(text_of(page), right);
+  fs::remove_all(folder);
+}
+
+TEST(QuotedOutput, StaysWhereTheProgramIsMissing) {
+  const fs::path folder = new_folder();
+  const std::string page = folder / "page.md";
+  const std::string text = "```\ntessera list families\n```\n\n```\nfamily  presets\n```\n";
+  std::ofstream(page) << text;
+  const Said said = quoted_output("--write " + page, folder / "no-such-tessera");
+  EXPECT_EQ(said.code, 69);
+  EXPECT_THAT(said.text, HasSubstr("no-such-tessera: no program; expected"));
+  EXPECT_EQ(text_of(page), text);
+  fs::remove_all(folder);
+}
+
+TEST(QuotedOutput, StaysWhereACommandFails) {
+  const fs::path folder = new_folder();
+  const std::string page = folder / "page.md";
+  // The second command prints what the page quotes; the first one fails.
+  const std::string text =
+      "```\ntessera list nonsense\ntessera list families\n```\n\n```\nfamily  presets\n```\n";
+  std::ofstream(page) << text;
+  const Said said = quoted_output("--write " + page);
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr(page + ":2: left as it is, `tessera list nonsense"));
+  EXPECT_EQ(text_of(page), text);
   fs::remove_all(folder);
 }
 

@@ -110,7 +110,7 @@ TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
   const Calibration h200 = shipped("h200");
   const RankModel rank{{}, qwen2_7b(), DType::bf16};
   const auto attention = [&](double batch, double context) {
-    const Work with = layer_decode(rank, batch, context, h200);
+    const Work with = layer_decode(rank, batch, {context}, h200);
     Seconds rest;
     for (const auto& [n, k] : {std::pair{4608, 3584}, {3584, 3584}, {37888, 3584}, {3584, 18944}}) {
       rest += matmul_seconds(batch, n, k, DType::bf16, h200);

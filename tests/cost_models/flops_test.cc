@@ -77,7 +77,7 @@ TEST(LinearAttention, DecodesInTheSameTimeWhateverTheContextIs) {
   RankModel rank{{}, *model, DType::bf16};
   const auto decode = [&](LayerKind kind, double context) {
     rank.kind = kind;
-    return layer_decode(rank, 64, context, *calibration).device;
+    return layer_decode(rank, 64, {context}, *calibration).device;
   };
   EXPECT_EQ(decode(LayerKind::linear_sparse, 1024), decode(LayerKind::linear_sparse, 262144));
   EXPECT_GT(decode(LayerKind::sparse, 262144), 2 * decode(LayerKind::sparse, 1024));

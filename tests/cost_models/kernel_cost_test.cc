@@ -122,9 +122,10 @@ TEST(DecodeSteps, OfReplayedGraphsDoNotWaitForTheHost) {
   const Calibration h100 = shipped("h100");
   RankModel eager = attending(128, 0), graphed = eager;
   graphed.traits.decode.graphed = true;
-  EXPECT_GT(layer_decode(eager, 8, 1024, h100).host, 0);
-  EXPECT_EQ(layer_decode(graphed, 8, 1024, h100).host, 0);
-  EXPECT_LT(layer_decode(graphed, 8, 1024, h100).device, layer_decode(eager, 8, 1024, h100).device);
+  EXPECT_GT(layer_decode(eager, 8, {1024}, h100).host, 0);
+  EXPECT_EQ(layer_decode(graphed, 8, {1024}, h100).host, 0);
+  EXPECT_LT(layer_decode(graphed, 8, {1024}, h100).device,
+            layer_decode(eager, 8, {1024}, h100).device);
 }
 
 TEST(Ring, LaunchesForEveryBlockThatArrives) {

@@ -1,7 +1,7 @@
 // Whom a plan is exported for, as one value: the row of a target in export.cc.
 //
-// Plain values of static lifetime. A new target is a folder (or a file) that writes its files, and
-// one row in export.cc.
+// Plain values of static lifetime. A new target is a folder of its own with its CMakeLists.txt, and
+// one row in export.cc (CONTRIBUTING.md).
 #pragma once
 
 #include <string>

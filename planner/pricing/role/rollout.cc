@@ -85,20 +85,25 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
   const Assumptions& assumed = *layout.assumed;
   const Calibration& calibration = assumed.calibration();
   const LayerRanks& ranks = *layout.decoding_ranks;
+  const Workload& workload = assumed.workload();
   const double batch_size = alive / candidate.pp;
-  const TokenBatch batch{batch_size, batch_size, batch_size};
+  // Samples of a prompt lie on one replica and start together: as many as there are read its pages.
+  const double siblings =
+      std::clamp(as_double(workload.samples_per_prompt), 1.0, std::max(1.0, batch_size));
+  const CacheReads reads{context, as_double(workload.prompt_tokens) * (1 - 1 / siblings)};
   Work work;
   for (std::size_t kind = 0; kind < ranks.size(); ++kind) {
     const double layers = layout.model->layers[kind];
     if (layers == 0) continue;
-    work += layers * layer_decode(ranks[kind], batch_size, context, calibration);
+    work += layers * layer_decode(ranks[kind], batch_size, reads, calibration);
   }
   const RankModel& rank = ranks[static_cast<std::size_t>(layout.model->last_kind)];
-  work += embedding_forward(rank, batch, calibration);
+  work += embedding_decode(rank, batch_size, calibration);
   work += sample(rank, batch_size, calibration);
   const DecodeTraits& decode = assumed.traits().decode;
-  const bool waits = decode.graphed && !decode.launched_ahead && calibration.overlapped_dispatch;
-  return work.total(calibration) + (waits ? kStepWait + batch_size * kSequenceWait : Seconds{});
+  if (!decode.graphed || !calibration.overlapped_dispatch) return work.total(calibration);
+  return work.total(calibration) +
+         (decode.launched_ahead ? decode.step_gap : kStepWait + batch_size * kSequenceWait);
 }
 
 Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive) {

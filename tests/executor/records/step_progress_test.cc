@@ -77,6 +77,13 @@ TEST_F(Progress, WritesEveryLine) {
   EXPECT_THAT(text, HasSubstr("\na note\n"));
 }
 
+TEST_F(Progress, SumsTheUpdatesOfAllModels) {
+  EXPECT_THAT(step_line(1, {{"timing_s/update_actor", 1},
+                            {"timing_s/update_critic", 0.5},
+                            {"timing_s/old_log_prob", 4}}),
+              HasSubstr("update 1500,"));
+}
+
 TEST_F(Progress, NamesTheDivergenceFromTheReferenceWhereThereIsOne) {
   EXPECT_THAT(step_line(1, {{"actor/ppo_kl", 0.25}, {"actor/kl_loss", 0.5}}),
               HasSubstr("KL 0.5000"));
