@@ -1,8 +1,9 @@
 // MemoryOps: computations of a reshard on the weights themselves: casts for the wire, checksums and
 // digests.
 //
-// Implemented for host memory here; for GPU memory by executor/tensor/torch_memory_ops.cc. Operations on device memory are ordered on the producer's stream; those that return
-// numbers wait for it. One thread.
+// Implemented for host memory here; for GPU memory by executor/tensor/torch_memory_ops.cc.
+// Operations on device memory are ordered on the producer's stream; those that return numbers wait
+// for it. One thread.
 #pragma once
 
 #include <cstddef>
