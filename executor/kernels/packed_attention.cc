@@ -39,7 +39,8 @@ enum Uid : std::int64_t {
 
 void check(fe::error_t status, const char* what) {
   if (status.is_bad()) {
-    throw Error(ExitCode::internal, std::string("cuDNN attention, ") + what + ": " + status.get_message());
+    throw Error(ExitCode::internal,
+                std::string("cuDNN attention, ") + what + ": " + status.get_message());
   }
 }
 
