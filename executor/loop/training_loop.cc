@@ -306,7 +306,7 @@ class Loop {
   void finish_step(std::int64_t step, std::int64_t start_ns) {
     add(data_metrics(experience_, {.prompt = plan_.workload.prompt_tokens,
                                    .response = plan_.workload.response_tokens.max}));
-    if (observer_.communication) add(observer_.communication());
+    if (observer_.measured) add(observer_.measured());
     settle(step);
     keep_lengths(worker_.new_lengths, worker_.known_lengths);
     for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;

@@ -1,0 +1,160 @@
+// A run that is asked to stop in its first moments: before it has read its files, while they are
+// looked at, while ranks start, while they load. It ends with its code and leaves nothing half
+// done.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "simulator/timeline/rank_status.h"
+#include "tests/cli/programs.h"
+#include "tests/cli/running_program.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// The signals that a process has handlers for, as the kernel says (proc(5)).
+std::uint64_t caught_by(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigCgt:")) return std::stoull(line.substr(7), nullptr, 16);
+  }
+  return 0;
+}
+
+/// Waits for the first moment of the main function: whatever came before is the loader's.
+void await_main(RunningProgram& program) {
+  const std::uint64_t wanted = 1ULL << (SIGTERM - 1);
+  const Clock::time_point until = Clock::now() + 20s;
+  while ((caught_by(program.pid()) & wanted) == 0 && !program.ended() && Clock::now() < until) {
+  }
+}
+
+/// Processes with this word among their arguments.
+std::vector<pid_t> processes_with(const std::string& word) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && is_alive(pid) &&
+        text_of(entry.path() / "cmdline").find(word) != std::string::npos)
+      found.push_back(pid);
+  }
+  return found;
+}
+
+struct Moment {
+  int milliseconds;  // after main has begun
+  int signal, code;
+};
+
+constexpr Moment kSignals[] = {{0, SIGTERM, 130}, {0, SIGUSR1, 138}, {0, SIGINT, 130}};
+
+class Stop : public ProgramTest {
+ protected:
+  static std::vector<std::string> words(const std::string& name) {
+    return {kTessera,
+            "run",
+            at("plan.json"),
+            "--config",
+            "grpo-digits",
+            "--set",
+            "data.train_files=[" + at("prompts.jsonl") + "]",
+            "--set",
+            "trainer.total_training_steps=100000",
+            "-o",
+            at(name)};
+  }
+
+  /// Either the run had not begun, and there is no folder, or it has saved where it was.
+  static void expect_in_order(const std::string& name) {
+    EXPECT_THAT(processes_with(at(name)), testing::IsEmpty());
+    const fs::path folder = folder_ / name;
+    if (!fs::exists(folder)) return;
+    int checkpoints = 0;
+    ASSERT_TRUE(fs::exists(folder / "checkpoints"));
+    for (const auto& entry : fs::directory_iterator(folder / "checkpoints")) {
+      EXPECT_TRUE(fs::exists(entry.path() / "checkpoint.json")) << entry.path();
+      ++checkpoints;
+    }
+    EXPECT_EQ(checkpoints, 1);
+    for (const RankStatus& rank : read_rank_statuses(folder)) {
+      EXPECT_EQ(rank.state, RankState::finished);
+    }
+  }
+
+  static void stop_at(const Moment& moment) {
+    const std::string name = "stop-" + std::to_string(moment.milliseconds) + "-end";
+    RunningProgram program(words(name), at(name + ".txt"));
+    await_main(program);
+    std::this_thread::sleep_for(std::chrono::milliseconds(moment.milliseconds));
+    ASSERT_EQ(::kill(program.pid(), moment.signal), 0);
+    EXPECT_EQ(program.wait(60s), moment.code)
+        << moment.milliseconds << " ms, signal " << moment.signal << "\n"
+        << program.messages();
+    expect_in_order(name);
+    reached_ranks_ += fs::exists(folder_ / name) ? 1 : 0;
+    ++stopped_;
+  }
+
+  inline static int stopped_ = 0, reached_ranks_ = 0;
+};
+
+/// Denser where the phases are short: files are read within milliseconds, ranks start for a second.
+TEST_F(Stop, AtAnyMomentTheRunEndsInOrderWithItsCode) {
+  constexpr int kMoments[] = {0,   1,   2,   4,   7,   10,  15,   20,   30,   50,   80,   120,
+                              180, 250, 350, 450, 600, 800, 1000, 1300, 1600, 2000, 2500, 3000};
+  int turn = 0;
+  for (const int milliseconds : kMoments) {
+    const Moment& signal = kSignals[turn++ % 3];
+    stop_at({milliseconds, signal.signal, signal.code});
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(reached_ranks_, 0) << "no moment was late enough";
+  EXPECT_LT(reached_ranks_, stopped_) << "no moment was early enough";
+}
+
+/// What was there before the run went on in it is there afterwards.
+TEST_F(Stop, AFolderThatWasThereStays) {
+  const std::string name = "resumed";
+  ASSERT_EQ(train(name, 2, "--set trainer.save_freq=1"), 0);
+  std::vector<std::string> again = words(name);
+  again.emplace_back("--resume");
+  RunningProgram program(again, at("resumed.txt"));
+  await_main(program);
+  ASSERT_EQ(::kill(program.pid(), SIGTERM), 0);
+  EXPECT_EQ(program.wait(60s), 130) << program.messages();
+  EXPECT_TRUE(fs::exists(folder_ / name / "checkpoints/global_step_2/checkpoint.json"));
+  EXPECT_THAT(processes_with(at(name)), testing::IsEmpty());
+}
+
+/// Ranks of a bare launcher that are signalled as soon as they can hear it: they have not met yet.
+TEST_F(Stop, RanksWithoutAParentEndWithTheCodeBeforeTheRunHasBegun) {
+  std::ofstream(at("bare.yaml")) << "version: 1\ndata: {train_files: " << at("prompts.jsonl")
+                                 << "}\ntrainer: {total_training_steps: 100000}\n";
+  for (const Moment& moment : kSignals) {
+    const std::string name = "bare-" + std::to_string(moment.signal) + "-end";
+    RunningProgram program(
+        {"/usr/bin/env", "mpirun", "--quiet", "--allow-run-as-root", "--oversubscribe", "--bind-to",
+         "none", "-n", "4", TESSERA_BINARY_DIR "/executor/tessera-run", "train", at("plan.json"),
+         "--config", at("bare.yaml"), "--device", "cpu", "-o", at(name)},
+        at(name + ".txt"));
+    std::set<pid_t> told;
+    const Clock::time_point until = Clock::now() + 30s;
+    while (told.empty() && !program.ended() && Clock::now() < until) {
+      for (const pid_t pid : processes_with(at(name))) {
+        if (pid == program.pid() || (caught_by(pid) & 1ULL << (SIGUSR1 - 1)) == 0) continue;
+        if (told.insert(pid).second) ::kill(pid, moment.signal);
+      }
+    }
+    EXPECT_FALSE(told.empty());
+    EXPECT_EQ(program.wait(30s), moment.code) << program.messages();
+    EXPECT_FALSE(fs::exists(folder_ / name));
+  }
+}
+
+}  // namespace
+}  // namespace tessera
