@@ -147,6 +147,7 @@ class Loop {
       if (member(role)) timed(body);
       unshared(role, fields);
     };
+    if (phase == Phase::adv || updates(phase)) unshared_.share(host(), experience_);
     switch (phase) {
       case Phase::reshard:
         return timed([&] { reshard(step); });
@@ -163,7 +164,6 @@ class Loop {
         return scored(Role::critic, SequenceField::values,
                       [&] { compute_values(worker_, experience_); });
       case Phase::adv:
-        unshared_.share(host(), experience_);
         return timed([&] { advantages(); });
       case Phase::update_critic:
         if (!member(Role::critic)) return;
