@@ -47,7 +47,7 @@ int parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   // First of all: whoever stops a run may do so at any moment of it.
-  if (argc > 1 && std::string_view(argv[1]) == "run") tessera::watch_run_signals();
+  if (argc > 1 && std::string_view(argv[1]) == "run") tessera::end_on_run_signals();
   try {
     // Commands of the executor and the window live in programs of their own, as git's do.
     if (argc > 1 && tessera::is_external_command(argv[1])) {

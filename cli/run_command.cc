@@ -160,7 +160,7 @@ int check(const std::vector<std::string>& command) {
   const auto asked = [] { return asked_to_stop() != StopReason::none; };
   const std::optional<int> code = run_child(command, asked);
   if (code && (*code != 0 || !asked())) return *code;
-  std::fprintf(stderr, "tessera: %s\n", words_of_early_end(asked_to_stop()).c_str());
+  std::cerr << words_of_early_end(asked_to_stop());
   return static_cast<int>(exit_code_of(asked_to_stop()));
 }
 
@@ -285,7 +285,7 @@ int run(RunOptions options) {
   std::string config = merged_config(options);
   if (options.output.empty()) options.output = default_output(options.plan);
   const fs::path folder = fs::absolute(options.output);
-  end_if_asked();
+  watch_run_signals();  // from here on there is something to leave in order
   const bool made = create_folder(folder, resumes(config));
   Problems problems;
   const auto lock = RunLock::take(folder / "run.lock", 0, problems);

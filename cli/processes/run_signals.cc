@@ -1,6 +1,7 @@
 #include "cli/processes/run_signals.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -11,7 +12,7 @@ std::atomic<int> interrupts = 0;
 std::atomic<bool> requeue = false;
 std::atomic<bool> go_on = false;
 
-void on_signal(int signal) {
+void note(int signal) {
   if (signal == SIGUSR1) {
     requeue = true;
   } else if (signal == SIGUSR2) {
@@ -21,18 +22,35 @@ void on_signal(int signal) {
   }
 }
 
+/// Only calls that are safe in a handler.
+void end(int signal) {
+  if (signal == SIGUSR2) return;  // nothing pauses yet
+  const StopReason reason = signal == SIGUSR1 ? StopReason::requeue : StopReason::stop;
+  const std::string_view words = words_of_early_end(reason);
+  // Who reads it may be gone.
+  if (::write(STDERR_FILENO, words.data(), words.size()) < 0) {
+  }
+  ::_exit(static_cast<int>(exit_code_of(reason)));
+}
+
+void handle_all(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;  // files are read meanwhile
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
 }  // namespace
+
+void end_on_run_signals() { handle_all(end); }
 
 void watch_run_signals() {
   interrupts = 0;
   requeue = false;
   go_on = false;
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // files are read meanwhile
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
-    ::sigaction(signal, &action, nullptr);
-  }
+  handle_all(note);
 }
 
 StopReason asked_to_stop() {
@@ -48,14 +66,9 @@ ExitCode exit_code_of(StopReason reason) {
   return reason == StopReason::requeue ? ExitCode::requeue : ExitCode::stopped;
 }
 
-std::string words_of_early_end(StopReason reason) {
-  return reason == StopReason::requeue ? "to be queued again; no rank had started"
-                                       : "stopped by the user; no rank had started";
-}
-
-void end_if_asked() {
-  const StopReason reason = asked_to_stop();
-  if (reason != StopReason::none) throw Error(exit_code_of(reason), words_of_early_end(reason));
+std::string_view words_of_early_end(StopReason reason) {
+  return reason == StopReason::requeue ? "tessera: to be queued again; no rank had started\n"
+                                       : "tessera: stopped by the user; no rank had started\n";
 }
 
 }  // namespace tessera
