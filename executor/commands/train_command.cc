@@ -301,6 +301,7 @@ class Rank {
     RunObserver observer;
     observer.phase_started = [this](Phase phase, std::int64_t step) {
       if (phase_ == Phase::load && records_) note_start();
+      if (phase_ == Phase::load && sampler_) sampler_->take();  // loading is no step
       enter(phase, step);
       times_.enter(phase, static_cast<int>(step));
     };
