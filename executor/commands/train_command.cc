@@ -20,6 +20,7 @@
 #include "executor/commands/run_inputs.h"
 #include "executor/commands/run_records.h"
 #include "executor/launch/device_setup.h"
+#include "executor/launch/pci_bus.h"
 #include "executor/launch/start_stages.h"
 #include "executor/launch/stop_signals.h"
 #include "executor/loop/resume.h"
@@ -129,7 +130,7 @@ class Rank {
                         .marks_end = !bare};
     status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank, life);
     ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk, not the end
-    if (!setup_.pci_bus_id.empty()) sampler_.emplace(SampledDevice{setup_.rank, setup_.pci_bus_id});
+    sample_device();
     if (setup_.rank != 0) return;
     records_ = std::make_unique<RunRecords>(folder_, inputs_.config, inputs_.plan);
   }
@@ -158,6 +159,11 @@ class Rank {
   }
 
  private:
+  void sample_device() {
+    if (!setup_.device.is_cuda()) return;
+    sampler_.emplace(SampledDevice{setup_.rank, pci_bus_id_of(setup_.device.index())});
+  }
+
   /// Launchers end the other ranks as soon as one has left with a code: by then all are marked.
   void leave_together() {
     try {

@@ -71,8 +71,6 @@ class RunReader {
     read_seed(*reader, "seed", trainer.seed);
     reader->optional("deterministic", trainer.deterministic);
     reader->optional("memory_limit_gib", trainer.memory_limit_gib, kAboveZero);
-    constexpr Whole kPort{.least = 1, .most = 65535};
-    reader->optional("prometheus_port", trainer.prometheus_port, kPort);
     reader->optional("allocator", trainer.allocator);
     reader->optional("random_weights", trainer.random_weights);
     reader->optional("rules", trainer.rules);

@@ -2,11 +2,9 @@
 
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime_api.h>
 #include <malloc.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -56,12 +54,6 @@ void* use_own_stream(int device) {
   return stream.stream();
 }
 
-std::string pci_bus_id_of(int device) {
-  std::array<char, 32> id{};
-  const auto room = static_cast<int>(id.size());
-  return cudaDeviceGetPCIBusId(id.data(), room, device) == cudaSuccess ? id.data() : "";
-}
-
 }  // namespace
 
 RankSetup set_up_rank(const std::string& device, double timeout_s, const MemoryOptions& memory,
@@ -79,7 +71,6 @@ RankSetup set_up_rank(const std::string& device, double timeout_s, const MemoryO
     stream = use_own_stream(launch.local_rank);
     setup.clock = make_cuda_clock(stream);
     setup.stream = stream;
-    setup.pci_bus_id = pci_bus_id_of(launch.local_rank);
     // Offloaded optimizers compute on the host; launchers leave one thread to a rank.
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     at::set_num_threads(std::max(1, cores / std::max(1, launch.local_size)));

@@ -23,7 +23,6 @@ struct RankSetup {
   std::unique_ptr<MemoryWatch> memory;        // never null
   int rank = 0, size = 1;
   void* stream = nullptr;  // cudaStream_t of every operation on a GPU
-  std::string pci_bus_id;  // of the GPU, "0000:65:00.0"; empty on the CPU and where CUDA is silent
 
   /// For control data in host memory.
   Communicator& host() { return host_staged ? *host_staged : *world; }
