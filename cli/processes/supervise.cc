@@ -140,6 +140,13 @@ std::string stall_words(const std::vector<RankStatus>& ranks, const Stall& stall
   return "stalled: " + where(rank) + text;
 }
 
+/// Of a run that somebody has asked to end, whether or not it could end in order.
+Verdict as_asked(StopReason reason, bool killed) {
+  const std::string words =
+      reason == StopReason::requeue ? "to be queued again" : "stopped by the user";
+  return {static_cast<int>(exit_code_of(reason)), words + (killed ? ", killed" : "")};
+}
+
 }  // namespace
 
 std::vector<std::string> launcher_command(const SupervisedRun& run) {
@@ -166,7 +173,6 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   constexpr int kLost = static_cast<int>(ExitCode::peer_lost);
   constexpr int kStopped = static_cast<int>(ExitCode::stopped);
   constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
-  const int asked = static_cast<int>(exit_code_of(end.stopped));
 
   // A rank's own error comes first: what follows it is its consequence.
   if (const RankStatus* failed = find([&](const RankStatus& r) {
@@ -181,10 +187,8 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
   const bool signalled =
       end.launcher_code > 128 && end.launcher_code != kStopped && end.launcher_code != kRequeue;
-  if (end.stopped != StopReason::none && (dead != nullptr || signalled)) {
-    return {asked, end.stopped == StopReason::requeue ? "killed, to be queued again"
-                                                      : "stopped by the user, killed"};
-  }
+  const bool killed_when_asked = end.stopped != StopReason::none && (dead != nullptr || signalled);
+  if (killed_when_asked) return as_asked(end.stopped, true);
   if (dead != nullptr) {
     return {kLost, "lost " + where(*dead), end.dead.empty() ? std::vector{dead->rank} : end.dead};
   }
@@ -194,8 +198,7 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   if (find([&](const RankStatus& r) { return finished(r, kRequeue); })) {
     return {kRequeue, "saved, to be queued again"};
   }
-  if (end.stopped == StopReason::requeue) return {asked, "to be queued again"};
-  if (end.stopped == StopReason::stop) return {asked, "stopped by the user"};
+  if (end.stopped != StopReason::none) return as_asked(end.stopped, false);
   if (find([&](const RankStatus& r) { return finished(r, kStopped); })) {
     return {kStopped, "stopped by a rule"};
   }
