@@ -46,12 +46,14 @@ std::vector<pid_t> processes_with(const std::string& word) {
   return found;
 }
 
-struct Moment {
-  int milliseconds;  // after main has begun
+struct Asked {
   int signal, code;
 };
 
-constexpr Moment kSignals[] = {{0, SIGTERM, 130}, {0, SIGUSR1, 138}, {0, SIGINT, 130}};
+constexpr Asked kSignals[] = {{SIGTERM, 130}, {SIGUSR1, 138}, {SIGINT, 130}};
+
+/// What a run has begun with: its main function, or its ranks.
+enum class Since { main, ranks };
 
 class Stop : public ProgramTest {
  protected:
@@ -86,35 +88,48 @@ class Stop : public ProgramTest {
     }
   }
 
-  static void stop_at(const Moment& moment) {
-    const std::string name = "stop-" + std::to_string(moment.milliseconds) + "-end";
+  /// Waits for what comes with the ranks: the launcher is started behind this line.
+  static void await_ranks(RunningProgram& program) {
+    const Clock::time_point until = Clock::now() + 60s;
+    while (program.messages().find("CPU ranks") == std::string::npos && !program.ended() &&
+           Clock::now() < until) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
+  static void stop_at(Since since, int milliseconds, const Asked& asked) {
+    const std::string name = "stop-" + std::to_string(stopped_++) + "-end";
     RunningProgram program(words(name), at(name + ".txt"));
     await_main(program);
-    std::this_thread::sleep_for(std::chrono::milliseconds(moment.milliseconds));
-    ASSERT_EQ(::kill(program.pid(), moment.signal), 0);
-    EXPECT_EQ(program.wait(60s), moment.code)
-        << moment.milliseconds << " ms, signal " << moment.signal << "\n"
+    if (since == Since::ranks) await_ranks(program);
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    ASSERT_EQ(::kill(program.pid(), asked.signal), 0);
+    EXPECT_EQ(program.wait(60s), asked.code)
+        << milliseconds << " ms, signal " << asked.signal << "\n"
         << program.messages();
     expect_in_order(name);
-    reached_ranks_ += fs::exists(folder_ / name) ? 1 : 0;
-    ++stopped_;
+    if (since == Since::ranks) EXPECT_TRUE(fs::exists(folder_ / name)) << program.messages();
+    if (since == Since::main && milliseconds == 0) EXPECT_FALSE(fs::exists(folder_ / name));
   }
 
-  inline static int stopped_ = 0, reached_ranks_ = 0;
+  inline static int stopped_ = 0;
 };
 
-/// Denser where the phases are short: files are read within milliseconds, ranks start for a second.
-TEST_F(Stop, AtAnyMomentTheRunEndsInOrderWithItsCode) {
-  constexpr int kMoments[] = {0,   1,   2,   4,   7,   10,  15,   20,   30,   50,   80,   120,
-                              180, 250, 350, 450, 600, 800, 1000, 1300, 1600, 2000, 2500, 3000};
-  int turn = 0;
-  for (const int milliseconds : kMoments) {
-    const Moment& signal = kSignals[turn++ % 3];
-    stop_at({milliseconds, signal.signal, signal.code});
+/// While files are read, and while the ranks' program looks at them.
+TEST_F(Stop, AtAnyMomentAfterMainTheRunEndsInOrderWithItsCode) {
+  for (const int milliseconds :
+       {0, 0, 0, 1, 2, 4, 7, 10, 20, 50, 120, 250, 450, 800, 1300, 2000, 3000}) {
+    stop_at(Since::main, milliseconds, kSignals[stopped_ % 3]);
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(reached_ranks_, 0) << "no moment was late enough";
-  EXPECT_LT(reached_ranks_, stopped_) << "no moment was early enough";
+}
+
+/// While ranks are started, meet and load.
+TEST_F(Stop, AtAnyMomentAfterItsRanksTheRunEndsInOrderWithItsCode) {
+  for (const int milliseconds : {0, 1, 5, 20, 60, 150, 300, 600, 1000, 1500, 2200, 3000}) {
+    stop_at(Since::ranks, milliseconds, kSignals[stopped_ % 3]);
+    if (HasFatalFailure()) return;
+  }
 }
 
 /// What was there before the run went on in it is there afterwards.
@@ -135,8 +150,8 @@ TEST_F(Stop, AFolderThatWasThereStays) {
 TEST_F(Stop, RanksWithoutAParentEndWithTheCodeBeforeTheRunHasBegun) {
   std::ofstream(at("bare.yaml")) << "version: 1\ndata: {train_files: " << at("prompts.jsonl")
                                  << "}\ntrainer: {total_training_steps: 100000}\n";
-  for (const Moment& moment : kSignals) {
-    const std::string name = "bare-" + std::to_string(moment.signal) + "-end";
+  for (const Asked& asked : kSignals) {
+    const std::string name = "bare-" + std::to_string(asked.signal) + "-end";
     RunningProgram program(
         {"/usr/bin/env", "mpirun", "--quiet", "--allow-run-as-root", "--oversubscribe", "--bind-to",
          "none", "-n", "4", TESSERA_BINARY_DIR "/executor/tessera-run", "train", at("plan.json"),
@@ -147,11 +162,11 @@ TEST_F(Stop, RanksWithoutAParentEndWithTheCodeBeforeTheRunHasBegun) {
     while (told.empty() && !program.ended() && Clock::now() < until) {
       for (const pid_t pid : processes_with(at(name))) {
         if (pid == program.pid() || (caught_by(pid) & 1ULL << (SIGUSR1 - 1)) == 0) continue;
-        if (told.insert(pid).second) ::kill(pid, moment.signal);
+        if (told.insert(pid).second) ::kill(pid, asked.signal);
       }
     }
     EXPECT_FALSE(told.empty());
-    EXPECT_EQ(program.wait(30s), moment.code) << program.messages();
+    EXPECT_EQ(program.wait(30s), asked.code) << program.messages();
     EXPECT_FALSE(fs::exists(folder_ / name));
   }
 }
