@@ -6,8 +6,7 @@
 #   --preset    build and test with this preset; default dev; also test, core, asan, tsan
 #   --sanitize  tests that need neither torch nor Qt under ASan and UBSan (preset asan), the others,
 #               the longest and the programs that they call without (preset test)
-#   --tidy      also clang-tidy over the whole tree; its outcomes are kept, so that a second run
-#               looks at what changed
+#   --tidy      also clang-tidy over what differs from scripts/tidy_clean.txt (scripts/tidy.py)
 #   --no-setup  install nothing
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +19,7 @@ while [ $# -gt 0 ]; do
     --no-setup) setup=0 ;;
     --sanitize) preset='' ;;
     --tidy) tidy=1 ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test.sh: unknown argument '$1' (see --help)" >&2; exit 64 ;;
   esac
   shift
@@ -73,7 +72,7 @@ if [ "$tidy" = 1 ]; then
   step "clang-tidy"
   # A folder of its own: it is never built, and its sources are not compiled in groups.
   configure dev -B build/tidy
-  run scripts/tidy.py --build build/tidy || fail "clang-tidy"
+  run scripts/tidy.py --changed --build build/tidy || fail "clang-tidy"
 fi
 
 if [ -n "$preset" ]; then

@@ -194,16 +194,43 @@ def check(unit: Unit, build: pathlib.Path, key: str) -> dict:
     return {"findings": findings}
 
 
-def settle(unit: Unit, build: pathlib.Path, version: str, texts: dict, clean: set,
-           dry_run: bool) -> tuple:
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def record_of(found: dict, texts: dict) -> list:
+    """The lines of tidy_clean.txt: digest and name of .clang-tidy and of all files that are read."""
+    sources = [name for group in found.values() for name in group]
+    files = read_with_headers(tuple(sources), texts)
+    lines = [f"{digest_of((ROOT / '.clang-tidy').read_text())} .clang-tidy"]
+    return lines + [f"{digest_of(texts[name][0])} {name}" for name in files]
+
+
+def changed_since(record: set, found: dict, texts: dict) -> dict:
+    """The part of `found` that shows every file whose line is not in the record."""
+    lines = record_of(found, texts)
+    if lines[0] not in record:
+        return found
+    changed = {pathlib.Path(line.split(" ", 1)[1]) for line in lines[1:] if line not in record}
+    sources = sorted(name for group in found.values() for name in group)
+    chosen = [name for name in sources if name in changed]
+    shown = set(read_with_headers(tuple(chosen), texts))
+    for header in sorted(changed - shown):
+        through = min((name for name in sources if header in read_with_headers((name,), texts)),
+                      key=lambda name: (header not in texts[name][1], name.stem != header.stem, name))
+        chosen.append(through)
+        shown.update(read_with_headers((through,), texts))
+    return {key: part for key, group in found.items()
+            if (part := {name: flags for name, flags in group.items() if name in chosen})}
+
+
+def settle(unit: Unit, build: pathlib.Path, version: str, texts: dict, dry_run: bool) -> tuple:
     """A unit's findings, from what is known or by checking it and its parts.
     Returns (findings, sources checked now)."""
     key = key_of(unit, version, texts)
     kept = CACHE / "tessera-tidy" / key[:2] / key
     checked = 0
-    if key in clean:
-        outcome = {"findings": []}
-    elif kept.exists():
+    if kept.exists():
         outcome = json.loads(kept.read_text())
         kept.touch()
     elif dry_run:
@@ -222,7 +249,7 @@ def settle(unit: Unit, build: pathlib.Path, version: str, texts: dict, clean: se
     for part in ([name for name in unit.sources if str(name) not in apart],
                  [name for name in unit.sources if str(name) in apart]):
         half = Unit(unit.folder, tuple(part), unit.flags)
-        some, count = settle(half, build, version, texts, clean, dry_run)
+        some, count = settle(half, build, version, texts, dry_run)
         findings += some
         checked += count
     return findings, checked
@@ -234,6 +261,7 @@ def main() -> int:
     parser.add_argument("--build", default="build/dev")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--changed", action="store_true")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("folders", nargs="*", metavar="FOLDER")
     arguments = parser.parse_args()
@@ -247,14 +275,15 @@ def main() -> int:
     except (OSError, subprocess.CalledProcessError):
         print(f"tidy.py: {TIDY} is missing (scripts/setup.sh --test)", file=sys.stderr)
         return 2
-    units = units_of(sources_of(build, arguments.folders))
+    texts, findings, done, checked, start = {}, set(), 0, 0, time.monotonic()
+    every = sources_of(build, arguments.folders)
+    record = set(CLEAN.read_text().splitlines()) if CLEAN.exists() else set()
+    units = units_of(changed_since(record, every, texts) if arguments.changed else every)
     # The slowest first, so that no processor is idle at the end.
     units.sort(key=lambda unit: (not with_torch(unit), -len(unit.sources)))
     total = sum(len(unit.sources) for unit in units)
-    texts, findings, done, checked, start = {}, set(), 0, 0, time.monotonic()
-    clean = set(CLEAN.read_text().split()) if CLEAN.exists() else set()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        jobs = {pool.submit(settle, unit, build, version, texts, clean, arguments.dry_run): unit
+        jobs = {pool.submit(settle, unit, build, version, texts, arguments.dry_run): unit
                 for unit in units}
         for job in concurrent.futures.as_completed(jobs):
             unit, (some, count) = jobs[job], job.result()
@@ -270,8 +299,7 @@ def main() -> int:
                 print(f"tidy: {done}/{total} sources, {unit.folder} checked, "
                       f"{time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
     if arguments.record and not (findings or arguments.folders or arguments.dry_run):
-        keys = sorted(key_of(unit, version, texts) for unit in units)
-        CLEAN.write_text("".join(key + "\n" for key in keys))
+        CLEAN.write_text("".join(line + "\n" for line in record_of(every, texts)))
     if not arguments.dry_run:
         print(f"tidy: {total} sources, {checked} checked now, {len(findings)} findings, "
               f"{time.monotonic() - start:.0f} s")

@@ -82,7 +82,7 @@ TEST_F(MemoryTime, ARankAndAPhaseThatOthersChooseAreShownHere) {
 
 TEST_F(MemoryTime, AClickHereChoosesRankAndPhaseEverywhere) {
   const Span span = longest();
-  const auto middle = static_cast<double>((span.start_ns + span.end_ns) / 2);
+  const auto middle = static_cast<double>(span.start_ns + span.end_ns) / 2;
   QTest::mouseClick(canvas, Qt::LeftButton, {}, placeOf(middle));
   EXPECT_EQ(session().view(), (ViewState{steps().rank, span.phase}));
   EXPECT_EQ(window.findChild<TimelineCanvas*>()->picture().view, session().view());
@@ -97,7 +97,7 @@ TEST_F(MemoryTime, AClickHereChoosesRankAndPhaseEverywhere) {
 
 TEST_F(MemoryTime, ThePointerShowsTheClassesOfItsTime) {
   const Span span = longest();
-  const QPoint place = placeOf(static_cast<double>((span.start_ns + span.end_ns) / 2));
+  const QPoint place = placeOf(static_cast<double>(span.start_ns + span.end_ns) / 2);
   QTest::mouseMove(canvas, place);
   ASSERT_TRUE(wait_for([&] { return canvas->moment().has_value(); }));
   const std::size_t sample = sample_at(steps(), *canvas->moment());

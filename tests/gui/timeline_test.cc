@@ -150,7 +150,7 @@ TEST(Timeline, WhatIsDrawnIsWhatIsThereAtEveryZoom) {
 
 TEST(Timeline, SpansOfAPixelCoverItByTheirShare) {
   Simulation simulation;
-  for (int i = 0; i < 1000; ++i) {  // half of all time
+  for (std::int64_t i = 0; i < 1000; ++i) {  // half of all time
     simulation.timeline.spans.push_back(
         {i * 10, i * 10 + 5, 0, Stream::compute, Phase::gen, 0, "decode", 0, 0});
   }
