@@ -110,7 +110,9 @@ class Stop : public ProgramTest {
       EXPECT_EQ(fs::exists(folder_ / name / "hf/model.safetensors"), asked.code == 130)
           << program.messages();
     }
-    if (since == Since::main && milliseconds == 0) EXPECT_FALSE(fs::exists(folder_ / name));
+    if (since == Since::main && milliseconds == 0) {
+      EXPECT_FALSE(fs::exists(folder_ / name));
+    }
   }
 
   inline static int stopped_ = 0;
