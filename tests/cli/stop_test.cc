@@ -102,7 +102,7 @@ class Stop : public ProgramTest {
     if (since == Since::ranks) await_ranks(program);
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     ASSERT_EQ(::kill(program.pid(), asked.signal), 0);
-    EXPECT_EQ(program.wait(60s), asked.code)
+    EXPECT_EQ(program.wait(180s), asked.code)
         << milliseconds << " ms, signal " << asked.signal << "\n"
         << program.messages();
     expect_in_order(name);
@@ -129,7 +129,7 @@ TEST_F(Stop, AtAnyMomentAfterMainTheRunEndsInOrderWithItsCode) {
 
 /// While ranks are started, meet and load.
 TEST_F(Stop, AtAnyMomentAfterItsRanksTheRunEndsInOrderWithItsCode) {
-  for (const int milliseconds : {0, 1, 5, 20, 60, 150, 300, 600, 1000, 1500, 2200, 3000}) {
+  for (const int milliseconds : {0, 20, 150, 600, 1500, 3000}) {
     stop_at(Since::ranks, milliseconds, kSignals[stopped_ % 3]);
     if (HasFatalFailure()) return;
   }
