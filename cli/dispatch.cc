@@ -1,7 +1,5 @@
 #include "cli/dispatch.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,19 +68,6 @@ fs::path find_program(std::string_view program) {
                   (program == "tessera-gui"
                        ? "it needs Qt 6 and QCustomPlot (scripts/setup.sh installs them)"
                        : "it needs the torch wheel (scripts/setup.sh installs it)"));
-}
-
-int run_program(const std::vector<std::string>& words) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t pid = 0;
-  const int failed = posix_spawn(&pid, arguments[0], nullptr, nullptr, arguments.data(), environ);
-  if (failed != 0) throw Error(ExitCode::missing, words[0] + ": " + std::strerror(failed));
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(ExitCode::internal);
 }
 
 int run_external_command(int argc, char** argv) {

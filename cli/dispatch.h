@@ -15,10 +15,6 @@ bool is_external_command(std::string_view command);
 /// get the program when it is neither beside this one, nor in the build tree, nor on PATH.
 int run_external_command(int argc, char** argv);
 
-/// Runs a program with its arguments to the end, on this process' standard streams; its exit code.
-/// Throws Error(missing) when it cannot be started.
-int run_program(const std::vector<std::string>& words);
-
 /// "tessera-run", "tessera-gui": where it is. Throws Error(missing).
 std::filesystem::path find_program(std::string_view program);
 

@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
+#include "cli/processes/run_signals.h"
 #include "cost_models/documents/command_line.h"
 #include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
@@ -44,6 +46,8 @@ int parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // First of all: whoever stops a run may do so at any moment of it.
+  if (argc > 1 && std::string_view(argv[1]) == "run") tessera::end_on_run_signals();
   try {
     // Commands of the executor and the window live in programs of their own, as git's do.
     if (argc > 1 && tessera::is_external_command(argv[1])) {

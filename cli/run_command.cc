@@ -17,6 +17,8 @@
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 #include "cli/numbers.h"
+#include "cli/processes/child.h"
+#include "cli/processes/run_signals.h"
 #include "cli/processes/supervise.h"
 #include "cli/replan.h"
 #include "cost_models/documents/document.h"
@@ -152,6 +154,16 @@ bool on_gpus(const Plan& plan, const RunOptions& options) {
           plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
 }
 
+/// The ranks' program reads everything and looks at it; its code, or that of a run which was asked
+/// to end before it had begun.
+int check(const std::vector<std::string>& command) {
+  const auto asked = [] { return asked_to_stop() != StopReason::none; };
+  const std::optional<int> code = run_child(command, asked);
+  if (code && (*code != 0 || !asked())) return *code;
+  std::cerr << words_of_early_end(asked_to_stop());
+  return static_cast<int>(exit_code_of(asked_to_stop()));
+}
+
 /// One attempt in a folder that exists: writes the plan and the configuration, has them checked,
 /// runs. nullopt where the ranks refuse what they read, with their code in `refused`.
 std::optional<Verdict> attempt(const Plan& plan, const std::string& config,
@@ -160,8 +172,8 @@ std::optional<Verdict> attempt(const Plan& plan, const std::string& config,
   write_plan(plan, folder / "plan.json");
   write_text_file(folder / "run.yaml", config);
   const bool gpu = on_gpus(plan, options);
-  refused = run_program({program.string(), "train", "--folder", folder.string(), "--config-name",
-                         config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
+  refused = check({program.string(), "train", "--folder", folder.string(), "--config-name",
+                   config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
   if (refused != 0) return std::nullopt;
   const SupervisedRun supervised{.command = {program.string(), "train", "--folder", folder.string(),
                                              "--device", gpu ? "cuda" : "cpu"},
@@ -273,6 +285,7 @@ int run(RunOptions options) {
   std::string config = merged_config(options);
   if (options.output.empty()) options.output = default_output(options.plan);
   const fs::path folder = fs::absolute(options.output);
+  watch_run_signals();  // from here on there is something to leave in order
   const bool made = create_folder(folder, resumes(config));
   Problems problems;
   const auto lock = RunLock::take(folder / "run.lock", 0, problems);

@@ -1,24 +1,20 @@
 #include "cli/processes/supervise.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <thread>
 
+#include "cli/processes/child.h"
+#include "cli/processes/run_signals.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {
@@ -29,59 +25,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kPoll = 20ms;
 constexpr auto kGrace = 2500ms;  // for the launcher to clear up after a death
-constexpr int kNotFound = 127;   // exit code of a child that could not start the launcher
-
-std::atomic<int> interrupts = 0;
-std::atomic<bool> requeue = false;
-std::atomic<bool> go_on = false;
-void on_signal(int signal) {
-  if (signal == SIGUSR1) {
-    requeue = true;
-  } else if (signal == SIGUSR2) {
-    go_on = true;
-  } else {
-    ++interrupts;
-  }
-}
-
-/// Restores the handlers of the signals that a run obeys at the end.
-class RunSignals {
- public:
-  RunSignals() {
-    interrupts = 0;
-    requeue = false;
-    go_on = false;
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) {
-      ::sigaction(kSignals[i], &action, &before_[i]);
-    }
-  }
-  ~RunSignals() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) {
-      ::sigaction(kSignals[i], &before_[i], nullptr);
-    }
-  }
-  RunSignals(const RunSignals&) = delete;
-
- private:
-  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-  std::array<struct sigaction, kSignals.size()> before_{};
-};
-
-/// Becomes the launcher. Only calls that are safe between fork and exec.
-[[noreturn]] void become(const std::vector<char*>& argv) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);              // ends with its parent, whatever ends that
-  const int null = ::open("/dev/null", O_RDONLY);  // a background group must not read the terminal
-  if (null >= 0) ::dup2(null, STDIN_FILENO);
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
-  ::signal(SIGUSR1, SIG_DFL);
-  ::signal(SIGUSR2, SIG_DFL);
-  ::execvp(argv[0], argv.data());
-  ::_exit(kNotFound);
-}
 
 void prepare_environment(const SupervisedRun& run) {
   // The ranks' standard error is the launcher's pipe, whatever stands at its other end.
@@ -95,37 +38,6 @@ void prepare_environment(const SupervisedRun& run) {
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 0);
 }
 
-pid_t start(const std::vector<std::string>& command) {
-  std::vector<std::string> words = command;
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t pid = ::fork();
-  if (pid == 0) become(argv);
-  if (pid < 0) throw Error(ExitCode::internal, "fork failed");
-  ::setpgid(pid, pid);  // both sides: whoever comes first
-  return pid;
-}
-
-/// Processes whose parent is this one.
-std::vector<pid_t> children() {
-  std::vector<pid_t> found;
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return found;
-  while (const dirent* entry = ::readdir(proc)) {
-    const int pid = std::atoi(entry->d_name);
-    if (pid <= 0) continue;
-    std::ifstream in("/proc/" + std::string(entry->d_name) + "/stat");
-    std::string stat;
-    std::getline(in, stat);
-    const std::size_t close = stat.rfind(')');
-    if (close == std::string::npos || close + 4 > stat.size()) continue;
-    if (std::atoi(stat.c_str() + close + 4) == ::getpid()) found.push_back(pid);
-  }
-  ::closedir(proc);
-  return found;
-}
-
 /// Kills the launcher, the ranks it left and what those left. As their subreaper this process
 /// becomes the parent of every orphan.
 void kill_all(pid_t launcher, const std::filesystem::path& run) {
@@ -133,18 +45,8 @@ void kill_all(pid_t launcher, const std::filesystem::path& run) {
   for (const RankStatus& rank : read_rank_statuses(run)) {
     if (rank.state == RankState::running && is_alive(rank.pid)) ::kill(rank.pid, SIGKILL);
   }
-  const Clock::time_point until = Clock::now() + 1s;
-  while (Clock::now() < until) {
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    const std::vector<pid_t> left = children();
-    if (left.empty()) return;
-    for (const pid_t pid : left) ::kill(pid, SIGKILL);
-    std::this_thread::sleep_for(kPoll);
-  }
+  kill_children();
 }
-
-int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 /// Notes ranks that are gone without a mark, the lowest of a look first.
 void note_dead(const std::filesystem::path& run, RunEnd& end) {
@@ -196,21 +98,22 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
     if (!end.stall) note_dead(run.run, end);
     if (!end.stall) end.stall = stalled(stalls, end, run.run);
     if (!died && (end.first_dead >= 0 || one_failed(run.run))) died = Clock::now();
-    if (go_on.exchange(false)) end_pause(run.run);
-    if ((interrupts > 0 || requeue) && !end.stopped) {
-      end.stopped = true;
-      request_stop(run.run, requeue ? StopReason::requeue : StopReason::stop);
+    if (asked_to_go_on()) end_pause(run.run);
+    if (end.stopped == StopReason::none && asked_to_stop() != StopReason::none) {
+      end.stopped = asked_to_stop();
+      request_stop(run.run, end.stopped);
       // On a terminal a line of progress stands open.
       log << (::isatty(STDERR_FILENO) != 0 ? "\n" : "")
           << "saving and stopping before the next update; interrupt again to kill\n"
           << std::flush;
     }
     if (ended) {
-      end.launcher_code = code_of(status);
+      end.launcher_code = exit_code_of_status(status);
       kill_all(-1, run.run);
       return end;
     }
-    if (interrupts > 1 || end.stall || (died && Clock::now() - *died > kGrace)) {
+    if (asked_to_kill()) end.stopped = StopReason::stop;
+    if (asked_to_kill() || end.stall || (died && Clock::now() - *died > kGrace)) {
       kill_all(launcher, run.run);
       end.launcher_code = 128 + SIGKILL;
       return end;
@@ -235,6 +138,13 @@ std::string stall_words(const std::vector<RankStatus>& ranks, const Stall& stall
                 utc.tm_sec, stall.silent ? "no sign of life for" : "others waited for it",
                 stall.seconds);
   return "stalled: " + where(rank) + text;
+}
+
+/// Of a run that somebody has asked to end, whether or not it could end in order.
+Verdict as_asked(StopReason reason, bool killed) {
+  const std::string words =
+      reason == StopReason::requeue ? "to be queued again" : "stopped by the user";
+  return {static_cast<int>(exit_code_of(reason)), words + (killed ? ", killed" : "")};
 }
 
 }  // namespace
@@ -277,9 +187,8 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
   const bool signalled =
       end.launcher_code > 128 && end.launcher_code != kStopped && end.launcher_code != kRequeue;
-  if (end.stopped && (dead != nullptr || signalled)) {
-    return {kStopped, "stopped by the user, killed"};
-  }
+  const bool killed_when_asked = end.stopped != StopReason::none && (dead != nullptr || signalled);
+  if (killed_when_asked) return as_asked(end.stopped, true);
   if (dead != nullptr) {
     return {kLost, "lost " + where(*dead), end.dead.empty() ? std::vector{dead->rank} : end.dead};
   }
@@ -289,10 +198,11 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   if (find([&](const RankStatus& r) { return finished(r, kRequeue); })) {
     return {kRequeue, "saved, to be queued again"};
   }
-  if (end.stopped || find([&](const RankStatus& r) { return finished(r, kStopped); })) {
-    return {kStopped, end.stopped ? "stopped by the user" : "stopped by a rule"};
+  if (end.stopped != StopReason::none) return as_asked(end.stopped, false);
+  if (find([&](const RankStatus& r) { return finished(r, kStopped); })) {
+    return {kStopped, "stopped by a rule"};
   }
-  if (end.launcher_code == kNotFound && ranks.empty()) {
+  if (end.launcher_code == kNotStarted && ranks.empty()) {
     return {static_cast<int>(ExitCode::missing),
             "the launcher or the program is missing: mpirun (apt install openmpi-bin) for CPUs"};
   }
@@ -321,12 +231,13 @@ Verdict supervise(const SupervisedRun& run, std::ostream& log) {
   std::error_code ignored;
   std::filesystem::remove_all(run.run / "ranks", ignored);
   forget_stop(run.run);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const RunSignals signals;
+  adopt_orphans();
   prepare_environment(run);
-  RunEnd end = watch(start(launcher_command(run)), run, log);
+  RunEnd end = watch(start_child(launcher_command(run)), run, log);
   // `tessera signal` asks there, too; who asked too late has a run that is done.
-  end.stopped = end.stopped || (end.launcher_code != 0 && stop_requested(run.run));
+  if (end.stopped == StopReason::none && end.launcher_code != 0) {
+    end.stopped = requested_stop(run.run);
+  }
   Verdict verdict = judge(read_rank_statuses(run.run), run.ranks, end);
   if (!verdict.message.empty()) log << verdict.message << '\n' << std::flush;
   return verdict;

@@ -5,8 +5,7 @@
 // RUN/stop, the second kills; SIGTERM is the same, and SIGUSR1 asks for an end after which the run
 // is queued again, SIGUSR2 ends a pause. When a rank dies the files in RUN/ranks tell which and in
 // which phase; a rank without a sign of life for the run's limit, or for which others waited so
-// long, counts as lost. One run per process; installs handlers for SIGINT, SIGTERM, SIGUSR1 and
-// SIGUSR2.
+// long, counts as lost. One run per process, which watches its signals (run_signals.h).
 #pragma once
 
 #include <filesystem>
@@ -32,8 +31,8 @@ struct SupervisedRun {
 struct RunEnd {
   int launcher_code = 0;
   int first_dead = -1;
-  std::vector<int> dead;  // all of them, before this process killed any
-  bool stopped = false;   // the user asked for it
+  std::vector<int> dead;                  // all of them, before this process killed any
+  StopReason stopped = StopReason::none;  // what the user asked for
   std::optional<Stall> stall;
 };
 
@@ -48,7 +47,8 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
 
 /// Runs to the end; the exit code is that of `tessera run`: 0; the ranks' own code; 75 when a rank
 /// was lost, told on `log` with its phase; 130 when stopped; 138 when stopped to be queued again;
-/// 69 without a launcher. No rank is alive afterwards.
+/// 69 without a launcher. No rank is alive afterwards. Who was asked to stop before asks the ranks
+/// as soon as they are started.
 Verdict supervise(const SupervisedRun& run, std::ostream& log);
 
 /// Takes the devices of these ranks out of CUDA_VISIBLE_DEVICES, for the programs that this process

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/config/dataflow_check.h"
 #include "executor/config/run_config_vllm.h"
 #include "planner/engines/read_plan.h"
 
@@ -73,6 +74,7 @@ RunInputs read_run_inputs(const TrainOptions& options) {
       problem.file = options.config_name;
     }
   }
+  if (config) check_dataflow(*plan, *config, plan_file.string(), problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return {std::move(*plan), std::move(*config), origin};
 }

@@ -20,6 +20,7 @@
 #include "executor/commands/run_inputs.h"
 #include "executor/commands/run_records.h"
 #include "executor/launch/device_setup.h"
+#include "executor/launch/pci_bus.h"
 #include "executor/launch/start_stages.h"
 #include "executor/launch/stop_signals.h"
 #include "executor/loop/resume.h"
@@ -27,6 +28,7 @@
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
+#include "executor/nvml/device_sampler.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_lock.h"
@@ -120,12 +122,15 @@ class Rank {
         times_(setup_.rank, std::move(setup_.clock)) {
     end_stage(stages_, "communication");
     const bool bare = options.run.empty();
+    watch_stop_signals(/*all=*/bare);  // from here on there is a folder to leave in order
     const bool resumes = checkpoints().resume_mode == ResumeMode::automatic;
     lock_ = take_folder(folder_, bare, resumes, setup_.host());
-    const RankLife life{.stall_limit_s = inputs_.config.trainer.timeout_s, .waiting = &waiting_};
+    const RankLife life{.stall_limit_s = inputs_.config.trainer.timeout_s,
+                        .waiting = &waiting_,
+                        .marks_end = !bare};
     status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank, life);
-    watch_stop_signals(/*all=*/bare);
     ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk, not the end
+    sample_device();
     if (setup_.rank != 0) return;
     records_ = std::make_unique<RunRecords>(folder_, inputs_.config, inputs_.plan);
   }
@@ -154,6 +159,11 @@ class Rank {
   }
 
  private:
+  void sample_device() {
+    if (!setup_.device.is_cuda()) return;
+    sampler_.emplace(SampledDevice{setup_.rank, pci_bus_id_of(setup_.device.index())});
+  }
+
   /// Launchers end the other ranks as soon as one has left with a code: by then all are marked.
   void leave_together() {
     try {
@@ -280,15 +290,28 @@ class Rank {
     return asked;
   }
 
+  /// Communication seconds, and what the rank's GPU did.
+  Metrics measured() {
+    Metrics numbers = times_.metrics();
+    if (!sampler_) return numbers;
+    numbers.merge(sampler_->take());
+    const std::string trouble = sampler_->trouble();
+    if (records_ && !trouble.empty()) {
+      records_->note("[GPU] utilisation and power are not known: " + trouble);
+    }
+    return numbers;
+  }
+
   /// Keeps references to the prompts. The run goes on after `first_step` steps.
   RunObserver observer(const RunPrompts& prompts, std::int64_t first_step) {
     RunObserver observer;
     observer.phase_started = [this](Phase phase, std::int64_t step) {
       if (phase_ == Phase::load && records_) note_start();
+      if (phase_ == Phase::load && sampler_) sampler_->take();  // loading is no step
       enter(phase, step);
       times_.enter(phase, static_cast<int>(step));
     };
-    observer.communication = [this] { return times_.metrics(); };
+    observer.measured = [this] { return measured(); };
     observer.should_stop = [this] {
       const StopReason asked = setup_.rank == 0 ? requested_stop(folder_) : StopReason::none;
       return std::max(asked, stop_signalled());
@@ -330,6 +353,7 @@ class Rank {
   Phase phase_ = Phase::load;
   std::int64_t step_ = 0;
   CommTimes times_;
+  std::optional<DeviceSampler> sampler_;  // of the rank's GPU
   SideLane side_;
   Worker worker_;  // kept when training fails, so that what is in use can be told
 };
@@ -357,6 +381,7 @@ void add_train(CLI::App& app) {
         (options->plan.empty() || options->config.empty() || options->output.empty())) {
       throw Error(ExitCode::usage, "train needs --folder, or a plan, --config and --output");
     }
+    if (!options->check) end_on_stop_signals(/*all=*/options->run.empty());
     RunInputs inputs = read_run_inputs(*options);
     if (options->check) {
       for (const std::string& line : notes_of(inputs, read_run_prompts(inputs)))

@@ -1,8 +1,11 @@
 #include "executor/launch/stop_signals.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
+
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -15,21 +18,29 @@ void note(int signal) {
   if (reason > noted) noted = reason;
 }
 
-void handle(int signal) {
+void end(int signal) {
+  ::_exit(static_cast<int>(signal == SIGUSR1 ? ExitCode::requeue : ExitCode::stopped));
+}
+
+void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = note;
+  action.sa_handler = handler;
   action.sa_flags = SA_RESTART;  // libraries do not expect to be interrupted
   ::sigaction(signal, &action, nullptr);
 }
 
+void handle_all(bool all, void (*handler)(int)) {
+  handle(SIGUSR1, handler);
+  if (!all) return;
+  handle(SIGTERM, handler);
+  handle(SIGINT, handler);
+}
+
 }  // namespace
 
-void watch_stop_signals(bool all) {
-  handle(SIGUSR1);
-  if (!all) return;
-  handle(SIGTERM);
-  handle(SIGINT);
-}
+void end_on_stop_signals(bool all) { handle_all(all, end); }
+
+void watch_stop_signals(bool all) { handle_all(all, note); }
 
 StopReason stop_signalled() { return static_cast<StopReason>(noted.load()); }
 

@@ -8,6 +8,10 @@
 
 namespace tessera {
 
+/// From now on these signals end the process at once, with the code of a run that was stopped or is
+/// to be queued again: nothing has begun that would have to be saved. `all` as below.
+void end_on_stop_signals(bool all);
+
 /// SIGUSR1 is noted from now on. With `all` SIGTERM and SIGINT are, too: where no parent watches
 /// the ranks, the launcher's SIGTERM is the only word that there is; a parent has RUN/stop, and its
 /// launcher's SIGTERM means that the run has failed.

@@ -144,6 +144,7 @@ class Loop {
       if (member(role)) timed(body);
       unshared(role, fields);
     };
+    if (phase == Phase::adv || updates(phase)) unshared_.share(host(), experience_);
     switch (phase) {
       case Phase::reshard:
         return timed([&] { reshard(step); });
@@ -160,7 +161,6 @@ class Loop {
         return scored(Role::critic, SequenceField::values,
                       [&] { compute_values(worker_, experience_); });
       case Phase::adv:
-        unshared_.share(host(), experience_);
         return timed([&] { advantages(); });
       case Phase::update_critic:
         if (!member(Role::critic)) return;
@@ -303,7 +303,7 @@ class Loop {
   void finish_step(std::int64_t step, std::int64_t start_ns) {
     add(data_metrics(experience_, {.prompt = plan_.workload.prompt_tokens,
                                    .response = plan_.workload.response_tokens.max}));
-    if (observer_.communication) add(observer_.communication());
+    if (observer_.measured) add(observer_.measured());
     settle(step);
     keep_lengths(worker_.new_lengths, worker_.known_lengths);
     for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;

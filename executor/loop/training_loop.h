@@ -40,8 +40,9 @@ struct RunObserver {
   /// The rollout holds what the actor trains.
   std::function<void(std::int64_t step, const CertificateReport& report)> weights_verified;
   Note note;  // lines for people
-  /// Communication seconds of this rank since the last call, by metric name.
-  std::function<Metrics()> communication;
+  /// What was measured on this rank beside the loop since the last call, by metric name; asked for
+  /// once a step.
+  std::function<Metrics()> measured;
   /// Whether the run should end; asked between phases, the ranks agree on the largest answer.
   std::function<StopReason()> should_stop;
 };

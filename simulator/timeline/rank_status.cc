@@ -100,10 +100,12 @@ RankStatusFile::RankStatusFile(const std::filesystem::path& run, int rank, const
     ::munmap(record_, sizeof(Record));
     throw Error(ExitCode::io, file.string() + ": " + reason);
   }
-  handled_record = record_;
-  struct sigaction action {};
-  action.sa_handler = on_terminate;
-  ::sigaction(SIGTERM, &action, nullptr);
+  if (life.marks_end) {
+    handled_record = record_;
+    struct sigaction action {};
+    action.sa_handler = on_terminate;
+    ::sigaction(SIGTERM, &action, nullptr);
+  }
   heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
 }
 

@@ -41,13 +41,15 @@ struct RankStatus {
 struct RankLife {
   double stall_limit_s = 0;                    // as in RankStatus
   const std::atomic<bool>* waiting = nullptr;  // while it waits for others; outlives the file
+  bool marks_end = true;                       // by SIGTERM; false: somebody else handles it
 };
 
 /// A rank's own file. One per process; its thread writes, a signal handler may end it.
 class RankStatusFile {
  public:
   /// Creates RUN/ranks/<rank>, replacing what an earlier run left, in phase "load" of step 0. From
-  /// then on SIGTERM marks the file before it ends the process. Error (io) when it cannot.
+  /// then on SIGTERM marks the file before it ends the process, unless `life` says otherwise. Error
+  /// (io) when it cannot.
   RankStatusFile(const std::filesystem::path& run, int rank, const RankLife& life = {});
   ~RankStatusFile();
   RankStatusFile(const RankStatusFile&) = delete;

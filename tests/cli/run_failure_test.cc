@@ -1,5 +1,4 @@
 // What happens to a real PPO run when a rank is killed in any phase, and when the user interrupts.
-#include <fcntl.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "simulator/timeline/rank_status.h"
 #include "tests/cli/programs.h"
+#include "tests/cli/running_program.h"
 
 namespace tessera {
 namespace {
@@ -17,55 +17,6 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr int kRanks = 4;
-
-/// `tessera run` as a child process of the test, its messages kept in a file.
-class RunningProgram {
- public:
-  RunningProgram(std::vector<std::string> words, fs::path messages)
-      : messages_(std::move(messages)) {
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      const int out = ::open(messages_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-      ::dup2(out, STDOUT_FILENO);
-      ::dup2(out, STDERR_FILENO);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-  }
-  ~RunningProgram() {
-    if (!ended_) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-  }
-  RunningProgram(const RunningProgram&) = delete;
-
-  pid_t pid() const { return pid_; }
-  bool ended() {
-    int status = 0;
-    if (!ended_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
-      ended_ = true;
-      code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    }
-    return ended_;
-  }
-  /// Exit code, or nullopt when it runs longer than `limit`.
-  std::optional<int> wait(std::chrono::milliseconds limit) {
-    const Clock::time_point until = Clock::now() + limit;
-    while (!ended() && Clock::now() < until) std::this_thread::sleep_for(5ms);
-    return ended_ ? std::optional<int>(code_) : std::nullopt;
-  }
-  std::string messages() const { return text_of(messages_); }
-
- private:
-  fs::path messages_;
-  pid_t pid_ = -1;
-  bool ended_ = false;
-  int code_ = -1;
-};
 
 class RunFailure : public ProgramTest {
  protected:

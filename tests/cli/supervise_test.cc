@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/processes/run_signals.h"
+
 namespace tessera {
 namespace {
 
@@ -26,6 +28,7 @@ class Supervise : public ::testing::Test {
     std::string pattern = std::filesystem::temp_directory_path() / "tessera-supervise-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     run_ = pattern;
+    watch_run_signals();
   }
   void TearDown() override { std::filesystem::remove_all(run_); }
 
@@ -147,9 +150,20 @@ RankStatus rank(int number, RankState state, int code = 0) {
 TEST(Judge, RanksThatSavedToBeQueuedAgainAreNeitherKilledNorFailed) {
   const Verdict verdict =
       judge({rank(0, RankState::finished, 138), rank(1, RankState::finished, 138)}, 2,
-            {.launcher_code = 138, .stopped = true});
+            {.launcher_code = 138, .stopped = StopReason::requeue});
   EXPECT_EQ(verdict.exit_code, 138);
   EXPECT_EQ(verdict.message, "saved, to be queued again");
+}
+
+/// The request came before the ranks could hear of it: it is still what the user asked for.
+TEST(Judge, ARequestThatFoundNoRanksIsObeyedAllTheSame) {
+  EXPECT_EQ(judge({}, 2, {.launcher_code = 143, .stopped = StopReason::stop}).exit_code, 130);
+  EXPECT_EQ(judge({}, 2, {.launcher_code = 143, .stopped = StopReason::requeue}).exit_code, 138);
+  EXPECT_EQ(judge({}, 2, {.launcher_code = 138, .stopped = StopReason::requeue}).exit_code, 138);
+  EXPECT_EQ(judge({rank(0, RankState::running)}, 2,
+                  {.launcher_code = 137, .first_dead = 0, .stopped = StopReason::requeue})
+                .exit_code,
+            138);
 }
 
 TEST(Judge, TheUnmarkedRankDiedFirstWhenOthersWereTerminated) {
