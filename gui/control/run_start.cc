@@ -8,7 +8,6 @@
 #include <QProcess>
 #include <QStandardPaths>
 #include <algorithm>
-#include <filesystem>
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
@@ -32,12 +31,16 @@ QString program() {
   return near.isEmpty() ? QStandardPaths::findExecutable("tessera") : near;
 }
 
-// Of the file's end.
+// What speaks against the run, behind the notes on it; of the file's end.
 QString said(const QString& file) {
   QFile log(file);
   if (!log.open(QIODevice::ReadOnly)) return {};
   log.seek(std::max<qint64>(0, log.size() - kMostSaid));
-  return QString::fromUtf8(log.readAll()).trimmed();
+  const QString text = QString::fromUtf8(log.readAll()).trimmed();
+  static const QString kError = "tessera: ";
+  if (text.startsWith(kError)) return text.mid(kError.size());
+  const qsizetype error = text.indexOf("\n" + kError);
+  return error < 0 ? text : text.mid(error + 1 + kError.size());
 }
 
 QString quoted(const QString& word) {

@@ -334,7 +334,7 @@ void MainWindow::showKeys() {
                 .arg(action->shortcut().toString(QKeySequence::NativeText), nameOf(*action));
   }
   rows +=
-      "<tr><td><b>Ctrl+F</b></td><td>Filter the plans</td></tr>"
+      "<tr><td><b>Ctrl+F</b></td><td>Filter the plans or samples</td></tr>"
       "<tr><td><b>arrows, + -, Home</b>&nbsp;&nbsp;</td><td>In a chart: move, zoom, fit</td>"
       "</tr>"
       "<tr><td><b>W S A D, F</b></td><td>In the timeline, over time: zoom, move, fit what is "

@@ -28,6 +28,7 @@ class Control : public Explore {
   /// By the key, in the window; the run is told in the background.
   void press(Qt::Key key) {
     window.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
     QTest::keyClick(&window, key);
     ASSERT_TRUE(wait_for([&] { return !window.session().run()->isTelling(); }));
     QCoreApplication::processEvents();
