@@ -94,6 +94,9 @@ SamplesView::SamplesView(Session& session)
   for (const int narrow : {SampleModel::Step, SampleModel::Reward, SampleModel::Ended}) {
     table_->setColumnWidth(narrow, 70);
   }
+  for (const int wide : {SampleModel::Length, SampleModel::PromptLength}) {
+    table_->setColumnWidth(wide, 120);
+  }
   auto* split = new QSplitter(Qt::Vertical);
   split->setChildrenCollapsible(false);
   split->addWidget(table_);
@@ -169,6 +172,8 @@ void SamplesView::filesChanged() {
   const QSignalBlocker quiet(last_);  // another run begins with its newest
   last_->setValue(static_cast<int>(samples_.upTo().value_or(kNewest)));
   if (samples_.model()->rowCount() == 0) showSample({});
+  const bool none = !table_->currentIndex().isValid() && order_->rowCount() > 0;
+  if (none) table_->setCurrentIndex(order_->index(0, 0));
   showCount();
 }
 
