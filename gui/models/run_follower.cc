@@ -122,14 +122,29 @@ void RunFollower::clearOthers() {
   emit othersChanged();
 }
 
-void RunFollower::requestStop() {
-  try {
-    request_stop(run_);
-  } catch (const Error& error) {
-    emit problemsFound(problemsText(error.problems()));
-  }
+void RunFollower::tell(RunSignal signal) {
+  if (run_.empty()) return;
+  ++telling_;
+  pool_.start([this, run = run_, signal] {
+    QString problems;
+    try {
+      send_signal(run, signal, "the window");
+    } catch (const Error& error) {
+      problems = problemsText(error.problems());
+    }
+    QMetaObject::invokeMethod(
+        this,
+        [this, problems] {
+          --telling_;
+          if (!problems.isEmpty()) emit problemsFound(problems);
+          emit told();
+        },
+        Qt::QueuedConnection);
+  });
 }
 
 bool RunFollower::stopRequested() const { return !run_.empty() && stop_requested(run_); }
+
+bool RunFollower::pauseRequested() const { return !run_.empty() && pause_requested(run_); }
 
 }  // namespace tessera::gui

@@ -19,6 +19,7 @@
 #include "gui/models/run_model.h"
 #include "gui/models/run_reader.h"
 #include "planner/plan/plan.h"
+#include "simulator/timeline/run_signal.h"
 
 namespace tessera::gui {
 
@@ -37,7 +38,8 @@ class RunFollower : public QObject {
   void setPlan(const std::optional<Plan>& plan);
   /// Reads what is new now, in this thread.
   void poll();
-  void requestStop();
+  /// As `tessera signal` does, in the background; what speaks against it is a problem.
+  void tell(RunSignal signal);
   /// Another run, to be drawn beside this one: its steps so far. `live`: read in the background.
   void addOther(const std::filesystem::path& run, bool live = true);
   void clearOthers();
@@ -52,6 +54,9 @@ class RunFollower : public QObject {
 
   const std::filesystem::path& folder() const { return run_; }
   bool stopRequested() const;
+  bool pauseRequested() const;
+  /// What it was told is not done yet.
+  bool isTelling() const { return telling_ > 0; }
   /// Nothing of the folder has been read so far.
   bool isLoading() const { return loading_; }
   const RunSummary& summary() const { return summary_; }
@@ -66,6 +71,8 @@ class RunFollower : public QObject {
   void polled();
   void othersChanged();
   void problemsFound(const QString& text);
+  /// It was told something, with or without success.
+  void told();
 
  private:
   void pollLater();
@@ -77,6 +84,7 @@ class RunFollower : public QObject {
   std::shared_ptr<RunReader> reader_;
   std::shared_ptr<const Plan> plan_, own_plan_;
   bool loading_ = false, reading_ = false;
+  int telling_ = 0;
   RunSummary summary_;
   QTimer timer_;
   RunModel steps_;

@@ -30,8 +30,14 @@ std::int64_t lastSign(const std::vector<RankStatus>& ranks, std::int64_t last_si
 
 RunSummary running_summary(const std::vector<RankStatus>& ranks, bool stop_asked, double step_s,
                            double silent_s) {
-  const bool loading = std::all_of(ranks.begin(), ranks.end(),
-                                   [](const RankStatus& rank) { return rank.phase == "load"; });
+  const auto all_in = [&](std::string_view phase) {
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [&](const RankStatus& rank) { return rank.phase == phase; });
+  };
+  const bool loading = all_in("load");
+  if (all_in("paused") && !stop_asked) {
+    return {RunState::paused, QString("paused after step %1").arg(ranks.front().step)};
+  }
   const double patience = step_s > 0 ? std::max(kLeastStallS, kLongSteps * step_s) : kFirstStallS;
   if (silent_s > patience) {
     const RankStatus& slowest = *std::min_element(

@@ -33,7 +33,18 @@ std::vector<Life> lives_of(const std::vector<RankStatus>& ranks, const std::vect
                            const RunHolder& holder, const std::string& own_host,
                            int ranks_per_host);
 
-enum class RunState { none, loading, running, stalled, lost, failed, stopped, finished, unseen };
+enum class RunState {
+  none,
+  loading,
+  running,
+  paused,
+  stalled,
+  lost,
+  failed,
+  stopped,
+  finished,
+  unseen
+};
 
 /// What is known of a run as a whole.
 struct RunSummary {

@@ -21,6 +21,8 @@ Session::Session(QObject* parent) : QObject(parent) {
     if (const Plan* plan = std::get_if<Plan>(&answer.result)) plans_.setPlan(row, *plan);
   });
   connect(&front_, &FrontSearch::changed, this, &Session::frontChanged);
+  connect(&run_, &RunFollower::folderChanged, this, [this] { samples_.follow(run_.folder()); });
+  connect(&run_, &RunFollower::polled, &samples_, &SampleFollower::poll);
 }
 
 void Session::changed() {

@@ -24,6 +24,7 @@
 #include "gui/models/plan_table_model.h"
 #include "gui/models/run_follower.h"
 #include "gui/reshard/reshard_facts.h"
+#include "gui/samples/sample_follower.h"
 #include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
@@ -83,8 +84,10 @@ class Session : public QObject {
   const std::optional<Calibration>& calibration() const { return calibration_; }
   bool isBusy() const { return search_.isBusy() || detail_.isBusy(); }
 
-  /// What was asked to be worked out of the plan is on its way.
-  bool isWorking() const { return timeline_.isBusy() || reshard_.isBusy() || front_.isBusy(); }
+  /// What was asked to be worked out of the plan, or to be read of the run, is on its way.
+  bool isWorking() const {
+    return timeline_.isBusy() || reshard_.isBusy() || front_.isBusy() || samples_.isBusy();
+  }
 
   PlanTableModel* plans() { return &plans_; }
   PinnedModel* pinned() { return &pinned_; }
@@ -92,6 +95,8 @@ class Session : public QObject {
   MemoryModel* memory() { return &memory_; }
   PhaseModel* phases() { return &phases_; }
   RunFollower* run() { return &run_; }
+  /// Of that run.
+  SampleFollower* samples() { return &samples_; }
   PlanJob<TimelineIndex>* timeline() { return &timeline_; }
   PlanJob<ReshardFacts>* reshard() { return &reshard_; }
 
@@ -128,6 +133,7 @@ class Session : public QObject {
   MemoryModel memory_;
   PhaseModel phases_;
   RunFollower run_;
+  SampleFollower samples_;
   PlanJob<TimelineIndex> timeline_{simulated};
   PlanJob<ReshardFacts> reshard_{reshard_facts};
   ViewState view_;

@@ -73,9 +73,12 @@ bool waitFor(const Condition& condition, double seconds) {
 void bringToFront(QWidget& view) {
   for (QWidget* above = view.parentWidget(); above != nullptr; above = above->parentWidget()) {
     auto* tabs = qobject_cast<QTabWidget*>(above);
-    if (tabs == nullptr || tabs->indexOf(&view) < 0) continue;
-    tabs->setCurrentWidget(&view);
-    QCoreApplication::processEvents();
+    for (int tab = 0; tabs != nullptr && tab < tabs->count(); ++tab) {
+      QWidget* page = tabs->widget(tab);
+      if (page != &view && !page->isAncestorOf(&view)) continue;
+      tabs->setCurrentIndex(tab);
+      QCoreApplication::processEvents();
+    }
   }
 }
 
@@ -134,7 +137,7 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
     save_page(window, window.understand(), "understand", {Place::whole}, to);
   }
   if (!window.session().run()->folder().empty()) {
-    save_page(window, window.run(), "run", {Place::charts, Place::tables}, to);
+    save_page(window, window.run(), "run", {Place::charts, Place::tables, Place::run_tabs}, to);
   }
   return to.written;
 }

@@ -44,12 +44,14 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   }
   addFileActions();
   addEditActions();
+  menuBar()->addMenu("&Run")->addActions(run_->controls());
   addViewActions();
   remembering_.setSingleShot(true);
   remembering_.setInterval(kRememberMs);
   connect(&remembering_, &QTimer::timeout, this, &MainWindow::rememberNow);
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
   connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
+  connect(run_, &RunPage::startedIn, this, [this](const QString& folder) { openRun(folder); });
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::othersChanged, this, &MainWindow::documentChanged);
@@ -332,7 +334,7 @@ void MainWindow::showKeys() {
                 .arg(action->shortcut().toString(QKeySequence::NativeText), nameOf(*action));
   }
   rows +=
-      "<tr><td><b>Ctrl+F</b></td><td>Filter the plans</td></tr>"
+      "<tr><td><b>Ctrl+F</b></td><td>Filter the plans or samples</td></tr>"
       "<tr><td><b>arrows, + -, Home</b>&nbsp;&nbsp;</td><td>In a chart: move, zoom, fit</td>"
       "</tr>"
       "<tr><td><b>W S A D, F</b></td><td>In the timeline, over time: zoom, move, fit what is "

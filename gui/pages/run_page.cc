@@ -8,9 +8,11 @@
 #include <QGridLayout>
 #include <QMessageBox>
 #include <QSplitter>
+#include <QTabWidget>
 #include <QVBoxLayout>
 
 #include "gui/document/text.h"
+#include "gui/run_views/start_dialog.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -21,6 +23,7 @@ Tone toneOf(RunState state) {
     case RunState::lost:
     case RunState::failed:
       return Tone::bad;
+    case RunState::paused:
     case RunState::stalled:
     case RunState::stopped:
     case RunState::unseen:
@@ -44,7 +47,10 @@ RunPage::RunPage(Session& session, QWidget* parent)
       rules_(new MessageBar("Rules that are violated")),
       gaps_(new MessageBar("Largest difference from the prediction")),
       message_(new MessageBar("What is wrong with the run's files")),
-      stop_(new QPushButton("&Stop the run")),
+      start_(control("Star&t a run...", "F6", &RunPage::askToStart)),
+      pause_(control("&Pause the run", "F7", &RunPage::pause)),
+      go_(control("&Go on with the run", "F8", &RunPage::goOn)),
+      stop_(control("&Stop the run", "F9", &RunPage::askToStop)),
       learn_(new QPushButton("&Learn")),
       advise_(new QPushButton("&Advise...")) {
   auto* layout = new QVBoxLayout(this);
@@ -57,8 +63,20 @@ RunPage::RunPage(Session& session, QWidget* parent)
   split->addWidget(charts());
   split->addWidget(tables());
   split->setSizes({640, 640});
-  layout->addWidget(split, 1);
-  RunFollower* run = session.run();
+  auto* tabs = new QTabWidget;
+  tabs->setDocumentMode(true);
+  tabs->setAccessibleName("Views of the run");
+  tabs->addTab(split, "Figures");
+  for (const ViewKind& kind : viewsOf(Place::run_tabs)) {
+    tabs->addTab(makeView(kind, session), kind.title);
+  }
+  layout->addWidget(tabs, 1);
+  hear();
+  showState();
+}
+
+void RunPage::hear() {
+  RunFollower* run = session_.run();
   connect(run, &RunFollower::folderChanged, this, [this] {
     message_->say({}, Tone::calm);
     showState();
@@ -66,7 +84,16 @@ RunPage::RunPage(Session& session, QWidget* parent)
   connect(run, &RunFollower::polled, this, &RunPage::showState);
   connect(run, &RunFollower::problemsFound, this,
           [this](const QString& text) { message_->say(text, Tone::bad); });
-  connect(stop_, &QPushButton::clicked, this, &RunPage::askToStop);
+  connect(run, &RunFollower::told, this, &RunPage::showControls);
+  connect(&session_, &Session::documentChanged, this, &RunPage::showControls);
+  connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
+    showControls();
+    emit startedIn(folder);
+  });
+  connect(&starting_, &RunStart::refused, this, [this](const QString& why) {
+    showControls();
+    message_->say("The run did not start: " + why, Tone::bad);
+  });
   connect(learn_, &QPushButton::clicked, this, &RunPage::learn);
   connect(advise_, &QPushButton::clicked, this, &RunPage::advise);
   connect(run->rules(), &QAbstractItemModel::modelReset, this, [this, run] {
@@ -77,7 +104,28 @@ RunPage::RunPage(Session& session, QWidget* parent)
     const QStringList gaps = run->comparison()->gaps();
     gaps_->say(gaps.isEmpty() ? QString() : gaps.first(), Tone::calm, gaps.join("\n"));
   });
-  showState();
+}
+
+QAction* RunPage::control(const QString& text, const QString& key, void (RunPage::*does)()) {
+  auto* action = new QAction(text, this);
+  action->setShortcut(QKeySequence(key));
+  connect(action, &QAction::triggered, this, does);
+  return action;
+}
+
+// Says and allows what the action does; there while it can be done.
+QPushButton* RunPage::buttonOf(QAction* action) {
+  auto* button = new QPushButton;
+  const auto show = [=] {
+    button->setText(action->text());
+    button->setToolTip(action->toolTip() + " (" + action->shortcut().toString() + ")");
+    button->setEnabled(action->isEnabled());
+    button->setVisible(action->isVisible());
+  };
+  connect(action, &QAction::changed, button, show);
+  connect(button, &QPushButton::clicked, action, &QAction::trigger);
+  show();
+  return button;
 }
 
 QWidget* RunPage::header() {
@@ -94,7 +142,8 @@ QWidget* RunPage::header() {
   connect(beside, &QPushButton::clicked, this, &RunPage::compareRequested);
   learn_->setToolTip("Refit the constants from what this run measured (tessera learn)");
   advise_->setToolTip("What to change about this run (tessera advise)");
-  for (QPushButton* button : {open, beside, learn_, advise_, stop_}) layout->addWidget(button);
+  for (QPushButton* button : {open, beside, learn_, advise_}) layout->addWidget(button);
+  for (QAction* action : controls()) layout->addWidget(buttonOf(action));
   return bar;
 }
 
@@ -122,10 +171,7 @@ QWidget* RunPage::tables() {
 
 void RunPage::showState() {
   RunFollower& run = *session_.run();
-  const int running = run.ranks()->running();
-  const bool stopping = running > 0 && run.stopRequested();
-  stop_->setEnabled(running > 0 && !stopping);
-  stop_->setText(stopping ? "Stopping..." : "&Stop the run");
+  showControls();
   const bool can_learn =
       run.plan() != nullptr && !run.steps()->steps().empty() && !lesson_.isBusy();
   learn_->setEnabled(can_learn);
@@ -140,6 +186,39 @@ void RunPage::showState() {
   const RunSummary& summary = run.summary();
   state_->say(run.isLoading() ? QString("reading the folder") : summary.text,
               toneOf(summary.state));
+}
+
+void RunPage::showControls() {
+  const RunFollower& run = *session_.run();
+  const bool goes_on = session_.run()->ranks()->running() > 0 && !run.isTelling();
+  const bool stopping = goes_on && run.stopRequested();
+  const bool pausing = goes_on && !stopping && run.pauseRequested();
+  start_->setEnabled(session_.document().valid() && !starting_.isStarting());
+  start_->setText(starting_.isStarting() ? "Starting..." : "Star&t a run...");
+  pause_->setEnabled(goes_on && !stopping && !pausing);
+  go_->setEnabled(pausing);
+  stop_->setEnabled(goes_on && !stopping);
+  stop_->setText(stopping ? "Stopping..." : "&Stop the run");
+}
+
+// Nothing starts but by the dialog's button.
+void RunPage::askToStart() {
+  StartDialog dialog(std::make_shared<const Plan>(*session_.plan()), this);
+  if (dialog.exec() != QDialog::Accepted) return;
+  const StartRequest request = dialog.request();
+  message_->say("Starting in " + request.folder, Tone::calm);
+  starting_.begin(request);
+  showControls();
+}
+
+void RunPage::pause() {
+  session_.run()->tell(RunSignal::pause);
+  showControls();
+}
+
+void RunPage::goOn() {
+  session_.run()->tell(RunSignal::go);
+  showControls();
 }
 
 // Of the run's own plan, with what has been measured so far.
@@ -200,8 +279,8 @@ void RunPage::askToStop() {
   const auto answer = QMessageBox::question(
       this, "Stop the run", "Ask all ranks to end after the phase that they are in?",
       QMessageBox::Yes | QMessageBox::No, QMessageBox::No);
-  if (answer == QMessageBox::Yes) session_.run()->requestStop();
-  showState();
+  if (answer == QMessageBox::Yes) session_.run()->tell(RunSignal::stop);
+  showControls();
 }
 
 }  // namespace tessera::gui

@@ -2,10 +2,12 @@
 // Follows a run: its figures step by step, what its ranks do, prediction beside measurement.
 #pragma once
 
+#include <QAction>
 #include <QLabel>
 #include <QPushButton>
 #include <QWidget>
 
+#include "gui/control/run_start.h"
 #include "gui/document/newest.h"
 #include "gui/models/run_lessons.h"
 #include "gui/models/session.h"
@@ -19,15 +21,27 @@ class RunPage : public QWidget {
  public:
   explicit RunPage(Session& session, QWidget* parent = nullptr);
 
+  /// Starting, pausing, going on, stopping; enabled where they can be done.
+  QList<QAction*> controls() const { return {start_, pause_, go_, stop_}; }
+
  signals:
+  /// A run that was asked for here has begun.
+  void startedIn(const QString& folder);
   void openRequested();
   void compareRequested();
 
  private:
+  void hear();
   QWidget* header();
   QWidget* charts();
   QWidget* tables();
+  QAction* control(const QString& text, const QString& key, void (RunPage::*does)());
+  QPushButton* buttonOf(QAction* action);
   void showState();
+  void showControls();
+  void askToStart();
+  void pause();
+  void goOn();
   void askToStop();
   void learn();
   void advise();
@@ -36,7 +50,9 @@ class RunPage : public QWidget {
   Session& session_;
   QLabel* folder_;
   MessageBar *state_, *rules_, *gaps_, *message_;
-  QPushButton *stop_, *learn_, *advise_;
+  QAction *start_, *pause_, *go_, *stop_;
+  QPushButton *learn_, *advise_;
+  RunStart starting_;
   Newest<Lesson> lesson_;
 };
 

@@ -18,10 +18,11 @@ namespace tessera::gui {
 
 /// Where on a page a view stands. The question's page has the plans on top, two columns below, and
 /// tabs under the left one; the page to understand a plan has one view in each tab; the run's page
-/// has charts, two beside one another, and tables.
-enum class Place { plans, left, tabs, right, whole, charts, tables };
-inline constexpr std::array kEveryPlace{Place::plans, Place::left,   Place::tabs,  Place::right,
-                                        Place::whole, Place::charts, Place::tables};
+/// has charts, two beside one another, and tables, and behind them a tab for each of its others.
+enum class Place { plans, left, tabs, right, whole, charts, tables, run_tabs };
+inline constexpr std::array kEveryPlace{Place::plans,  Place::left,    Place::tabs,
+                                        Place::right,  Place::whole,   Place::charts,
+                                        Place::tables, Place::run_tabs};
 
 /// One kind of view. Equal names are a fault of the program.
 struct ViewKind {

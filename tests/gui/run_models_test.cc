@@ -107,6 +107,9 @@ TEST(RunState, IsToldApart) {
   EXPECT_EQ(state().state, RunState::stalled);
   for (RankStatus& rank : ranks) rank.phase = "load";
   EXPECT_EQ(summary_of(ranks, lives, false, 0, 0, now).state, RunState::loading);
+  for (RankStatus& rank : ranks) rank.phase = "paused";  // for however long
+  EXPECT_EQ(state().state, RunState::paused);
+  EXPECT_NE(state(true).state, RunState::paused);
   for (RankStatus& rank : ranks) rank.state = RankState::finished;
   EXPECT_EQ(state().state, RunState::finished);
   EXPECT_EQ(state(true).state, RunState::stopped);
@@ -232,10 +235,17 @@ TEST_F(RunFolder, ALiveRunIsReadInTheBackground) {
 }
 
 TEST_F(RunFolder, AStopThatIsAskedForReachesTheRanks) {
+  RankStatusFile rank(path(), 0);
   RunFollower follower;
   follower.follow(path(), false);
   EXPECT_FALSE(follower.stopRequested());
-  follower.requestStop();
+  follower.tell(RunSignal::stop);
+  EXPECT_TRUE(follower.isTelling());
+  QElapsedTimer timer;
+  timer.start();
+  while (follower.isTelling() && timer.elapsed() < 30000) {
+    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+  }
   EXPECT_TRUE(stop_requested(path()));
   EXPECT_TRUE(follower.stopRequested());
 }

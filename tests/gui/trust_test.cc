@@ -317,7 +317,7 @@ TEST_F(Trust, EnterDoesNotStopARun) {
     QTest::mouseClick(dynamic_cast<QMessageBox&>(dialog).button(QMessageBox::Yes), Qt::LeftButton);
   });
   QTest::mouseClick(stop, Qt::LeftButton);
-  EXPECT_TRUE(stop_requested(run.toStdString()));
+  EXPECT_TRUE(wait_for([&] { return stop_requested(run.toStdString()); }));
   rank.finish(0);
 }
 

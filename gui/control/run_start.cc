@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/control/run_start.h"
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QFile>
+#include <QFileInfo>
+#include <QProcess>
+#include <QStandardPaths>
+#include <algorithm>
+
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
+#include "gui/document/text.h"
+#include "planner/plan/plan_json.h"
+#include "simulator/timeline/rank_status.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr int kLookMs = 200;
+constexpr qint64 kMostSaid = 64 << 10;  // bytes of the log that are told
+
+QString planFile(const QString& folder) { return folder + ".plan.json"; }
+QString logFile(const QString& folder) { return folder + ".log"; }
+
+// Beside this program, in its build tree, on PATH; empty where it is nowhere.
+QString program() {
+  const QString here = QCoreApplication::applicationDirPath();
+  const QString near = QStandardPaths::findExecutable("tessera", {here, here + "/../cli"});
+  return near.isEmpty() ? QStandardPaths::findExecutable("tessera") : near;
+}
+
+// What speaks against the run, behind the notes on it; of the file's end.
+QString said(const QString& file) {
+  QFile log(file);
+  if (!log.open(QIODevice::ReadOnly)) return {};
+  log.seek(std::max<qint64>(0, log.size() - kMostSaid));
+  const QString text = QString::fromUtf8(log.readAll()).trimmed();
+  static const QString kError = "tessera: ";
+  if (text.startsWith(kError)) return text.mid(kError.size());
+  const qsizetype error = text.indexOf("\n" + kError);
+  return error < 0 ? text : text.mid(error + 1 + kError.size());
+}
+
+QString quoted(const QString& word) {
+  static const QString kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+      "_-./=:,+@%";
+  for (const QChar letter : word) {
+    if (!kPlain.contains(letter)) return "'" + QString(word).replace("'", "'\\''") + "'";
+  }
+  return word.isEmpty() ? "''" : word;
+}
+
+}  // namespace
+
+QString whyNoStart(const StartRequest& request) {
+  if (!request.plan) return "There is no plan to run.";
+  if (request.config.isEmpty()) return "A run file is missing: a run.yaml, or a preset.";
+  Problems problems;
+  if (!find_config(request.config.toStdString(), "runs", ".yaml", problems)) {
+    return problemsText(problems);
+  }
+  for (const QString& setting : request.settings) {
+    if (setting.indexOf('=') < 1) return setting + ": expected KEY=VALUE";
+  }
+  if (request.folder.isEmpty()) return "A folder for the run is missing.";
+  if (QFileInfo::exists(request.folder)) {
+    return request.folder + " exists: a run begins in a new folder.";
+  }
+  for (const QString& beside : {logFile(request.folder), planFile(request.folder)}) {
+    if (QFileInfo::exists(beside)) return beside + " exists: the run would write it.";
+  }
+  if (!QFileInfo(QFileInfo(request.folder).absolutePath()).isWritable()) {
+    return QFileInfo(request.folder).absolutePath() + " is no folder that can be written.";
+  }
+  if (program().isEmpty()) {
+    return "The program tessera is not here: neither beside this window nor on PATH.";
+  }
+  return {};
+}
+
+QStringList wordsOf(const StartRequest& request) {
+  const bool on_processors = request.plan->cluster.device.name == "cpu";
+  QStringList words{"run",      planFile(request.folder),      "--config", request.config,
+                    "--device", on_processors ? "cpu" : "cuda"};
+  for (const QString& setting : request.settings) words << "--set" << setting;
+  return words << "-o" << request.folder;
+}
+
+QString commandText(const StartRequest& request) {
+  QStringList words{"tessera"};
+  for (const QString& word : wordsOf(request)) words << quoted(word);
+  return words.join(' ');
+}
+
+RunStart::RunStart(QObject* parent) : QObject(parent) {
+  timer_.setInterval(kLookMs);
+  connect(&timer_, &QTimer::timeout, this, &RunStart::look);
+}
+
+void RunStart::begin(const StartRequest& request) {
+  folder_ = request.folder;
+  try {
+    write_plan(*request.plan, planFile(folder_).toStdString());
+  } catch (const Error& error) {
+    emit refused(problemsText(error.problems()));
+    return;
+  }
+  QProcess process;
+  process.setProgram(program());
+  process.setArguments(wordsOf(request));
+  process.setStandardInputFile(QProcess::nullDevice());
+  process.setStandardOutputFile(logFile(folder_), QIODevice::Append);
+  process.setStandardErrorFile(logFile(folder_), QIODevice::Append);
+  if (!process.startDetached(&pid_)) {
+    pid_ = 0;
+    QFile::remove(planFile(folder_));
+    emit refused(process.program() + " cannot be started: " + process.errorString());
+    return;
+  }
+  timer_.start();
+}
+
+void RunStart::look() {
+  const bool alive = is_alive(static_cast<int>(pid_));  // first: what it leaves is then complete
+  const bool ranks = !read_rank_statuses(folder_.toStdString()).empty();
+  if (ranks) {
+    end();
+    emit started(folder_);
+  } else if (!alive) {
+    end();
+    const QString why = said(logFile(folder_));
+    if (!QFileInfo::exists(folder_)) QFile::remove(logFile(folder_));  // nothing is left of it
+    emit refused(why.isEmpty() ? QString("tessera run ended without a word") : why);
+  }
+}
+
+void RunStart::end() {
+  timer_.stop();
+  pid_ = 0;
+  QFile::remove(planFile(folder_));
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Starts `tessera run` as a process of its own, which outlives the window.
+//
+// The run checks plan, configuration, data and devices itself; what it says before its ranks start
+// is why it was refused. Beside its folder stand FOLDER.log, which has all that it prints, and for
+// a moment FOLDER.plan.json, which it reads. GUI thread.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <QStringList>
+#include <QTimer>
+#include <memory>
+
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+
+/// What is to be run, and where.
+struct StartRequest {
+  std::shared_ptr<const Plan> plan;
+  QString config;        // a run.yaml, or a preset's name
+  QStringList settings;  // KEY=VALUE, that replace keys of it
+  QString folder;        // of the run, absolute; must not exist
+};
+
+/// Why nothing can be started so, in a sentence; empty where the run itself is to be asked.
+QString whyNoStart(const StartRequest& request);
+
+/// The words of the command behind "tessera". A plan for GPUs is never run on processors.
+QStringList wordsOf(const StartRequest& request);
+
+/// As a person would type it.
+QString commandText(const StartRequest& request);
+
+class RunStart : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit RunStart(QObject* parent = nullptr);
+
+  /// Starts the process and watches it until its first rank has begun. Precondition: whyNoStart()
+  /// says nothing, and none is starting.
+  void begin(const StartRequest& request);
+  bool isStarting() const { return pid_ != 0; }
+  const QString& folder() const { return folder_; }
+
+ signals:
+  /// Ranks are there: the folder can be followed.
+  void started(const QString& folder);
+  /// It ended before that; what it said.
+  void refused(const QString& why);
+
+ private:
+  void look();
+  void end();
+
+  QString folder_;
+  qint64 pid_ = 0;  // 0 = nothing is starting
+  QTimer timer_;
+};
+
+}  // namespace tessera::gui

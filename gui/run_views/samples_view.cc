@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a run was asked and what it answered: a table that sorts and filters, and the sample that is
+// chosen in full below it.
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPlainTextEdit>
+#include <QShortcut>
+#include <QSpinBox>
+#include <QSplitter>
+#include <QTimer>
+#include <QVBoxLayout>
+#include <limits>
+
+#include "gui/document/text.h"
+#include "gui/samples/sample_model.h"
+#include "gui/views/message_bar.h"
+#include "gui/views/table.h"
+#include "gui/views/view.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr int kRestMs = 250;  // of typing, before a file or all texts are looked through
+constexpr int kNewest = -1;   // of the box of the last step
+
+/// A text below what it is.
+struct TextPane {
+  QWidget* panel;
+  QLabel* title;
+  QPlainTextEdit* text;
+};
+
+TextPane textPane(const QString& name) {
+  TextPane pane{new QWidget, new QLabel("<b>" + name + "</b>"), new QPlainTextEdit};
+  pane.title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  pane.text->setReadOnly(true);
+  pane.text->setTabChangesFocus(true);
+  pane.text->setAccessibleName(name + " of the sample");
+  auto* layout = new QVBoxLayout(pane.panel);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(2);
+  layout->addWidget(pane.title);
+  layout->addWidget(pane.text, 1);
+  return pane;
+}
+
+class SamplesView : public QWidget {
+ public:
+  explicit SamplesView(Session& session);
+
+ protected:
+  void showEvent(QShowEvent* event) override {
+    QWidget::showEvent(event);
+    samples_.want();
+  }
+
+ private:
+  QWidget* choices();
+  QWidget* texts();
+  void filesChanged();
+  void showCount();
+  void showSample(const QModelIndex& index);
+
+  SampleFollower& samples_;
+  SampleOrder* order_;
+  QTableView* table_;
+  QLineEdit* filter_;
+  QSpinBox* last_;
+  QLabel* extent_;
+  MessageBar* problems_;
+  TextPane prompt_, response_, truth_;
+};
+
+SamplesView::SamplesView(Session& session)
+    : samples_(*session.samples()),
+      order_(new SampleOrder(samples_.model(), this)),
+      table_(makeTable(order_, "Samples of the run")),
+      filter_(new QLineEdit),
+      last_(new QSpinBox),
+      extent_(new QLabel),
+      problems_(new MessageBar("What is wrong with the samples")),
+      prompt_(textPane("Prompt")),
+      response_(textPane("Response")),
+      truth_(textPane("Expected")) {
+  table_->setSelectionMode(QAbstractItemView::SingleSelection);
+  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table_->setWordWrap(false);
+  table_->setSortingEnabled(true);
+  table_->sortByColumn(-1, Qt::AscendingOrder);  // as the file has them
+  table_->verticalHeader()->hide();
+  table_->setColumnWidth(SampleModel::Prompt, 260);
+  table_->setColumnWidth(SampleModel::Response, 420);
+  for (const int narrow : {SampleModel::Step, SampleModel::Reward, SampleModel::Ended}) {
+    table_->setColumnWidth(narrow, 70);
+  }
+  for (const int wide : {SampleModel::Length, SampleModel::PromptLength}) {
+    table_->setColumnWidth(wide, 120);
+  }
+  auto* split = new QSplitter(Qt::Vertical);
+  split->setChildrenCollapsible(false);
+  split->addWidget(table_);
+  split->addWidget(texts());
+  split->setSizes({360, 260});
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(4, 4, 4, 0);
+  layout->setSpacing(4);
+  layout->addWidget(choices());
+  layout->addWidget(problems_);
+  layout->addWidget(split, 1);
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          [this](const QModelIndex& index) { showSample(index); });
+  connect(&samples_, &SampleFollower::changed, this, [this] { filesChanged(); });
+  filesChanged();
+}
+
+QWidget* SamplesView::choices() {
+  auto* bar = new QWidget;
+  auto* layout = new QHBoxLayout(bar);
+  layout->setContentsMargins(0, 0, 0, 0);
+  filter_->setPlaceholderText("Filter samples by a part of their texts");
+  filter_->setAccessibleName("Filter of the samples");
+  filter_->setClearButtonEnabled(true);
+  last_->setRange(kNewest, std::numeric_limits<int>::max());
+  last_->setValue(kNewest);
+  last_->setSpecialValueText("newest");
+  last_->setKeyboardTracking(false);
+  last_->setAccessibleName("Last step whose samples are shown");
+  last_->setToolTip("Samples up to this step; the smallest value follows the run");
+  extent_->setAccessibleName("Which samples are shown");
+  extent_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  auto* up_to = new QLabel("&up to step");
+  up_to->setBuddy(last_);
+  layout->addWidget(filter_, 2);
+  layout->addWidget(up_to);
+  layout->addWidget(last_);
+  layout->addWidget(extent_, 3);
+  auto* rest = new QTimer(this);
+  rest->setSingleShot(true);
+  rest->setInterval(kRestMs);
+  connect(filter_, &QLineEdit::textChanged, rest, [rest] { rest->start(); });
+  connect(rest, &QTimer::timeout, this, [this] {
+    order_->setText(filter_->text());
+    showCount();
+  });
+  connect(last_, &QSpinBox::valueChanged, this, [this](int step) {
+    samples_.showUpTo(step == kNewest ? std::nullopt : std::optional<std::int64_t>(step));
+  });
+  auto* find = new QShortcut(QKeySequence::Find, this);
+  connect(find, &QShortcut::activated, filter_, qOverload<>(&QWidget::setFocus));
+  return bar;
+}
+
+QWidget* SamplesView::texts() {
+  auto* split = new QSplitter;
+  split->setChildrenCollapsible(false);
+  for (const TextPane& pane : {prompt_, response_, truth_}) split->addWidget(pane.panel);
+  split->setSizes({380, 640, 200});
+  return split;
+}
+
+void SamplesView::showCount() {
+  const int all = samples_.model()->rowCount(), shown = order_->rowCount();
+  const QString extent = samples_.extent();
+  extent_->setText(shown == all ? extent : countText(shown) + " of " + extent);
+  extent_->setToolTip(extent_->text());
+}
+
+void SamplesView::filesChanged() {
+  const QString& problems = samples_.problems();
+  problems_->say(problems, Tone::bad);
+  const QSignalBlocker quiet(last_);  // another run begins with its newest
+  last_->setValue(static_cast<int>(samples_.upTo().value_or(kNewest)));
+  if (samples_.model()->rowCount() == 0) showSample({});
+  const bool none = !table_->currentIndex().isValid() && order_->rowCount() > 0;
+  if (none) table_->setCurrentIndex(order_->index(0, 0));
+  showCount();
+}
+
+// A sample that is no longer kept stays to be read.
+void SamplesView::showSample(const QModelIndex& index) {
+  if (!index.isValid() && samples_.model()->rowCount() > 0) return;
+  const Sample none;
+  const bool any = index.isValid();
+  const Sample& sample = any ? samples_.model()->sample(order_->mapToSource(index).row()) : none;
+  const auto tokens = [](std::int64_t count) {
+    return count < 0 ? QString()
+                     : QString(", %1 tokens").arg(countText(static_cast<double>(count)));
+  };
+  prompt_.title->setText("<b>Prompt</b>" + tokens(sample.prompt_tokens));
+  QString about = tokens(sample.response_tokens);
+  if (any) {
+    about += sample.finished ? ", ended" : ", cut at the limit";
+    about += sample.reward ? QString(", reward %1").arg(*sample.reward, 0, 'g', 4)
+                           : QString(", no reward");
+    about += QString(", step %1").arg(sample.step);
+  }
+  response_.title->setText("<b>Response</b>" + about);
+  prompt_.text->setPlainText(QString::fromStdString(sample.prompt));
+  response_.text->setPlainText(QString::fromStdString(sample.response));
+  truth_.text->setPlainText(QString::fromStdString(sample.truth));
+}
+
+const RegisteredView kSamplesView(
+    {"samples", Place::run_tabs, 0, 1, "Samples",
+     [](Session& session) -> QWidget* { return new SamplesView(session); },
+     [](Session& session) { return csv_of(*session.samples()->model()); },
+     [](Session& session) { return json_of(*session.samples()->model()); }});
+
+}  // namespace
+}  // namespace tessera::gui

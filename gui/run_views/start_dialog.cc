@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/run_views/start_dialog.h"
+
+#include <QDialogButtonBox>
+#include <QDir>
+#include <QFileDialog>
+#include <QFormLayout>
+#include <QHBoxLayout>
+#include <QVBoxLayout>
+#include <utility>
+
+#include "cost_models/documents/preset.h"
+#include "gui/document/text.h"
+
+namespace tessera::gui {
+namespace {
+
+QString planText(const Plan& plan) {
+  return QString("%1 ranks on %2, for the engine %3")
+      .arg(plan.world_size())
+      .arg(QString::fromStdString(plan.cluster.device.name), QString::fromStdString(plan.engine));
+}
+
+}  // namespace
+
+StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
+    : QDialog(parent),
+      plan_(std::move(plan)),
+      config_(new QComboBox),
+      settings_(new QPlainTextEdit),
+      folder_(new QLineEdit),
+      command_(new QLineEdit),
+      problem_(new QLabel) {
+  setWindowTitle("Start a run");
+  resize(720, 360);
+  config_->setEditable(true);
+  config_->setAccessibleName("Run file");
+  for (const std::string& name : preset_names("runs", ".yaml")) {
+    config_->addItem(QString::fromStdString(name));
+  }
+  config_->setCurrentText({});
+  config_->lineEdit()->setPlaceholderText("a run.yaml, or a preset");
+  settings_->setAccessibleName("Settings of the run");
+  settings_->setPlaceholderText("KEY=VALUE, one a line, as data.train_files=[digits.jsonl]");
+  settings_->setTabChangesFocus(true);
+  folder_->setAccessibleName("Folder of the run");
+  folder_->setPlaceholderText("a new folder");
+  command_->setReadOnly(true);
+  command_->setAccessibleName("Command");
+  problem_->setWordWrap(true);
+  problem_->setAccessibleName("What is missing");
+  auto* form = new QFormLayout;
+  form->addRow("Plan", new QLabel(planText(*plan_)));
+  form->addRow("&Run file", withButton(config_, "Choose a run file", &StartDialog::chooseConfig));
+  form->addRow("&Settings", settings_);
+  form->addRow("&Folder", withButton(folder_, "Choose a folder", &StartDialog::chooseFolder));
+  form->addRow("Command", command_);
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel);
+  start_ = buttons->addButton("S&tart", QDialogButtonBox::AcceptRole);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(form, 1);
+  layout->addWidget(problem_);
+  layout->addWidget(buttons);
+  connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
+  connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+  connect(config_, &QComboBox::currentTextChanged, this, [this] { check(); });
+  connect(settings_, &QPlainTextEdit::textChanged, this, [this] { check(); });
+  connect(folder_, &QLineEdit::textChanged, this, [this] { check(); });
+  check();
+}
+
+QWidget* StartDialog::withButton(QWidget* field, const QString& what,
+                                 void (StartDialog::*choose)()) {
+  auto* row = new QWidget;
+  auto* layout = new QHBoxLayout(row);
+  layout->setContentsMargins(0, 0, 0, 0);
+  auto* button = new QPushButton("...");
+  button->setAccessibleName(what);
+  button->setToolTip(what);
+  button->setAutoDefault(false);
+  layout->addWidget(field, 1);
+  layout->addWidget(button);
+  row->setFocusProxy(field);
+  connect(button, &QPushButton::clicked, this, choose);
+  return row;
+}
+
+StartRequest StartDialog::request() const {
+  const QString folder = folder_->text().trimmed();
+  StartRequest request{
+      plan_,
+      config_->currentText().trimmed(),
+      {},
+      folder.isEmpty() ? folder : QDir::cleanPath(QDir().absoluteFilePath(folder))};
+  for (const QString& line : settings_->toPlainText().split('\n')) {
+    if (!line.trimmed().isEmpty()) request.settings << line.trimmed();
+  }
+  return request;
+}
+
+void StartDialog::chooseConfig() {
+  const QString file = QFileDialog::getOpenFileName(this, "Run file", {}, "Run files (*.yaml)");
+  if (!file.isEmpty()) config_->setCurrentText(file);
+}
+
+// The run makes its own folder, in the one that is chosen.
+void StartDialog::chooseFolder() {
+  const QString above = QFileDialog::getExistingDirectory(this, "Folder to make the run's in");
+  if (above.isEmpty()) return;
+  QString name = "run";
+  for (int i = 2; QDir(above).exists(name); ++i) name = QString("run-%1").arg(i);
+  folder_->setText(QDir(above).filePath(name));
+}
+
+void StartDialog::check() {
+  const StartRequest asked = request();
+  const QString why = whyNoStart(asked);
+  problem_->setText(why);
+  start_->setEnabled(why.isEmpty());
+  command_->setText(why.isEmpty() ? commandText(asked) : QString());
+  command_->setCursorPosition(0);
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window tells a run: by keys and buttons, as `tessera signal` does.
+#include <gtest/gtest.h>
+
+#include <QMessageBox>
+#include <QPushButton>
+#include <fstream>
+#include <iterator>
+
+#include "cost_models/documents/problem.h"
+#include "gui/control/run_start.h"
+#include "simulator/timeline/rank_status.h"
+#include "simulator/timeline/run_signal.h"
+#include "tests/gui/explore_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+class Control : public Explore {
+ protected:
+  void SetUp() override {
+    Explore::SetUp();
+    rank = std::make_unique<RankStatusFile>(run(), 0);
+    rank->enter("gen", 3);
+    ASSERT_TRUE(window.openRun(folder.path(), false));
+  }
+  std::filesystem::path run() const { return folder.path().toStdString(); }
+  /// By the key, in the window; the run is told in the background.
+  void press(Qt::Key key) {
+    window.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+    QTest::keyClick(&window, key);
+    ASSERT_TRUE(wait_for([&] { return !window.session().run()->isTelling(); }));
+    QCoreApplication::processEvents();
+  }
+  QPushButton* button(const QString& text) {
+    for (QPushButton* button : window.findChildren<QPushButton*>()) {
+      if (button->text().remove('&') == text) return button;
+    }
+    return nullptr;
+  }
+  QString message() {
+    return named<MessageBar>(window, "What is wrong with the run's files")->text();
+  }
+  RunState state() {
+    window.session().run()->poll();
+    return window.session().run()->summary().state;
+  }
+
+  std::unique_ptr<RankStatusFile> rank;
+};
+
+TEST_F(Control, AKeyPausesAndAnotherLetsItGoOn) {
+  EXPECT_FALSE(button("Go on with the run")->isEnabled());
+  press(Qt::Key_F7);
+  ASSERT_TRUE(pause_requested(run()));
+  std::ifstream in(run() / "pause");
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(in)), {}), "the window");
+  EXPECT_FALSE(button("Pause the run")->isEnabled());
+  EXPECT_EQ(state(), RunState::running);  // until its ranks have come so far
+  rank->enter("paused", 3);
+  EXPECT_EQ(state(), RunState::paused);
+  EXPECT_TRUE(
+      named<MessageBar>(window, "State of the run")->text().contains("paused after step 3"));
+  press(Qt::Key_F8);
+  EXPECT_FALSE(pause_requested(run()));
+  EXPECT_TRUE(button("Pause the run")->isEnabled());
+  EXPECT_FALSE(button("Go on with the run")->isEnabled());
+}
+
+TEST_F(Control, AClickPausesAsWell) {
+  QTest::mouseClick(button("Pause the run"), Qt::LeftButton);
+  EXPECT_TRUE(wait_for([&] { return pause_requested(run()); }));
+}
+
+TEST_F(Control, StoppingAsksFirst) {
+  with_dialog(&window, [](QDialog& dialog) { QTest::keyClick(&dialog, Qt::Key_Return); });
+  press(Qt::Key_F9);
+  EXPECT_FALSE(stop_requested(run()));
+  with_dialog(&window, [](QDialog& dialog) {
+    QTest::mouseClick(dynamic_cast<QMessageBox&>(dialog).button(QMessageBox::Yes), Qt::LeftButton);
+  });
+  press(Qt::Key_F9);
+  EXPECT_EQ(requested_stop(run()), StopReason::stop);
+  EXPECT_NE(button("Stopping..."), nullptr);
+  EXPECT_FALSE(button("Pause the run")->isEnabled());
+}
+
+TEST_F(Control, WhatNobodyWouldHearIsRefusedAsTheCommandDoes) {
+  rank->finish(0);  // the window has not looked since
+  std::string wanted;
+  try {
+    send_signal(run(), RunSignal::pause, "a test");
+  } catch (const Error& error) {
+    wanted = error.what();
+  }
+  ASSERT_FALSE(wanted.empty());
+  press(Qt::Key_F7);
+  EXPECT_FALSE(pause_requested(run()));
+  EXPECT_EQ(message().toStdString(), wanted);
+  EXPECT_EQ(state(), RunState::finished);
+  EXPECT_FALSE(button("Pause the run")->isEnabled());
+  EXPECT_FALSE(button("Stop the run")->isEnabled());
+}
+
+TEST(RunStart, SaysWhatIsMissingBeforeAnythingIsStarted) {
+  QTemporaryDir folder;
+  StartRequest request;
+  EXPECT_TRUE(whyNoStart(request).contains("no plan"));
+  request.plan = std::make_shared<const Plan>();
+  EXPECT_TRUE(whyNoStart(request).contains("run file"));
+  request.config = "grpo-digit";
+  EXPECT_TRUE(whyNoStart(request).contains("grpo-digits")) << whyNoStart(request).toStdString();
+  request.config = "grpo-digits";
+  request.settings = {"trainer.seed"};
+  EXPECT_TRUE(whyNoStart(request).contains("KEY=VALUE"));
+  request.settings = {"trainer.seed=1"};
+  EXPECT_TRUE(whyNoStart(request).contains("folder for the run is missing"));
+  request.folder = folder.path();
+  EXPECT_TRUE(whyNoStart(request).contains("exists"));
+  request.folder = folder.filePath("none/run");
+  EXPECT_TRUE(whyNoStart(request).contains("can be written"));
+  std::ofstream(folder.filePath("run.log").toStdString()) << "of another";
+  request.folder = folder.filePath("run");
+  EXPECT_TRUE(whyNoStart(request).contains("run.log exists"));
+  request.folder = folder.filePath("a run");
+  const QByteArray path = qgetenv("PATH");
+  qputenv("PATH", folder.path().toUtf8());
+  EXPECT_TRUE(whyNoStart(request).contains("program tessera is not here"));
+  qputenv("PATH", path + ":" + TESSERA_BINARY_DIR + "/cli");
+  EXPECT_TRUE(whyNoStart(request).isEmpty()) << whyNoStart(request).toStdString();
+  qputenv("PATH", path);
+  EXPECT_EQ(commandText(request),
+            QString("tessera run '%1.plan.json' --config grpo-digits --device cuda --set "
+                    "trainer.seed=1 -o '%1'")
+                .arg(request.folder));
+}
+
+}  // namespace
+}  // namespace tessera::gui
