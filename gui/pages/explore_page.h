@@ -5,6 +5,7 @@
 #include <QProgressBar>
 #include <QTimer>
 #include <QWidget>
+#include <optional>
 
 #include "gui/models/session.h"
 #include "gui/pages/request_form.h"
@@ -26,14 +27,18 @@ class ExplorePage : public QWidget {
   QWidget* waiting();
   void documentChanged();
   void showAnswer();
+  void follow(const PlanQuery& query);
+  void askMoved();
 
   Session& session_;
   RequestForm* form_;
   MessageBar *answer_, *files_;
   QWidget* waiting_;
   StaleCover* cover_;
-  PlanQuery shown_;  // by the form
-  QTimer patience_;  // a search that is quick is not announced
+  PlanQuery shown_;                 // by the form
+  std::optional<PlanQuery> moved_;  // where a slider is, and the planner is not yet
+  bool sliding_ = false;            // the last edit is of a slider that is still held
+  QTimer patience_;                 // a search that is quick is not announced
 };
 
 }  // namespace tessera::gui
