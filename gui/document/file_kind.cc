@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // as of a project
+constexpr std::size_t kMostFileBytes = std::size_t{256} << 20;  // as of a project
 
 struct KnownKey {
   std::string_view key;
@@ -50,9 +50,9 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
                         ".json, .yaml or .yml, or a folder", ""});
     return std::nullopt;
   }
-  const auto text = read_text_file(path, kMostBytes, problems);
+  const auto text = read_text_file(path, kMostFileBytes, problems);
   if (!text) return std::nullopt;
-  const auto document = json ? parse_json(*text, file, problems, {.bytes = kMostBytes})
+  const auto document = json ? parse_json(*text, file, problems, {.bytes = kMostFileBytes})
                              : parse_yaml(*text, file, problems);
   if (!document) return std::nullopt;
   const Node& root = document->root;

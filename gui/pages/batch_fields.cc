@@ -58,7 +58,7 @@ void BatchFields::show(const std::optional<Workload>& own, const WorkloadChange&
   show(samples_, own ? workload.samples_per_prompt : 0, change.samples_per_prompt,
        octave_steps(1, 1, std::max(64.0, samples), 4, samples));
   show(tokens_, mean, change.response_tokens,
-       octave_steps(1, tokens / kFarther, kFarther * tokens, 8, tokens));
+       octave_steps(1, tokens / kFarther, kFarther * tokens, 4, tokens));
 }
 
 std::int64_t BatchFields::asked(const Field& field) {

@@ -46,7 +46,7 @@ class Drops : public QObject {
   MainWindow& window_;
 };
 
-void open(MainWindow& window, FileKind kind, const QString& path, bool& has_run) {
+void open_one(MainWindow& window, FileKind kind, const QString& path, bool& has_run) {
   switch (kind) {
     case FileKind::plan:
       if (window.openPlan(path)) window.showPage(&window.explore());
@@ -83,7 +83,7 @@ void openFiles(MainWindow& window, const QStringList& paths) {
   bool has_run = false;
   for (const QString& path : paths) {
     if (const auto kind = kind_of(path.toStdString(), problems)) {
-      open(window, *kind, path, has_run);
+      open_one(window, *kind, path, has_run);
     }
   }
   if (problems.empty()) return;

@@ -250,7 +250,10 @@ void RequestForm::showCluster(const PlanQuery& query) {
   if (query.gpus_per_node > 0) gpus_->setValue(bounded(query.gpus_per_node));
 }
 
-bool RequestForm::isSliding() const { return batch_->isSliding() || risk_slider_->isSliderDown(); }
+bool RequestForm::isSliding() const {
+  // The lists are filled before there is a slider.
+  return batch_->isSliding() || (risk_slider_ != nullptr && risk_slider_->isSliderDown());
+}
 
 // While a slider is held what it passes is asked at even intervals; else the last change counts.
 void RequestForm::changed() {

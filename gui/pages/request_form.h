@@ -60,7 +60,7 @@ class RequestForm : public QWidget {
   QComboBox *model_, *cluster_, *workload_, *engine_, *objective_, *placement_;
   QSpinBox *nodes_, *gpus_;
   BatchFields* batch_;
-  StepSlider* risk_slider_;
+  StepSlider* risk_slider_ = nullptr;
   QDoubleSpinBox* risk_;
   QLineEdit* others_;  // settings that have no field of their own
   DegreeGrid* degrees_;

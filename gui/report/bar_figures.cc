@@ -11,7 +11,7 @@
 namespace tessera::gui {
 namespace {
 
-constexpr double kWidth = 760, kMargin = 12, kAxis = 26;
+constexpr double kBarsWidth = 760, kBarsMargin = 12, kAxisHeight = 26;
 constexpr double kLetter = 6.6;  // about the width of one, for what has room where
 
 double finite(double value) { return std::isfinite(value) ? value : 0; }
@@ -20,7 +20,7 @@ double error_at(const FigureSeries& series, std::size_t at) {
   return at < series.errors.size() ? finite(series.errors[at]) : 0;
 }
 
-QString named(const QString& series, const QString& category, const QString& value) {
+QString value_text(const QString& series, const QString& category, const QString& value) {
   return series + ", " + category + ": " + value;
 }
 
@@ -34,7 +34,7 @@ std::vector<std::pair<QString, QColor>> legend_of(const std::vector<FigureSeries
 double name_width(const QStringList& names) {
   qsizetype longest = 4;
   for (const QString& name : names) longest = std::max(longest, name.size());
-  return std::min(220.0, kLetter * static_cast<double>(longest) + kMargin);
+  return std::min(220.0, kLetter * static_cast<double>(longest) + kBarsMargin);
 }
 
 void add_errors(Markup& to, const ValueAxis& axis, double y, double value, double error) {
@@ -48,21 +48,23 @@ void add_errors(Markup& to, const ValueAxis& axis, double y, double value, doubl
 
 void draw_spans(Markup& to, const QString& title, const QStringList& lanes,
                 const std::vector<FigureSpan>& spans, double end) {
-  constexpr double kLane = 62, kBar = 36;
-  const double height = kLane * static_cast<double>(std::max<qsizetype>(1, lanes.size())) + kAxis;
-  const ValueAxis axis{0, end > 0 && std::isfinite(end) ? end : 1, kMargin, kWidth - 3 * kMargin};
-  open_figure(to, title, kWidth, height);
-  add_grid(to, axis, 0, height - kAxis, [](double value) { return secondsText(value); });
+  constexpr double kLane = 62, kSpan = 36;
+  const double height =
+      kLane * static_cast<double>(std::max<qsizetype>(1, lanes.size())) + kAxisHeight;
+  const ValueAxis axis{0, end > 0 && std::isfinite(end) ? end : 1, kBarsMargin,
+                       kBarsWidth - 3 * kBarsMargin};
+  open_figure(to, title, kBarsWidth, height);
+  add_grid(to, axis, 0, height - kAxisHeight, second_number);
   for (int lane = 0; lane < lanes.size(); ++lane) {
-    add_label(to, kMargin, kLane * lane + 16, lanes[lane], "name");
+    add_label(to, kBarsMargin, kLane * lane + 16, lanes[lane], "name");
   }
   for (const FigureSpan& span : spans) {
     const double x = axis.at(finite(span.start)), y = kLane * span.lane + 22;
     const double width = axis.at(finite(span.start) + finite(span.length)) - x;
-    add_box(to, x, y, width, kBar, span.colour, span.detail);
+    add_box(to, x, y, width, kSpan, span.colour, span.detail);
     if (kLetter * static_cast<double>(span.label.size()) + 6 > width) continue;
     const bool dark = textOn(span.colour) == QColor(Qt::black);
-    add_label(to, x + width / 2, y + kBar / 2 + 4, span.label,
+    add_label(to, x + width / 2, y + kSpan / 2 + 4, span.label,
               dark ? "on-light middle" : "on-dark middle");
   }
   close_figure(to, {});
@@ -77,11 +79,11 @@ void draw_stacks(Markup& to, const QString& title, FigureUnit unit, const QStrin
     for (const FigureSeries& each : series) total += finite(each.values[row]);
     most = std::max(most, total);
   }
-  const double height = kTop + kRow * static_cast<double>(categories.size()) + kAxis;
+  const double height = kTop + kRow * static_cast<double>(categories.size()) + kAxisHeight;
   const double left = name_width(categories);
-  const ValueAxis axis{0, most > 0 ? 1.02 * most : 1, left, kWidth - 3 * kMargin};
-  open_figure(to, title, kWidth, height);
-  add_grid(to, axis, kTop, height - kAxis, unit);
+  const ValueAxis axis{0, most > 0 ? 1.02 * most : 1, left, kBarsWidth - 3 * kBarsMargin};
+  open_figure(to, title, kBarsWidth, height);
+  add_grid(to, axis, kTop, height - kAxisHeight, unit);
   for (int row = 0; row < categories.size(); ++row) {
     const double y = kTop + kRow * row;
     add_label(to, left - 6, y + kRow / 2 + 4, categories[row], "name end");
@@ -92,12 +94,12 @@ void draw_stacks(Markup& to, const QString& title, FigureUnit unit, const QStrin
       const double x = axis.at(sum);
       sum += value;
       add_box(to, x, y + 3, axis.at(sum) - x, kRow - 6, each.colour,
-              named(each.name, categories[row], unit(value)));
+              value_text(each.name, categories[row], unit(value)));
     }
   }
   if (limit) {
     const double x = axis.at(limit->value);
-    add_line(to, x, kTop - 4, x, height - kAxis, "limit");
+    add_line(to, x, kTop - 4, x, height - kAxisHeight, "limit");
     add_label(to, x - 4, kTop - 7, limit->label, "tick end");
   }
   close_figure(to, legend_of(series));
@@ -113,11 +115,11 @@ void draw_beside(Markup& to, const QString& title, FigureUnit unit, const QStrin
     }
   }
   const double row_height = kBar * static_cast<double>(series.size()) + kApart;
-  const double height = row_height * static_cast<double>(categories.size()) + kAxis;
+  const double height = row_height * static_cast<double>(categories.size()) + kAxisHeight;
   const double left = name_width(categories);
-  const ValueAxis axis{0, most > 0 ? 1.03 * most : 1, left, kWidth - 3 * kMargin};
-  open_figure(to, title, kWidth, height);
-  add_grid(to, axis, 0, height - kAxis, unit);
+  const ValueAxis axis{0, most > 0 ? 1.03 * most : 1, left, kBarsWidth - 3 * kBarsMargin};
+  open_figure(to, title, kBarsWidth, height);
+  add_grid(to, axis, 0, height - kAxisHeight, unit);
   for (int row = 0; row < categories.size(); ++row) {
     const double top = row_height * row;
     add_label(to, left - 6, top + row_height / 2 + 4, categories[row], "name end");
@@ -127,7 +129,7 @@ void draw_beside(Markup& to, const QString& title, FigureUnit unit, const QStrin
       const double value = finite(series[s].values[at]), error = error_at(series[s], at);
       const QString said = unit(value) + (error > 0 ? " +- " + unit(error) : QString());
       add_box(to, left, y, axis.at(value) - left, kBar - 1, series[s].colour,
-              named(series[s].name, categories[row], said));
+              value_text(series[s].name, categories[row], said));
       if (error > 0) add_errors(to, axis, y + kBar / 2, value, error);
     }
   }

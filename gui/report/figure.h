@@ -47,6 +47,8 @@ struct FigureLine {
 /// How numbers are written along an axis.
 using FigureUnit = QString (*)(double value);
 QString plain_number(double value);
+QString second_number(double seconds);
+QString byte_number(double bytes);
 
 /// Lanes from the top, bars in them from 0 to `end` seconds.
 void draw_spans(Markup& to, const QString& title, const QStringList& lanes,

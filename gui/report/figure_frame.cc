@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+
+#include "gui/document/text.h"
 
 namespace tessera::gui {
 
@@ -94,5 +97,11 @@ std::vector<double> round_ticks(double low, double high, int most) {
 }
 
 QString plain_number(double value) { return QString::number(value, 'g', 4); }
+
+QString second_number(double seconds) { return secondsText(seconds); }
+
+QString byte_number(double bytes) {
+  return bytesText(static_cast<std::int64_t>(std::clamp(bytes, -9e18, 9e18)));
+}
 
 }  // namespace tessera::gui

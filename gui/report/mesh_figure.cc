@@ -13,10 +13,10 @@ namespace {
 
 constexpr int kMostSingle = 32, kMostRows = 48;  // nodes with a row of their own; rows in all
 constexpr int kMostColumns = 16;
-constexpr double kLeft = 110, kCellHeight = 36, kStrip = 7, kTop = 20;
+constexpr double kNames = 110, kCellHeight = 36, kStrip = 7, kHeader = 20;
 
 /// Nodes from first to last, which look alike.
-struct Row {
+struct NodeRow {
   int first = 0, last = 0;
 };
 
@@ -28,8 +28,8 @@ QVariantList roles_of_node(const MeshModel& mesh, int node) {
   return roles;
 }
 
-std::vector<Row> rows_of(const MeshModel& mesh) {
-  std::vector<Row> rows;
+std::vector<NodeRow> rows_of(const MeshModel& mesh) {
+  std::vector<NodeRow> rows;
   QVariantList last;
   for (int node = 0; node < mesh.rowCount(); ++node) {
     if (mesh.rowCount() <= kMostSingle) {
@@ -65,7 +65,7 @@ void add_rank(Markup& to, const QModelIndex& at, double x, double y, double widt
   if (roomy) add_label(to, x + width / 2, y + 26, coordinate, css_class);
 }
 
-QString name_of_row(const Row& row) {
+QString name_of_row(const NodeRow& row) {
   return row.first == row.last ? QString("node %1").arg(row.first)
                                : QString("nodes %1-%2").arg(row.first).arg(row.last);
 }
@@ -75,23 +75,23 @@ QString name_of_row(const Row& row) {
 void draw_mesh(Markup& to, const Plan& plan) {
   MeshModel mesh;
   mesh.setPlan(plan);
-  const std::vector<Row> rows = rows_of(mesh);
+  const std::vector<NodeRow> rows = rows_of(mesh);
   const int drawn = std::min(static_cast<int>(rows.size()), kMostRows);
   const int columns = std::min(mesh.columnCount(), kMostColumns);
   const double width = columns <= 8 ? 80 : 40;
   open_figure(to, QString("Roles on %1 ranks").arg(plan.world_size()),
-              kLeft + (width + 3) * columns, kTop + (kCellHeight + 3) * drawn);
+              kNames + (width + 3) * columns, kHeader + (kCellHeight + 3) * drawn);
   for (int gpu = 0; gpu < columns; ++gpu) {
-    add_label(to, kLeft + (width + 3) * gpu + width / 2, 13,
+    add_label(to, kNames + (width + 3) * gpu + width / 2, 13,
               columns <= 8 ? QString("GPU %1").arg(gpu) : QString::number(gpu), "tick middle");
   }
   for (int row = 0; row < drawn; ++row) {
-    const double y = kTop + (kCellHeight + 3) * row;
-    const Row& nodes = rows[static_cast<std::size_t>(row)];
-    add_label(to, kLeft - 8, y + 22, name_of_row(nodes), "name end");
+    const double y = kHeader + (kCellHeight + 3) * row;
+    const NodeRow& nodes = rows[static_cast<std::size_t>(row)];
+    add_label(to, kNames - 8, y + 22, name_of_row(nodes), "name end");
     for (int gpu = 0; gpu < columns; ++gpu) {
       const QModelIndex at = mesh.index(nodes.first, gpu);
-      if (mesh.rankAt(at) >= 0) add_rank(to, at, kLeft + (width + 3) * gpu, y, width);
+      if (mesh.rankAt(at) >= 0) add_rank(to, at, kNames + (width + 3) * gpu, y, width);
     }
   }
   std::vector<std::pair<QString, QColor>> legend;
@@ -103,8 +103,8 @@ void draw_mesh(Markup& to, const Plan& plan) {
     to.element("p",
                QString("the first %1 of a node's %2 GPUs").arg(columns).arg(mesh.columnCount()));
   }
-  const bool folded =
-      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.first != row.last; });
+  const bool folded = std::any_of(rows.begin(), rows.end(),
+                                  [](const NodeRow& row) { return row.first != row.last; });
   if (folded) to.element("p", "Nodes with the same roles share a row: the first one's is drawn.");
 }
 

@@ -12,8 +12,6 @@
 namespace tessera::gui {
 namespace {
 
-QString byte_number(double bytes) { return bytesText(static_cast<std::int64_t>(bytes)); }
-
 void add_row(Markup& to, const QString& name, const QString& value) {
   if (value.isEmpty()) return;
   to.open("tr");
@@ -29,15 +27,15 @@ QString words(const std::vector<std::string>& fixed) {
 }
 
 QString batch_text(const Workload& workload) {
-  return QString(
-             "%1, %2 prompts a step, %3 responses each; %4 prompt tokens, %5 of a response on "
-             "average, %6 at most")
-      .arg(QString::fromStdString(workload.algorithm))
-      .arg(workload.prompts_per_step)
-      .arg(workload.samples_per_prompt)
-      .arg(workload.prompt_tokens)
-      .arg(workload.response_tokens.mean, 0, 'f', 0)
-      .arg(workload.response_tokens.max);
+  const QString numbers(
+      "%1 prompts a step, %2 responses each; %3 prompt tokens, %4 of a response on average, %5 at "
+      "most");
+  const QString algorithm = QString::fromStdString(workload.algorithm) + ", ";
+  return algorithm + numbers.arg(workload.prompts_per_step)
+                         .arg(workload.samples_per_prompt)
+                         .arg(workload.prompt_tokens)
+                         .arg(workload.response_tokens.mean, 0, 'f', 0)
+                         .arg(workload.response_tokens.max);
 }
 
 void add_step(Markup& to, PhaseModel& phases) {

@@ -3,7 +3,6 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/utc_now.h"
-#include "gui/document/text.h"
 #include "gui/report/markup.h"
 #include "gui/report/sections.h"
 #include "gui/report/style.h"

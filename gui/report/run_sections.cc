@@ -18,15 +18,10 @@ constexpr std::array<QRgb, 4> kKinds{0xff0072b2, 0xffd55e00, 0xff009e73, 0xffe69
 constexpr std::array<QRgb, 4> kOthers{0xff8a8f98, 0xffcc79a7, 0xff56b4e9, 0xffb9770e};
 constexpr std::size_t kMostMetrics = 400;
 
-QString seconds_number(double seconds) { return secondsText(seconds); }
-QString byte_number(double bytes) {
-  return bytesText(static_cast<std::int64_t>(std::clamp(bytes, -9e18, 9e18)));
-}
-
 FigureUnit unit_of(RunModel::Figure::Kind kind) {
   switch (kind) {
     case RunModel::Figure::Kind::seconds:
-      return seconds_number;
+      return second_number;
     case RunModel::Figure::Kind::bytes:
       return byte_number;
     case RunModel::Figure::Kind::number:
@@ -96,7 +91,7 @@ void add_phases_by_step(Markup& to, const RunModel& model) {
   if (rows == 0) return;
   const double first = static_cast<double>(model.steps().front());
   const double last = static_cast<double>(model.steps().back());
-  draw_columns(to, "Time by phase", seconds_number, first - 0.5, last + 0.5, series);
+  draw_columns(to, "Time by phase", second_number, first - 0.5, last + 0.5, series);
 }
 
 /// The figures that a run is judged by; returns the metrics that they have.
@@ -138,7 +133,7 @@ void add_metrics(Markup& to, RunFollower& run) {
   to.open("div", {{"class", "pictures"}});
   for (std::size_t i = 0; i < std::min(others.size(), kMostMetrics); ++i) {
     const std::string& name = others[i];
-    const FigureUnit unit = name.starts_with("timing_s/") ? seconds_number
+    const FigureUnit unit = name.starts_with("timing_s/") ? second_number
                             : name.ends_with("_bytes")    ? byte_number
                                                           : plain_number;
     draw_lines(to, QString::fromStdString(name), unit, lines_of(run, name, kOwn));
@@ -166,7 +161,7 @@ void add_comparison(Markup& to, const ComparisonModel& model) {
     measured.errors.push_back(row.measured_deviation_s);
   }
   if (!names.isEmpty()) {
-    draw_beside(to, "By phase, with one standard deviation", seconds_number, names,
+    draw_beside(to, "By phase, with one standard deviation", second_number, names,
                 {predicted, measured});
   }
   add_table(to, model, ComparisonModel::BadRole);

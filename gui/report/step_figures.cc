@@ -10,7 +10,8 @@
 namespace tessera::gui {
 namespace {
 
-constexpr double kWidth = 440, kHeight = 190, kLeft = 66, kRight = 12, kTop = 8, kBottom = 24;
+constexpr double kPlotWidth = 440, kPlotHeight = 190, kPlotLeft = 66, kPlotRight = 12, kPlotTop = 8,
+                 kPlotBottom = 24;
 constexpr double kLargest = 1e300;  // so that differences stay finite
 
 /// Steps to the right, values upwards.
@@ -34,18 +35,20 @@ Plane plane_of(double first, double last, double low, double high) {
     first -= std::max(0.5, 1e-9 * std::abs(first));
     last += std::max(0.5, 1e-9 * std::abs(last));
   }
-  return {{first, last, kLeft, kWidth - kRight}, {low, high, kHeight - kBottom, kTop}};
+  return {{first, last, kPlotLeft, kPlotWidth - kPlotRight},
+          {low, high, kPlotHeight - kPlotBottom, kPlotTop}};
 }
 
 void add_axes(Markup& to, const Plane& plane, FigureUnit unit) {
   for (const double tick : round_ticks(plane.values.low, plane.values.high, 4)) {
     const double y = plane.values.at(tick);
-    add_line(to, kLeft, y, kWidth - kRight, y, "grid");
-    add_label(to, kLeft - 6, y + 4, unit(tick), "tick end");
+    add_line(to, kPlotLeft, y, kPlotWidth - kPlotRight, y, "grid");
+    add_label(to, kPlotLeft - 6, y + 4, unit(tick), "tick end");
   }
   for (const double tick : round_ticks(plane.steps.low, plane.steps.high, 6)) {
     if (tick != std::floor(tick)) continue;
-    add_label(to, plane.steps.at(tick), kHeight - 6, QString::number(tick, 'f', 0), "tick middle");
+    add_label(to, plane.steps.at(tick), kPlotHeight - 6, QString::number(tick, 'f', 0),
+              "tick middle");
   }
 }
 
@@ -112,7 +115,7 @@ void draw_lines(Markup& to, const QString& title, FigureUnit unit,
   }
   if (!(first <= last)) return;
   const Plane plane = plane_of(first, last, low, high);
-  open_figure(to, title, kWidth, kHeight);
+  open_figure(to, title, kPlotWidth, kPlotHeight);
   add_axes(to, plane, unit);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (!all[i].empty()) add_path(to, lines[i], thinned(all[i], plane));
@@ -131,7 +134,7 @@ void draw_columns(Markup& to, const QString& title, FigureUnit unit, double firs
     }
   }
   const Plane plane = plane_of(first, last, 0, *std::max_element(sums.begin(), sums.end()));
-  open_figure(to, title, kWidth, kHeight);
+  open_figure(to, title, kPlotWidth, kPlotHeight);
   add_axes(to, plane, unit);
   const double wide = (plane.steps.right - plane.steps.left) / static_cast<double>(columns);
   sums.assign(columns, 0.0);

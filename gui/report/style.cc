@@ -59,7 +59,7 @@ QString variables(Theme theme) {
              "--on-warning:%7;--failure:%8;--on-failure:%9}")
       .arg(palette.color(QPalette::Window).name(), palette.color(QPalette::Base).name(),
            palette.color(QPalette::Text).name(), palette.color(QPalette::PlaceholderText).name(),
-           light ? "#d5d9df" : "#3a3f47", warning.background.name(), warning.text.name(),
+           QString(light ? "#d5d9df" : "#3a3f47"), warning.background.name(), warning.text.name(),
            bad.background.name(), bad.text.name());
 }
 
