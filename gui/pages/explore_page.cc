@@ -85,9 +85,12 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
     waiting_->show();
     cover_->setStale(session_.document().stale());
   });
-  connect(form_, &RequestForm::queryMoved, this, &ExplorePage::follow);
+  connect(form_, &RequestForm::sliderMoved, this, [this] {
+    moved_ = true;
+    askMoved();
+  });
   connect(form_, &RequestForm::queryChanged, this, [this](const PlanQuery& query) {
-    moved_.reset();
+    moved_ = false;
     std::exchange(sliding_, false) ? session_.askOn(query) : session_.ask(query);
   });
   connect(&session_, &Session::documentChanged, this, &ExplorePage::documentChanged);
@@ -137,14 +140,10 @@ QWidget* ExplorePage::waiting() {
 
 // A slider is followed as fast as plans are made: what it passes meanwhile is left out. The way of
 // one slider is one edit.
-void ExplorePage::follow(const PlanQuery& query) {
-  moved_ = query;
-  askMoved();
-}
-
 void ExplorePage::askMoved() {
   if (!moved_ || session_.isBusy()) return;
-  const PlanQuery query = *std::exchange(moved_, std::nullopt);
+  moved_ = false;
+  const PlanQuery query = form_->query();  // where it is by now
   if (query == session_.document().question) return;
   std::exchange(sliding_, true) ? session_.askOn(query) : session_.ask(query);
 }

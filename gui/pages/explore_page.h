@@ -5,7 +5,6 @@
 #include <QProgressBar>
 #include <QTimer>
 #include <QWidget>
-#include <optional>
 
 #include "gui/models/session.h"
 #include "gui/pages/request_form.h"
@@ -27,7 +26,6 @@ class ExplorePage : public QWidget {
   QWidget* waiting();
   void documentChanged();
   void showAnswer();
-  void follow(const PlanQuery& query);
   void askMoved();
 
   Session& session_;
@@ -35,10 +33,10 @@ class ExplorePage : public QWidget {
   MessageBar *answer_, *files_;
   QWidget* waiting_;
   StaleCover* cover_;
-  PlanQuery shown_;                 // by the form
-  std::optional<PlanQuery> moved_;  // where a slider is, and the planner is not yet
-  bool sliding_ = false;            // the last edit is of a slider that is still held
-  QTimer patience_;                 // a search that is quick is not announced
+  PlanQuery shown_;       // by the form
+  bool moved_ = false;    // a slider went on, and its place is not asked so far
+  bool sliding_ = false;  // the last edit is of a slider that is still held
+  QTimer patience_;       // a search that is quick is not announced
 };
 
 }  // namespace tessera::gui

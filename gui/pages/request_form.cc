@@ -261,11 +261,11 @@ void RequestForm::changed() {
 }
 
 void RequestForm::tell() {
-  const PlanQuery now = query();
   if (isSliding()) {
-    emit queryMoved(now);
+    emit sliderMoved();
     return;
   }
+  const PlanQuery now = query();
   degrees_->setQuestion(now);
   emit queryChanged(now);
 }

@@ -2,7 +2,7 @@
 // The question to the planner: model, cluster, workload, size, engine, aim, fixed settings.
 //
 // Emits queryChanged() a moment after the user's last change, so that typing makes one search, and
-// queryMoved() again and again while a slider is held. What is typed stays as it is typed; whether
+// sliderMoved() again and again while a slider is held. What is typed stays as it is typed; whether
 // it can be planned the planner says.
 #pragma once
 
@@ -38,8 +38,8 @@ class RequestForm : public QWidget {
  signals:
   /// Of a change by the user.
   void queryChanged(const tessera::gui::PlanQuery& query);
-  /// Of a slider on its way; queryChanged() follows when it is let go.
-  void queryMoved(const tessera::gui::PlanQuery& query);
+  /// A slider is on its way; queryChanged() follows when it is let go.
+  void sliderMoved();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

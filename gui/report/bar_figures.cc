@@ -14,7 +14,8 @@ namespace {
 constexpr double kBarsWidth = 760, kBarsMargin = 12, kAxisHeight = 26;
 constexpr double kLetter = 6.6;  // about the width of one, for what has room where
 
-double finite(double value) { return std::isfinite(value) ? value : 0; }
+// Sums stay finite, too.
+double finite(double value) { return std::isfinite(value) ? std::clamp(value, -1e300, 1e300) : 0; }
 
 double error_at(const FigureSeries& series, std::size_t at) {
   return at < series.errors.size() ? finite(series.errors[at]) : 0;

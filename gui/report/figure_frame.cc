@@ -67,8 +67,18 @@ double ValueAxis::at(double value) const {
   return left + (right - left) * std::clamp((value - low) / (high - low), 0.0, 1.0);
 }
 
+std::vector<double> ticks_of(double low, double high, int most, FigureUnit unit) {
+  double scale = 1;
+  if (unit == byte_number) {
+    for (int power = 0; power < 3 && high >= 1024 * scale; ++power) scale *= 1024;
+  }
+  std::vector<double> ticks = round_ticks(low / scale, high / scale, most);
+  for (double& tick : ticks) tick *= scale;
+  return ticks;
+}
+
 void add_grid(Markup& to, const ValueAxis& axis, double top, double bottom, FigureUnit unit) {
-  for (const double tick : round_ticks(axis.low, axis.high, 6)) {
+  for (const double tick : ticks_of(axis.low, axis.high, 6, unit)) {
     const double x = axis.at(tick);
     add_line(to, x, top, x, bottom, "grid");
     add_label(to, x, bottom + 14, unit(tick), "tick middle");

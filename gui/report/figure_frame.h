@@ -29,6 +29,8 @@ struct ValueAxis {
   double left = 0, right = 100;  // where they are
   double at(double value) const;
 };
+/// Round in the unit: bytes in powers of 1,024.
+std::vector<double> ticks_of(double low, double high, int most, FigureUnit unit);
 void add_grid(Markup& to, const ValueAxis& axis, double top, double bottom, FigureUnit unit);
 
 }  // namespace tessera::gui
