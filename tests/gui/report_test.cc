@@ -43,21 +43,28 @@ PageRead read_page(const QString& page) {
   QXmlStreamReader reader(page);
   double width = 0;
   QStringList open;
+  QString text;  // since the last tag
+  const auto take = [&] {
+    if (text.isEmpty()) return;
+    read.texts << text;
+    if (open.contains("td")) read.cells.back() += text;
+    if (open.back() == "h1" || open.back() == "h2") read.headings << text;
+    if (open.size() > 1 && open[open.size() - 2] == "rect") read.widths[text] = width;
+    text.clear();
+  };
   while (!reader.atEnd()) {
     const auto token = reader.readNext();
-    if (token == QXmlStreamReader::StartElement) {
+    if (token == QXmlStreamReader::Characters) {
+      text += reader.text();
+    } else if (token == QXmlStreamReader::StartElement) {
+      take();
       open << reader.name().toString();
       if (open.back() == "svg") ++read.pictures;
       if (open.back() == "rect") width = reader.attributes().value("width").toDouble();
       if (open.back() == "td") read.cells << QString();
     } else if (token == QXmlStreamReader::EndElement) {
+      take();
       open.pop_back();
-    } else if (token == QXmlStreamReader::Characters) {
-      const QString text = reader.text().toString();
-      read.texts << text;
-      if (open.contains("td")) read.cells.back() += text;
-      if (open.back() == "h1" || open.back() == "h2") read.headings << text;
-      if (open.size() > 1 && open[open.size() - 2] == "rect") read.widths[text] = width;
     }
   }
   if (reader.hasError()) read.error = reader.errorString();
