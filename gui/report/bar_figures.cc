@@ -11,7 +11,7 @@
 namespace tessera::gui {
 namespace {
 
-constexpr double kBarsWidth = 760, kBarsMargin = 12, kAxisHeight = 26;
+constexpr double kBarsWidth = 760, kBarsMargin = 20, kAxisHeight = 26;
 constexpr double kLetter = 6.6;  // about the width of one, for what has room where
 
 // Sums stay finite, too.
@@ -53,7 +53,7 @@ void draw_spans(Markup& to, const QString& title, const QStringList& lanes,
   const double height =
       kLane * static_cast<double>(std::max<qsizetype>(1, lanes.size())) + kAxisHeight;
   const ValueAxis axis{0, end > 0 && std::isfinite(end) ? end : 1, kBarsMargin,
-                       kBarsWidth - 3 * kBarsMargin};
+                       kBarsWidth - 2 * kBarsMargin};
   open_figure(to, title, kBarsWidth, height);
   add_grid(to, axis, 0, height - kAxisHeight, second_number);
   for (int lane = 0; lane < lanes.size(); ++lane) {
@@ -82,7 +82,7 @@ void draw_stacks(Markup& to, const QString& title, FigureUnit unit, const QStrin
   }
   const double height = kTop + kRow * static_cast<double>(categories.size()) + kAxisHeight;
   const double left = name_width(categories);
-  const ValueAxis axis{0, most > 0 ? 1.02 * most : 1, left, kBarsWidth - 3 * kBarsMargin};
+  const ValueAxis axis{0, most > 0 ? 1.02 * most : 1, left, kBarsWidth - 2 * kBarsMargin};
   open_figure(to, title, kBarsWidth, height);
   add_grid(to, axis, kTop, height - kAxisHeight, unit);
   for (int row = 0; row < categories.size(); ++row) {
@@ -118,7 +118,7 @@ void draw_beside(Markup& to, const QString& title, FigureUnit unit, const QStrin
   const double row_height = kBar * static_cast<double>(series.size()) + kApart;
   const double height = row_height * static_cast<double>(categories.size()) + kAxisHeight;
   const double left = name_width(categories);
-  const ValueAxis axis{0, most > 0 ? 1.03 * most : 1, left, kBarsWidth - 3 * kBarsMargin};
+  const ValueAxis axis{0, most > 0 ? 1.03 * most : 1, left, kBarsWidth - 2 * kBarsMargin};
   open_figure(to, title, kBarsWidth, height);
   add_grid(to, axis, 0, height - kAxisHeight, unit);
   for (int row = 0; row < categories.size(); ++row) {

@@ -108,7 +108,7 @@ std::vector<double> round_ticks(double low, double high, int most) {
 
 QString plain_number(double value) { return QString::number(value, 'g', 4); }
 
-QString second_number(double seconds) { return secondsText(seconds); }
+QString second_number(double seconds) { return seconds == 0 ? "0 s" : secondsText(seconds); }
 
 QString byte_number(double bytes) {
   return bytesText(static_cast<std::int64_t>(std::clamp(bytes, -9e18, 9e18)));

@@ -13,7 +13,7 @@ h1{font-size:25px;margin:0 0 4px}
 h2{font-size:19px;margin:38px 0 8px;border-bottom:1px solid var(--edge)}
 h3{font-size:15px;margin:22px 0 6px}
 p{margin:6px 0}
-.headline{font-size:18px;font-weight:600;background:var(--base);padding:10px 14px;margin:14px 0}
+.headline{white-space:pre-wrap;font-size:18px;font-weight:600;background:var(--base);padding:10px 14px;margin:14px 0}
 .warning{background:var(--warning);color:var(--on-warning);padding:8px 14px}
 .failure{background:var(--failure);color:var(--on-failure);padding:8px 14px;font-weight:600}
 .bad{color:var(--on-failure);background:var(--failure)}
