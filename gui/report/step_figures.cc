@@ -40,7 +40,7 @@ Plane plane_of(double first, double last, double low, double high) {
 }
 
 void add_axes(Markup& to, const Plane& plane, FigureUnit unit) {
-  for (const double tick : ticks_of(plane.values.low, plane.values.high, 4, unit)) {
+  for (const double tick : ticks_of(plane.values.low, plane.values.high, 5, unit)) {
     const double y = plane.values.at(tick);
     add_line(to, kPlotLeft, y, kPlotWidth - kPlotRight, y, "grid");
     add_label(to, kPlotLeft - 6, y + 4, unit(tick), "tick end");
