@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -58,6 +60,10 @@ PlanRequest request_from(const PlanQuery& query, Problems& problems) {
   request.tessera_version = TESSERA_VERSION;
   request.cluster = resized(std::move(request.cluster), query.nodes, query.gpus_per_node);
   check_size(request.cluster, problems);
+  if (query.batch != WorkloadChange{}) {
+    request.workload = resized(std::move(request.workload), query.batch);
+    check_size(request.workload, problems);
+  }
   if (!problems.empty()) return request;
   if (auto calibration = calibration_for_cluster(request.cluster, problems)) {
     request.calibration = *std::move(calibration);
@@ -132,10 +138,34 @@ ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_p
   return cluster;
 }
 
+Workload resized(Workload workload, const WorkloadChange& change) {
+  if (change.prompts_per_step > 0) workload.prompts_per_step = change.prompts_per_step;
+  if (change.samples_per_prompt > 0) workload.samples_per_prompt = change.samples_per_prompt;
+  LengthSpec& lengths = workload.response_tokens;
+  if (change.response_tokens <= 0 || lengths.mean <= 0) return workload;
+  const double factor = static_cast<double>(change.response_tokens) / lengths.mean;
+  const auto scaled = [&](std::int64_t tokens) {
+    return std::max<std::int64_t>(1, std::llround(factor * static_cast<double>(tokens)));
+  };
+  lengths.max = std::max(change.response_tokens, scaled(lengths.max));
+  lengths.mean = static_cast<double>(change.response_tokens);
+  if (lengths.quantiles.empty()) return workload;
+  for (std::int64_t& length : lengths.quantiles) length = scaled(length);
+  const auto sum = std::accumulate(lengths.quantiles.begin(), lengths.quantiles.end(), 0.0);
+  lengths.mean = sum / static_cast<double>(lengths.quantiles.size());
+  return workload;
+}
+
 void check_size(const ClusterSpec& cluster, Problems& problems) {
   const tessera::Document text{.file = "the cluster", .root = to_node(cluster)};
   ObjectReader reader(text, problems);
   cluster_from(reader, Defaults::refused);
+}
+
+void check_size(const Workload& workload, Problems& problems) {
+  const tessera::Document text{.file = "the workload", .root = to_node(workload)};
+  ObjectReader reader(text, problems);
+  workload_from(reader, Defaults::refused);
 }
 
 PlanQuery query_of(std::shared_ptr<const Plan> plan) {

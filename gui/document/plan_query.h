@@ -17,6 +17,13 @@
 
 namespace tessera::gui {
 
+/// Numbers of the workload that are asked otherwise than its file says; 0 = as it says.
+struct WorkloadChange {
+  std::int64_t prompts_per_step = 0, samples_per_prompt = 0;
+  std::int64_t response_tokens = 0;  // mean; the limit and all other lengths grow or shrink alike
+  bool operator==(const WorkloadChange&) const = default;
+};
+
 /// A choice on the explore page. Names are presets or paths; 0 = as the cluster says.
 struct PlanQuery {
   std::string model, cluster, workload;  // empty: as `opened` has it
@@ -24,6 +31,7 @@ struct PlanQuery {
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
   std::string engine{kOwnEngine}, objective = "step_s";
   double risk = kDefaultRisk;
+  WorkloadChange batch;
   /// A plan of a file, for what no preset names, and for its adapters and its engine's choices.
   std::shared_ptr<const Plan> opened;
   bool operator==(const PlanQuery&) const = default;
@@ -43,8 +51,13 @@ struct PlanAnswer {
 /// GPU.
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node);
 
+/// The workload with these numbers instead of its own.
+Workload resized(Workload workload, const WorkloadChange& change);
+
 /// What no cluster file may say of a cluster's size: Problems.
 void check_size(const ClusterSpec& cluster, Problems& problems);
+/// What no workload file may say of its numbers: Problems.
+void check_size(const Workload& workload, Problems& problems);
 
 /// Reads the files, searches. Never throws.
 PlanAnswer answer(const PlanQuery& query);

@@ -12,6 +12,9 @@ void read_question(ObjectReader& reader, PlanQuery& question) {
   reader.optional("engine", question.engine);
   reader.optional("objective", question.objective);
   reader.optional("risk", question.risk, kFraction);
+  reader.optional("prompts_per_step", question.batch.prompts_per_step, kNotNegative);
+  reader.optional("samples_per_prompt", question.batch.samples_per_prompt, kNotNegative);
+  reader.optional("response_tokens", question.batch.response_tokens, kNotNegative);
   reader.list("fixed", question.fixed, false);
 }
 
@@ -26,6 +29,9 @@ void add_question(Node& map, const PlanQuery& question) {
   add(map, "engine", node_of(question.engine));
   add(map, "objective", node_of(question.objective));
   add(map, "risk", node_of(question.risk));
+  add(map, "prompts_per_step", node_of(question.batch.prompts_per_step));
+  add(map, "samples_per_prompt", node_of(question.batch.samples_per_prompt));
+  add(map, "response_tokens", node_of(question.batch.response_tokens));
   add(map, "fixed", std::move(fixed));
 }
 

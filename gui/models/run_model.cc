@@ -83,6 +83,12 @@ bool RunModel::has(const std::string& name) const {
                                                 [](double value) { return !std::isnan(value); });
 }
 
+std::vector<std::string> RunModel::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, values] : columns_) names.push_back(name);
+  return names;
+}
+
 std::vector<Phase> RunModel::phases() const {
   std::vector<Phase> phases;
   for (const Phase phase : kEveryPhase) {

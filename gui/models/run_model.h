@@ -38,6 +38,8 @@ class RunModel : public QAbstractTableModel {
   /// (step, value) of the steps that have the name.
   std::vector<QPointF> series(const std::string& name) const;
   bool has(const std::string& name) const;
+  /// Of all numbers that any step has, sorted.
+  std::vector<std::string> names() const;
   /// Phases that took time in some step, in the order of enum Phase.
   std::vector<Phase> phases() const;
 

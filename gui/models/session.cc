@@ -37,6 +37,12 @@ void Session::ask(const PlanQuery& query) {
   goTo(edit);
 }
 
+void Session::askOn(const PlanQuery& query) {
+  if (!began_ || query == document_.question) return;
+  edits_.replace({query, nullptr, {}});
+  goTo(edits_.now());
+}
+
 void Session::askAgain() { search(); }
 
 void Session::goTo(const Edit& edit) {

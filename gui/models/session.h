@@ -38,6 +38,8 @@ class Session : public QObject {
   /// An edit: another question, planned in the background; the last one wins. Nothing happens
   /// where it is the question already.
   void ask(const PlanQuery& query);
+  /// Goes on with the last edit: both are undone at once.
+  void askOn(const PlanQuery& query);
   /// The question once more, as after cancel().
   void askAgain();
   /// Ends waiting: what is still worked out is not heard of.

@@ -17,7 +17,7 @@ Arguments parse_arguments(const QStringList& words) {
        {"project", "Open a project: its question, pinned plans and runs.", "FILE"},
        {"run", "Follow a run's folder; those named after it are drawn beside it.", "DIR"},
        {"export", "Write every view into a folder and exit (no display is needed).", "DIR"},
-       {"formats", "What the export writes: png, svg, csv, json.", "LIST", "png"},
+       {"formats", "What the export writes: png, svg, csv, json, html (a report).", "LIST", "png"},
        {"compare", "Pin the best N plans before the export.", "N"},
        {"theme", "Colours: light or dark.", "NAME", "light"},
        {"size", "Size of the window, as 1280x720.", "SIZE"},
@@ -39,7 +39,7 @@ Arguments parse_arguments(const QStringList& words) {
     arguments.formats = *formats;
   } else {
     std::fprintf(stderr,
-                 "tessera-gui: --formats: found \"%s\", expected some of png,svg,csv,json\n",
+                 "tessera-gui: --formats: found \"%s\", expected some of png,svg,csv,json,html\n",
                  qPrintable(parser.value("formats")));
     std::exit(static_cast<int>(ExitCode::usage));
   }

@@ -7,6 +7,7 @@
 #include <QSplitter>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
@@ -84,7 +85,14 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
     waiting_->show();
     cover_->setStale(session_.document().stale());
   });
-  connect(form_, &RequestForm::queryChanged, &session_, &Session::ask);
+  connect(form_, &RequestForm::sliderMoved, this, [this] {
+    moved_ = true;
+    askMoved();
+  });
+  connect(form_, &RequestForm::queryChanged, this, [this](const PlanQuery& query) {
+    moved_ = false;
+    std::exchange(sliding_, false) ? session_.askOn(query) : session_.ask(query);
+  });
   connect(&session_, &Session::documentChanged, this, &ExplorePage::documentChanged);
   connect(answer_, &MessageBar::offerTaken, this, [this] {
     const Document& document = session_.document();
@@ -130,6 +138,16 @@ QWidget* ExplorePage::waiting() {
   return bar;
 }
 
+// A slider is followed as fast as plans are made: what it passes meanwhile is left out. The way of
+// one slider is one edit.
+void ExplorePage::askMoved() {
+  if (!moved_ || session_.isBusy()) return;
+  moved_ = false;
+  const PlanQuery query = form_->query();  // where it is by now
+  if (query == session_.document().question) return;
+  std::exchange(sliding_, true) ? session_.askOn(query) : session_.ask(query);
+}
+
 void ExplorePage::documentChanged() {
   const Document& document = session_.document();
   if (document.question != shown_) {  // what is being typed stays
@@ -143,6 +161,9 @@ void ExplorePage::documentChanged() {
     patience_.start();
   }
   showAnswer();
+  if (moved_ && !document.planning) {
+    QMetaObject::invokeMethod(this, &ExplorePage::askMoved, Qt::QueuedConnection);
+  }
   // Pictures are hatched as soon as they are known to stay: not between two quick answers.
   cover_->setStale(document.stale() && (!document.planning || !waiting_->isHidden()));
   files_->say(document.file_problems, Tone::bad);

@@ -26,14 +26,17 @@ class ExplorePage : public QWidget {
   QWidget* waiting();
   void documentChanged();
   void showAnswer();
+  void askMoved();
 
   Session& session_;
   RequestForm* form_;
   MessageBar *answer_, *files_;
   QWidget* waiting_;
   StaleCover* cover_;
-  PlanQuery shown_;  // by the form
-  QTimer patience_;  // a search that is quick is not announced
+  PlanQuery shown_;       // by the form
+  bool moved_ = false;    // a slider went on, and its place is not asked so far
+  bool sliding_ = false;  // the last edit is of a slider that is still held
+  QTimer patience_;       // a search that is quick is not announced
 };
 
 }  // namespace tessera::gui

@@ -4,14 +4,19 @@
 #include <QCoreApplication>
 #include <QDir>
 #include <QElapsedTimer>
+#include <QFileDialog>
+#include <QFileInfo>
 #include <QPainter>
 #include <QPixmap>
+#include <QStatusBar>
 #include <QSvgGenerator>
 #include <QTabWidget>
 #include <algorithm>
 #include <string>
 
 #include "cost_models/documents/document.h"
+#include "gui/document/text.h"
+#include "gui/report/report.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -104,30 +109,7 @@ void save_page(MainWindow& window, QWidget& page, const QString& name,
   }
 }
 
-}  // namespace
-
-std::optional<ExportFormats> formats_of(const QString& words) {
-  ExportFormats formats{false, false, false, false};
-  for (const QString& word : words.split(',')) {
-    if (word == "png") {
-      formats.png = true;
-    } else if (word == "svg") {
-      formats.svg = true;
-    } else if (word == "csv") {
-      formats.csv = true;
-    } else if (word == "json") {
-      formats.json = true;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return formats;
-}
-
-QStringList exportViews(MainWindow& window, const QString& folder, const ExportFormats& formats) {
-  Export to{QDir(folder), formats, {}};
-  if (!to.folder.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
-  window.show();
+void save_pages(MainWindow& window, Export& to) {
   const Document& document = window.session().document();
   if (document.none_fits) {
     save_page(window, window.explore(), "explore", {}, to);
@@ -139,7 +121,54 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
   if (!window.session().run()->folder().empty()) {
     save_page(window, window.run(), "run", {Place::charts, Place::tables, Place::run_tabs}, to);
   }
+}
+
+}  // namespace
+
+std::optional<ExportFormats> formats_of(const QString& words) {
+  ExportFormats formats{.png = false};
+  for (const QString& word : words.split(',')) {
+    if (word == "png") {
+      formats.png = true;
+    } else if (word == "svg") {
+      formats.svg = true;
+    } else if (word == "csv") {
+      formats.csv = true;
+    } else if (word == "json") {
+      formats.json = true;
+    } else if (word == "html") {
+      formats.html = true;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return formats;
+}
+
+QStringList exportViews(MainWindow& window, const QString& folder, const ExportFormats& formats) {
+  Export to{QDir(folder), formats, {}};
+  if (!to.folder.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
+  window.show();
+  if (formats.png || formats.svg || formats.csv || formats.json) save_pages(window, to);
+  if (formats.html && has_report(window.session())) {
+    const QString file = to.folder.filePath("report.html");
+    write_report(window.session(), file);
+    to.written << file;
+  }
   return to.written;
+}
+
+void chooseReport(MainWindow& window) {
+  Session& session = window.session();
+  const QString file =
+      QFileDialog::getSaveFileName(&window, "Save report", "report.html", "Reports (*.html)");
+  if (file.isEmpty()) return;
+  try {
+    write_report(session, file);
+    window.statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
+  } catch (const Error& error) {
+    session.report(problemsText(error.problems()));
+  }
 }
 
 bool waitForPlans(const Session& session, double seconds) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Pictures of the pages, and of each view in them pictures and data.
+// Pictures of the pages, of each view in them pictures and data, and a report of it all.
 #pragma once
 
 #include <QString>
@@ -10,20 +10,23 @@
 
 namespace tessera::gui {
 
-/// Which files of a view are written.
+/// Which files of a view are written; `html`: the report (gui/report/report.h).
 struct ExportFormats {
-  bool png = true, svg = false, csv = false, json = false;
+  bool png = true, svg = false, csv = false, json = false, html = false;
 };
-inline constexpr ExportFormats kAllFormats{true, true, true, true};
+inline constexpr ExportFormats kAllFormats{true, true, true, true, true};
 
-/// "png,csv"; nullopt where a word is none of png, svg, csv, json.
+/// "png,csv"; nullopt where a word is none of png, svg, csv, json, html.
 std::optional<ExportFormats> formats_of(const QString& words);
 
 /// Writes explore, understand and run as pictures and every named view in the formats it has; where
-/// nothing fits explore alone, and the page of the run only where one is open. Returns the files
-/// written. Throws Error(io).
+/// nothing fits explore alone, and the page of the run only where one is open. The report is
+/// report.html. Returns the files written. Throws Error(io).
 QStringList exportViews(MainWindow& window, const QString& folder,
                         const ExportFormats& formats = {});
+
+/// Asks for a file, and saves the report there; a file that cannot be written is told.
+void chooseReport(MainWindow& window);
 
 /// Runs events until no search is under way, at most `seconds`; false when it still is.
 bool waitForPlans(const Session& session, double seconds);

@@ -13,7 +13,9 @@
 
 #include "gui/document/text.h"
 #include "gui/pages/command_palette.h"
+#include "gui/pages/dropped_files.h"
 #include "gui/pages/export_views.h"
+#include "gui/report/report.h"
 
 namespace tessera::gui {
 namespace {
@@ -57,6 +59,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(session_.run(), &RunFollower::othersChanged, this, &MainWindow::documentChanged);
   connect(session_.pinned(), &QAbstractItemModel::modelReset, this, &MainWindow::documentChanged);
   documentChanged();
+  takeDroppedFiles(*this);
 }
 
 void MainWindow::addRecent(QMenu* menu, const QStringList& paths,
@@ -85,6 +88,8 @@ void MainWindow::addFileActions() {
   addRunActions(file);
   file->addSeparator();
   file->addAction("&Export views...", QKeySequence("Ctrl+E"), this, &MainWindow::chooseExport);
+  report_ = file->addAction("Save repor&t...", QKeySequence("Ctrl+Shift+E"), this,
+                            [this] { chooseReport(*this); });
   file->addSeparator();
   file->addAction("&Quit", QKeySequence("Ctrl+Q"), this, &QWidget::close);
 }
@@ -152,6 +157,7 @@ void MainWindow::documentChanged() {
   save_->setEnabled(document.valid());
   save_as_->setEnabled(document.valid());
   pin_->setEnabled(document.valid());
+  report_->setEnabled(has_report(session_));
   undo_->setEnabled(session_.canUndo());
   redo_->setEnabled(session_.canRedo());
   cancel_->setEnabled(document.planning);

@@ -81,7 +81,7 @@ class MainWindow : public QMainWindow {
   RunPage* run_;
   QTabWidget* pages_;
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
-          *cancel_ = nullptr, *pin_ = nullptr;
+          *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr;
 };
 
 }  // namespace tessera::gui

@@ -12,6 +12,7 @@
 
 #include "cost_models/documents/preset.h"
 #include "gui/document/text.h"
+#include "gui/pages/form_row.h"
 #include "planner/engines/engine.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
@@ -23,15 +24,8 @@ namespace {
 const QString kOpened = "as in the opened plan";
 const QString kFree = "free";
 
-QLabel* labelOf(const QString& text, QWidget* widget) {
-  auto* label = new QLabel(text);
-  label->setBuddy(widget);
-  widget->setAccessibleName(QString(text).remove('&'));
-  return label;
-}
-
 /// The entry with this text, added when it is none of them.
-void choose(QComboBox* box, const QString& text) {
+void chooseText(QComboBox* box, const QString& text) {
   int index = box->findText(text);
   if (index < 0) {
     box->insertItem(0, text);
@@ -41,7 +35,7 @@ void choose(QComboBox* box, const QString& text) {
 }
 
 void chooseName(QComboBox* box, const std::string& name) {
-  choose(box, name.empty() ? kOpened : QString::fromStdString(name));
+  chooseText(box, name.empty() ? kOpened : QString::fromStdString(name));
 }
 
 std::string nameIn(const QComboBox* box) {
@@ -86,6 +80,7 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
   model_ = addChoice(choices, "&Model", "models", "", "config.json (*.json)");
   cluster_ = addChoice(choices, "&Cluster", "clusters", ".yaml", "Cluster (*.yaml *.yml)");
   workload_ = addChoice(choices, "&Workload", "workloads", ".yaml", "Workload (*.yaml *.yml)");
+  batch_ = new BatchFields(choices, this);
   nodes_ = addCount(choices, "&Nodes");
   gpus_ = addCount(choices, "&GPUs per node");
   addSettings(choices);
@@ -101,17 +96,19 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
   auto* free = new QPushButton("&Free all");
   layout->addWidget(free, 0, Qt::AlignRight);
   layout->addStretch(1);
+  connect(batch_, &BatchFields::changed, this, &RequestForm::changed);
   connect(degrees_, &DegreeGrid::changed, this, &RequestForm::changed);
   connect(others_, &QLineEdit::textEdited, this, &RequestForm::changed);
   connect(free, &QPushButton::clicked, this, &RequestForm::freeAll);
   pause_.setSingleShot(true);
   pause_.setInterval(120);
-  connect(&pause_, &QTimer::timeout, this, [this] {
-    degrees_->setQuestion(query());
-    emit queryChanged(query());
-  });
+  connect(&pause_, &QTimer::timeout, this, &RequestForm::tell);
   connect(cluster_, &QComboBox::currentTextChanged, this, [this] { showCluster({}); });
-  connect(workload_, &QComboBox::currentTextChanged, this, [this] { showWorkload(query()); });
+  connect(workload_, &QComboBox::currentTextChanged, this, [this] {
+    PlanQuery other = query();
+    other.batch = {};  // a new workload begins with its own numbers
+    showWorkload(other);
+  });
   for (QWidget* child : findChildren<QWidget*>()) child->installEventFilter(this);
   pause_.stop();  // filling the lists was no edit
 }
@@ -135,7 +132,7 @@ QComboBox* RequestForm::addChoice(QGridLayout* layout, const QString& label, con
   connect(box, &QComboBox::currentTextChanged, this, &RequestForm::changed);
   connect(open, &QPushButton::clicked, this, [this, box, filter] {
     const QString file = QFileDialog::getOpenFileName(this, "Open a file", {}, filter);
-    if (!file.isEmpty()) choose(box, file);
+    if (!file.isEmpty()) chooseText(box, file);
   });
   return box;
 }
@@ -178,10 +175,15 @@ void RequestForm::addSettings(QGridLayout* layout) {
   risk_->setSuffix(" %");
   risk_->setKeyboardTracking(false);
   risk_->setToolTip("The probability of running out of memory that a plan may have");
-  const int row = layout->rowCount();
-  layout->addWidget(labelOf("Memory &risk", risk_), row, 0);
-  layout->addWidget(risk_, row, 1, 1, 2);
-  connect(risk_, &QDoubleSpinBox::valueChanged, this, &RequestForm::changed);
+  risk_slider_ = addSliderRow(layout, "Memory &risk", risk_);
+  risk_slider_->setSteps(decade_steps(100 * kLeastRisk, 100 * kMostRisk));
+  risk_slider_->showNumber(risk_->value());
+  connect(risk_slider_, &QSlider::sliderReleased, this, &RequestForm::changed);
+  connect(risk_slider_, &StepSlider::numberChosen, risk_, &QDoubleSpinBox::setValue);
+  connect(risk_, &QDoubleSpinBox::valueChanged, this, [this](double value) {
+    risk_slider_->showNumber(value);
+    changed();
+  });
   placement_ = addList(layout, "&Placement");
 }
 
@@ -213,6 +215,7 @@ void RequestForm::showWorkload(const PlanQuery& query) {
   } else if (query.opened) {
     workload = query.opened->workload;
   }
+  batch_->show(workload, query.batch);
   const std::vector<Role> roles = workload ? roles_of(*workload) : std::vector<Role>{};
   degrees_->setRoles(roles);
   const QSignalBlocker quiet(placement_);
@@ -247,7 +250,32 @@ void RequestForm::showCluster(const PlanQuery& query) {
   if (query.gpus_per_node > 0) gpus_->setValue(bounded(query.gpus_per_node));
 }
 
-void RequestForm::changed() { pause_.start(); }
+bool RequestForm::isSliding() const {
+  // The lists are filled before there is a slider.
+  return batch_->isSliding() || (risk_slider_ != nullptr && risk_slider_->isSliderDown());
+}
+
+// While a slider is held what it passes is asked at even intervals; else the last change counts.
+void RequestForm::changed() {
+  if (!isSliding() || !pause_.isActive()) pause_.start();
+}
+
+void RequestForm::tell() {
+  if (isSliding()) {
+    emit sliderMoved();
+    return;
+  }
+  const PlanQuery now = query();
+  degrees_->setQuestion(now);
+  emit queryChanged(now);
+}
+
+void RequestForm::choose(FileKind kind, const QString& file) {
+  QComboBox* const box = kind == FileKind::model     ? model_
+                         : kind == FileKind::cluster ? cluster_
+                                                     : workload_;
+  chooseText(box, file);
+}
 
 PlanQuery RequestForm::query() const {
   PlanQuery query{nameIn(model_), nameIn(cluster_), nameIn(workload_)};
@@ -256,6 +284,7 @@ PlanQuery RequestForm::query() const {
   query.engine = engine_->currentText().toStdString();
   query.objective = objective_->currentText().toStdString();
   query.risk = risk_->value() / 100;
+  query.batch = batch_->change();
   query.opened = opened_;
   for (const auto& [key, degree] : degrees_->degrees()) {
     query.fixed.push_back(std::string(name_of(key.first)) + "." + std::string(name_of(key.second)) +
@@ -279,14 +308,15 @@ void RequestForm::setQuery(const PlanQuery& query) {
   chooseName(model_, query.model);
   chooseName(cluster_, query.cluster);
   chooseName(workload_, query.workload);
-  choose(engine_, QString::fromStdString(query.engine));
-  choose(objective_, QString::fromStdString(query.objective));
+  chooseText(engine_, QString::fromStdString(query.engine));
+  chooseText(objective_, QString::fromStdString(query.objective));
   risk_->setValue(100 * query.risk);
+  risk_slider_->showNumber(risk_->value());
   showCluster(query);
   showWorkload(query);
   const Words words = sorted(query.fixed, *degrees_);
   degrees_->setDegrees(words.degrees);
-  choose(placement_, words.placement);
+  chooseText(placement_, words.placement);
   others_->setText(words.others.join(' '));
   pause_.stop();
   degrees_->setQuestion(query);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The question to the planner: model, cluster, workload, size, engine, aim, fixed settings.
 //
-// Emits queryChanged() a moment after the user's last change, so that typing makes one search. What
-// is typed stays as it is typed; whether it can be planned the planner says.
+// Emits queryChanged() a moment after the user's last change, so that typing makes one search, and
+// sliderMoved() again and again while a slider is held. What is typed stays as it is typed; whether
+// it can be planned the planner says.
 #pragma once
 
 #include <QComboBox>
@@ -14,8 +15,11 @@
 #include <QWidget>
 #include <memory>
 
+#include "gui/document/file_kind.h"
 #include "gui/document/plan_query.h"
+#include "gui/pages/batch_fields.h"
 #include "gui/pages/degree_grid.h"
+#include "gui/pages/step_slider.h"
 
 namespace tessera::gui {
 
@@ -28,10 +32,14 @@ class RequestForm : public QWidget {
   PlanQuery query() const;
   /// Shows a query, and says nothing.
   void setQuery(const PlanQuery& query);
+  /// As the user's choice of a file. Precondition: a model, a cluster or a workload.
+  void choose(FileKind kind, const QString& file);
 
  signals:
   /// Of a change by the user.
   void queryChanged(const tessera::gui::PlanQuery& query);
+  /// A slider is on its way; queryChanged() follows when it is let go.
+  void sliderMoved();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -45,10 +53,14 @@ class RequestForm : public QWidget {
   void freeAll();
   void showWorkload(const PlanQuery& query);
   void showCluster(const PlanQuery& query);
+  bool isSliding() const;
   void changed();
+  void tell();
 
   QComboBox *model_, *cluster_, *workload_, *engine_, *objective_, *placement_;
   QSpinBox *nodes_, *gpus_;
+  BatchFields* batch_;
+  StepSlider* risk_slider_ = nullptr;
   QDoubleSpinBox* risk_;
   QLineEdit* others_;  // settings that have no field of their own
   DegreeGrid* degrees_;

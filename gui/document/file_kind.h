@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a file or a folder is to the window, by what is in it.
+//
+// Only reads, and judges by keys alone: whether the rest is right says who opens it. Any thread.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "cost_models/documents/problem_list.h"
+
+namespace tessera::gui {
+
+enum class FileKind { plan, project, model, cluster, workload, run };
+
+/// nullopt and a Problem where it is none of them.
+std::optional<FileKind> kind_of(const std::filesystem::path& path, Problems& problems);
+
+}  // namespace tessera::gui

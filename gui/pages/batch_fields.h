@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The numbers of a workload that a question may change: prompts, samples, length of a response.
+//
+// Each is a field and a slider that reaches some octaves to both sides of what the workload says.
+// GUI thread; its widgets belong to the form that they are added to.
+#pragma once
+
+#include <QGridLayout>
+#include <QObject>
+#include <QSpinBox>
+#include <array>
+#include <optional>
+
+#include "gui/document/plan_query.h"
+#include "gui/pages/step_slider.h"
+
+namespace tessera::gui {
+
+class BatchFields : public QObject {
+  Q_OBJECT
+
+ public:
+  /// Adds a row for each at the layout's end.
+  explicit BatchFields(QGridLayout* layout, QObject* parent = nullptr);
+
+  /// The workload's own numbers, or those that are asked instead; nullopt = there is none, and
+  /// nothing to change. Says nothing.
+  void show(const std::optional<Workload>& own, const WorkloadChange& change);
+  /// 0 where a field has what the workload says itself.
+  WorkloadChange change() const;
+  /// A slider is held.
+  bool isSliding() const;
+
+ signals:
+  void changed();
+
+ private:
+  struct Field {
+    QSpinBox* box = nullptr;
+    StepSlider* slider = nullptr;
+    std::int64_t own = 0;  // 0 = the workload cannot be read
+  };
+
+  Field add(QGridLayout* layout, const QString& label);
+  static void show(Field& field, std::int64_t own, std::int64_t asked,
+                   const std::vector<double>& steps);
+  static std::int64_t asked(const Field& field);
+
+  Field prompts_, samples_, tokens_;
+};
+
+}  // namespace tessera::gui

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Sliders beside the numbers of the form: they plan while they move, and are one edit.
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <QSpinBox>
+#include <QStyle>
+#include <QStyleOptionSlider>
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "gui/pages/step_slider.h"
+#include "tests/gui/explore_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+struct Sliders : Explore {
+  StepSlider* slider(const QString& name) { return named<StepSlider>(window, "Slider: " + name); }
+  QSpinBox* number(const QString& name) { return named<QSpinBox>(window, name); }
+  static QPoint handle(StepSlider* slider, int position) {
+    QStyleOptionSlider option;
+    option.initFrom(slider);
+    option.minimum = slider->minimum();
+    option.maximum = slider->maximum();
+    option.sliderPosition = option.sliderValue = position;
+    return slider->style()
+        ->subControlRect(QStyle::CC_Slider, &option, QStyle::SC_SliderHandle, slider)
+        .center();
+  }
+  /// Holds the handle, goes there position by position, and does this at each.
+  template <class Does>
+  void drag(StepSlider* slider, int to, const Does& does) {
+    slider->window()->activateWindow();
+    int at = slider->value();
+    QTest::mousePress(slider, Qt::LeftButton, {}, handle(slider, at));
+    while (at != to) {
+      at += at < to ? 1 : -1;
+      QTest::mouseMove(slider, handle(slider, at));
+      does();
+    }
+  }
+  void let_go(StepSlider* slider) {
+    QTest::mouseRelease(slider, Qt::LeftButton, {}, handle(slider, slider->value()));
+  }
+  bool answered(const WorkloadChange& change) {
+    return wait_for([&] { return document().valid() && document().question.batch == change; });
+  }
+};
+
+TEST_F(Sliders, PlanWhileTheyMoveAndAreOneEdit) {
+  ask(small_query());
+  const double before = document().plan->prediction.step_s.value;
+  StepSlider* prompts = slider("Prompts a step");
+  ASSERT_TRUE(prompts->isEnabled());
+  std::set<std::int64_t> planned;
+  drag(prompts, prompts->value() - 4, [&] {
+    ASSERT_TRUE(wait_for([&] {
+      return document().valid() && !document().planning &&
+             document().plan->workload.prompts_per_step == number("Prompts a step")->value();
+    }));
+    planned.insert(document().plan->workload.prompts_per_step);
+  });
+  EXPECT_GE(planned.size(), 4u);  // before it is let go
+  EXPECT_TRUE(prompts->isSliderDown());
+  let_go(prompts);
+  ASSERT_TRUE(answered({.prompts_per_step = number("Prompts a step")->value()}));
+  rest(300);
+  EXPECT_LT(document().plan->prediction.step_s.value, before);
+  EXPECT_TRUE(window.session().canUndo());
+  QTest::keyClick(&window, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(document().question, small_query());
+  EXPECT_FALSE(window.session().canUndo());
+  ASSERT_TRUE(answered({}));
+  EXPECT_EQ(document().plan->prediction.step_s.value, before);
+  EXPECT_EQ(number("Prompts a step")->value(), document().plan->workload.prompts_per_step);
+}
+
+/// The same numbers in a workload's file: the planner's own way to ask it.
+TEST_F(Sliders, AskWhatAFileWithTheirNumbersAsks) {
+  std::ofstream(folder.filePath("own.yaml").toStdString())
+      << "version: 1\nalgorithm: grpo\nprompts_per_step: 128\nsamples_per_prompt: 8\n"
+         "prompt_tokens: 256\nresponse_tokens: {mean: 300, cv: 0.5, max: 600}\n"
+         "mini_batches: 4\nkl: loss\n";
+  std::ofstream(folder.filePath("other.yaml").toStdString())
+      << "version: 1\nalgorithm: grpo\nprompts_per_step: 64\nsamples_per_prompt: 4\n"
+         "prompt_tokens: 256\nresponse_tokens: {mean: 450, cv: 0.5, max: 900}\n"
+         "mini_batches: 4\nkl: loss\n";
+  PlanQuery query = small_query();
+  query.workload = folder.filePath("own.yaml").toStdString();
+  ask(query);
+  for (const auto& [name, value] : std::map<QString, int>{
+           {"Prompts a step", 64}, {"Samples a prompt", 4}, {"Response tokens", 450}}) {
+    number(name)->setFocus();
+    number(name)->selectAll();
+    QTest::keyClicks(number(name), QString::number(value));
+    QTest::keyClick(number(name), Qt::Key_Return);
+  }
+  ASSERT_TRUE(answered({64, 4, 450}));
+  PlanQuery other = query;
+  other.workload = folder.filePath("other.yaml").toStdString();
+  Plan wanted = std::get<Plan>(answer(other).result);
+  wanted.provenance.created = document().plan->provenance.created;
+  EXPECT_EQ(document().plan->workload, wanted.workload);
+  EXPECT_EQ(document().plan->prediction, wanted.prediction);
+  // Another workload begins with its own numbers.
+  window.explore().form()->choose(FileKind::workload, folder.filePath("other.yaml"));
+  ASSERT_TRUE(answered({}));
+  EXPECT_EQ(number("Response tokens")->value(), 450);
+}
+
+TEST_F(Sliders, KeysMoveThemAndTypedNumbersMoveThemToo) {
+  ask(small_query());
+  StepSlider* samples = slider("Samples a prompt");
+  const int own = number("Samples a prompt")->value();
+  samples->setFocus();
+  QTest::keyClick(samples, Qt::Key_Right);
+  EXPECT_GT(number("Samples a prompt")->value(), own);
+  ASSERT_TRUE(answered({.samples_per_prompt = number("Samples a prompt")->value()}));
+  const int there = samples->value();
+  number("Samples a prompt")->setFocus();
+  number("Samples a prompt")->selectAll();
+  QTest::keyClicks(number("Samples a prompt"), "33");  // between two positions
+  QTest::keyClick(number("Samples a prompt"), Qt::Key_Return);
+  EXPECT_GT(samples->value(), there);
+  ASSERT_TRUE(wait_for([&] { return document().question.batch.samples_per_prompt == 33; }));
+  auto* risk = named<QDoubleSpinBox>(window, "Memory risk");
+  slider("Memory risk")->setFocus();
+  QTest::keyClick(slider("Memory risk"), Qt::Key_Left);
+  EXPECT_DOUBLE_EQ(risk->value(), 1);  // below the usual 2 %
+  ASSERT_TRUE(wait_for([&] { return document().question.risk == 0.01; }));
+}
+
+TEST_F(Sliders, WhatCannotBeIsToldAndAWheelThatPassesChangesNothing) {
+  ask(small_query());
+  QSpinBox* prompts = number("Prompts a step");
+  prompts->setFocus();
+  prompts->selectAll();
+  QTest::keyClicks(prompts, "1023");
+  QTest::keyClick(prompts, Qt::Key_Return);
+  ASSERT_TRUE(wait_for([&] { return !document().problems.empty(); }));
+  const QString said = named<MessageBar>(window, "Answer")->text();
+  EXPECT_TRUE(said.contains("mini_batches")) << said.toStdString();
+  EXPECT_EQ(prompts->value(), 1023);
+  StepSlider* tokens = slider("Response tokens");
+  const int before = tokens->value();
+  const QPoint centre = tokens->rect().center();
+  QWheelEvent wheel(centre, tokens->mapToGlobal(centre), {}, {0, 240}, Qt::NoButton, Qt::NoModifier,
+                    Qt::NoScrollPhase, false);
+  QCoreApplication::sendEvent(tokens, &wheel);
+  EXPECT_EQ(tokens->value(), before);
+}
+
+double seconds_of_this_thread() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+TEST_F(Sliders, NeverHoldTheEventLoopFiftyMilliseconds) {
+  ask({.model = "qwen2.5-7b", .cluster = "h100-64", .workload = "ppo-7b-1k", .nodes = 8});
+  double longest = 0, last = seconds_of_this_thread();
+  QTimer ticks;
+  QObject::connect(&ticks, &QTimer::timeout, [&] {
+    const double now = seconds_of_this_thread();
+    longest = std::max(longest, now - last);
+    last = now;
+  });
+  ticks.start(0);
+  StepSlider* tokens = slider("Response tokens");
+  drag(tokens, tokens->value() - 12, [] { rest(100); });
+  let_go(tokens);
+  ASSERT_TRUE(answered({.response_tokens = number("Response tokens")->value()}));
+  EXPECT_LT(longest, 0.05);
+  RecordProperty("longest_ms", static_cast<int>(1000 * longest));
+}
+
+TEST(Steps, AreWholeAndHaveTheWorkloadsOwn) {
+  EXPECT_EQ(octave_steps(4, 1, 32, 2, 20), (std::vector<double>{4, 8, 12, 16, 20, 24, 32}));
+  EXPECT_EQ(octave_steps(1, 1, 8, 4, 5), (std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(decade_steps(0.1, 2).size(), 5u);  // 0.1, 0.2, 0.5, 1, 2
+}
+
+}  // namespace
+}  // namespace tessera::gui
