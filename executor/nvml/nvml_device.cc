@@ -15,12 +15,6 @@ using Device = void*;                 // nvmlDevice_t, a pointer to what NVML al
 constexpr Return kSuccess = 0;        // NVML_SUCCESS
 constexpr int kTemperatureOfGpu = 0;  // NVML_TEMPERATURE_GPU
 constexpr int kSmClock = 1;           // NVML_CLOCK_SM
-struct Utilization {                  // nvmlUtilization_t, percent
-  unsigned int gpu, memory;
-};
-struct Memory {  // nvmlMemory_t, bytes
-  unsigned long long total, free, used;
-};
 
 /// The library's function of this name; nullptr where it is older than the function.
 template <class Function>
@@ -32,6 +26,13 @@ void find(void* module, const char* name, Function*& function) {
 
 /// The opened and initialised library.
 struct NvmlDevice::Library {
+  struct Utilization {  // nvmlUtilization_t, percent
+    unsigned int gpu, memory;
+  };
+  struct Memory {  // nvmlMemory_t, bytes
+    unsigned long long total, free, used;
+  };
+
   explicit Library(const std::string& name)
       : module(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (module == nullptr) throw Error(ExitCode::missing, ::dlerror());
@@ -91,9 +92,9 @@ DeviceLoad NvmlDevice::load() const {
   const auto told = [&](auto* function, auto... arguments) {
     return function != nullptr && function(device_, arguments...) == kSuccess;
   };
-  Utilization utilization{};
+  Library::Utilization utilization{};
   if (told(library_->utilization, &utilization)) load["utilization_percentage"] = utilization.gpu;
-  Memory memory{};
+  Library::Memory memory{};
   if (told(library_->memory, &memory)) {
     load["memory_usage_megabytes"] = static_cast<double>(memory.used) * 1e-6;
   }
