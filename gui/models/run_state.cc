@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
 
 namespace tessera::gui {
@@ -21,6 +22,13 @@ constexpr double kLongSteps = 10, kLeastStallS = 60, kFirstStallS = 900;
 
 QString placeText(const RankStatus& rank) {
   return QString("%1 of step %2").arg(QString::fromStdString(rank.phase)).arg(rank.step);
+}
+
+// A rank that ended because it was asked to says so by its code.
+bool was_asked(const RankStatus& rank) {
+  return rank.state == RankState::finished &&
+         (rank.exit_code == static_cast<int>(ExitCode::stopped) ||
+          rank.exit_code == static_cast<int>(ExitCode::requeue));
 }
 
 std::int64_t lastSign(const std::vector<RankStatus>& ranks, std::int64_t last_sign_ns) {
@@ -94,7 +102,7 @@ RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Li
   bool unseen = false;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const RankStatus& rank = ranks[i];
-    if (rank.state == RankState::finished && rank.exit_code != 0) {
+    if (rank.state == RankState::finished && rank.exit_code != 0 && !was_asked(rank)) {
       return {RunState::failed, QString("rank %1 failed with code %2 in %3")
                                     .arg(rank.rank)
                                     .arg(rank.exit_code)
@@ -121,6 +129,7 @@ RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Li
   const bool ended = std::any_of(ranks.begin(), ranks.end(), [](const RankStatus& rank) {
     return rank.state == RankState::terminated;
   });
+  stop_asked = stop_asked || std::any_of(ranks.begin(), ranks.end(), was_asked);
   if (ended) return {RunState::stopped, "stopped: its ranks were told to end"};
   if (stop_asked) return {RunState::stopped, "stopped as it was asked to"};
   return {RunState::finished, QString("finished: all %1 ranks ended well").arg(ranks.size())};

@@ -42,6 +42,7 @@ const char* class_of(RunState state) {
     case RunState::none:
     case RunState::loading:
     case RunState::running:
+    case RunState::paused:
     case RunState::finished:
       break;
   }

@@ -113,6 +113,8 @@ TEST(RunState, IsToldApart) {
   for (RankStatus& rank : ranks) rank.state = RankState::finished;
   EXPECT_EQ(state().state, RunState::finished);
   EXPECT_EQ(state(true).state, RunState::stopped);
+  ranks[1].exit_code = 130;  // as `tessera run` ends where it is asked to
+  EXPECT_EQ(state().state, RunState::stopped);
   ranks[1].exit_code = 71;
   EXPECT_EQ(state().state, RunState::failed);
   EXPECT_EQ(summary_of({}, {}, false, 0, 0, now).state, RunState::none);

@@ -49,6 +49,12 @@ class Start : public ProgramTest {
     ASSERT_TRUE(window->openPlan(QString::fromStdString(at(plan))));
     QTest::keyClick(window.get(), Qt::Key_3, Qt::ControlModifier);
   }
+  /// A dialog that was open before leaves the window inactive for a moment.
+  void press(Qt::Key key) {
+    window->activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+    QTest::keyClick(window.get(), key);
+  }
   /// Fills the form by keys; what is done with its buttons is `then`.
   template <class Then>
   void fill(const std::string& name, const Then& then) {
@@ -65,7 +71,7 @@ class Start : public ProgramTest {
       then(dialog);
       if (dialog.isVisible()) dialog.reject();
     });
-    QTest::keyClick(window.get(), Qt::Key_F6);
+    press(Qt::Key_F6);
   }
   static QPushButton* startOf(QDialog& dialog) {
     for (QPushButton* button : dialog.findChildren<QPushButton*>()) {
@@ -97,12 +103,12 @@ TEST_F(Start, ARunOutlivesTheWindowThatStartedIt) {
   ASSERT_TRUE(wait_long([&] { return steps() >= 2; })) << text_of(at("started.log"));
   EXPECT_EQ(followed().summary().state, RunState::running);
   EXPECT_EQ(followed().ranks()->rowCount(), window->session().plan()->world_size());
-  QTest::keyClick(window.get(), Qt::Key_F7);
+  press(Qt::Key_F7);
   ASSERT_TRUE(waitForState(RunState::paused));
   const std::size_t then = steps();
   rest(1500);
   EXPECT_LE(steps(), then + 1);  // the last one's line may come late
-  QTest::keyClick(window.get(), Qt::Key_F8);
+  press(Qt::Key_F8);
   ASSERT_TRUE(wait_long([&] { return steps() >= then + 2; }));
 
   window.reset();
@@ -114,7 +120,7 @@ TEST_F(Start, ARunOutlivesTheWindowThatStartedIt) {
   with_dialog(window.get(), [](QDialog& dialog) {
     QTest::mouseClick(dynamic_cast<QMessageBox&>(dialog).button(QMessageBox::Yes), Qt::LeftButton);
   });
-  QTest::keyClick(window.get(), Qt::Key_F9);
+  press(Qt::Key_F9);
   ASSERT_TRUE(waitForState(RunState::stopped)) << followed().summary().text.toStdString();
   EXPECT_FALSE(fs::exists(at("started.plan.json")));
 
@@ -159,8 +165,8 @@ TEST_F(Start, AFolderThatExistsIsRefusedInTheForm) {
 }
 
 TEST_F(Start, MissingGpusAreToldAndNothingIsLeft) {
-  ASSERT_EQ(run("plan --model " + at("model") +
-                " --cluster h100-8 --workload grpo-digits --nodes 1 -o " + at("gpus.json")),
+  ASSERT_EQ(run("plan --model " + at("model") + " --cluster h100-8 --workload grpo-digits -o " +
+                at("gpus.json")),
             0);
   window.reset();
   open("gpus.json");
