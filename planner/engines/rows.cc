@@ -37,6 +37,7 @@ Engine inference_server(std::string name, std::string version) {
   can.lora = true;  // --enable-lora
   can.serving.heads = HeadRule::query_heads;
   can.params = kTrainableTypes;
+  engine.traits.kernels.fused_activation = true;  // SiluAndMul of both
   return engine;
 }
 
@@ -50,7 +51,6 @@ Engine megatron_core(std::string name, std::string version) {
   can.training.ulysses = false;  // cp_comm_type p2p
   can.offload.rollout = true;    // the rollout is not Megatron's
   can.training.heads = HeadRule::all_heads;
-  engine.traits.kernels.fused_activation = true;  // SiluAndMul of both
   engine.traits.gradients.reduced_in_place = true;
   engine.traits.kernels.selective = SelectiveRecompute::modules;
   engine.traits.ranks = TrainedRanks::megatron;
