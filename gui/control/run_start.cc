@@ -37,18 +37,18 @@ QString said(const QString& file) {
   if (!log.open(QIODevice::ReadOnly)) return {};
   log.seek(std::max<qint64>(0, log.size() - kMostSaid));
   const QString text = QString::fromUtf8(log.readAll()).trimmed();
-  static const QString kError = "tessera: ";
-  if (text.startsWith(kError)) return text.mid(kError.size());
-  const qsizetype error = text.indexOf("\n" + kError);
-  return error < 0 ? text : text.mid(error + 1 + kError.size());
+  static const QString error_prefix = "tessera: ";
+  if (text.startsWith(error_prefix)) return text.mid(error_prefix.size());
+  const qsizetype error = text.indexOf("\n" + error_prefix);
+  return error < 0 ? text : text.mid(error + 1 + error_prefix.size());
 }
 
 QString quoted(const QString& word) {
-  static const QString kPlain =
+  static const QString plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
       "_-./=:,+@%";
   for (const QChar letter : word) {
-    if (!kPlain.contains(letter)) return "'" + QString(word).replace("'", "'\\''") + "'";
+    if (!plain.contains(letter)) return "'" + QString(word).replace("'", "'\\''") + "'";
   }
   return word.isEmpty() ? "''" : word;
 }

@@ -155,10 +155,11 @@ TEST_F(Stop, RanksWithoutAParentEndWithTheCodeBeforeTheRunHasBegun) {
                                  << "}\ntrainer: {total_training_steps: 100000}\n";
   for (const Asked& asked : kSignals) {
     const std::string name = "bare-" + std::to_string(asked.signal) + "-end";
+    const std::string trainer = TESSERA_BINARY_DIR "/executor/tessera-run";
     RunningProgram program(
         {"/usr/bin/env", "mpirun", "--quiet", "--allow-run-as-root", "--oversubscribe", "--bind-to",
-         "none", "-n", "4", TESSERA_BINARY_DIR "/executor/tessera-run", "train", at("plan.json"),
-         "--config", at("bare.yaml"), "--device", "cpu", "-o", at(name)},
+         "none", "-n", "4", trainer, "train", at("plan.json"), "--config", at("bare.yaml"),
+         "--device", "cpu", "-o", at(name)},
         at(name + ".txt"));
     std::set<pid_t> told;
     const Clock::time_point until = Clock::now() + 30s;

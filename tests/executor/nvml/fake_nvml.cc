@@ -57,9 +57,9 @@ const char* nvmlErrorString(nvmlReturn_t result) {
   return result == NVML_ERROR_DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Not Found";
 }
 
-nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* pciBusId, nvmlDevice_t* device) {
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* pci_bus_id, nvmlDevice_t* device) {
   unsigned int domain = 1, bus = 0, slot = 1, function = 1;
-  if (std::sscanf(pciBusId, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4) {
+  if (std::sscanf(pci_bus_id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4) {
     return NVML_ERROR_INVALID_ARGUMENT;
   }
   for (Gpu& gpu : gpus) {

@@ -132,7 +132,7 @@ TEST_F(Nvml, WhereThereIsNoLibraryOneLineSaysSo) {
 
 TEST_F(Nvml, ALibraryThatIsNotNvmlIsRefused) {
   try {
-    NvmlDevice("libc.so.6", kFirst);
+    const NvmlDevice device("libc.so.6", kFirst);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("libc.so.6: not NVML"));
