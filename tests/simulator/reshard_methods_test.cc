@@ -29,7 +29,7 @@
 #include "simulator/engine/simulate.h"
 #include "simulator/reshard/layout_words.h"
 #include "simulator/reshard/methods_report.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 
 namespace tessera {
 namespace {

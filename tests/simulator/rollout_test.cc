@@ -12,7 +12,7 @@
 #include "cost_models/paging/paged_cache.h"
 #include "simulator/rollout/draw_lengths.h"
 #include "simulator/rollout/replica.h"
-#include "tests/cost_models/followed_replica.h"
+#include "tests/cost_models/paging/followed_replica.h"
 
 namespace tessera {
 namespace {

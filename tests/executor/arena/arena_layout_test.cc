@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "executor/arena/shared_arena.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 #include "tests/executor/reshard/layout_cases.h"
 
 namespace tessera {

@@ -17,7 +17,7 @@
 #include "cost_models/layout/model_tensors.h"
 #include "executor/comm/thread_communicator.h"
 #include "executor/reshard/reshard.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 #include "tests/executor/reshard/reshard_cases.h"
 
 namespace tessera {

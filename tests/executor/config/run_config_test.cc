@@ -6,7 +6,7 @@
 
 #include "executor/estimators/estimators.h"
 #include "executor/losses/policy_losses.h"
-#include "tests/cost_models/malformed.h"
+#include "tests/cost_models/documents/malformed.h"
 #include "tests/executor/config/grpo_plan.h"
 #include "tests/planner/plan/sample_plan.h"
 

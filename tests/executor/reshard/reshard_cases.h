@@ -13,7 +13,7 @@
 #include "executor/reshard/weight_reshard.h"
 #include "executor/storage/block_copies.h"
 #include "executor/storage/shared_block.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 #include "tests/executor/reshard/layout_cases.h"
 
 namespace tessera::reshard_cases {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "executor/comm/thread_communicator.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 #include "tests/executor/reshard/layout_cases.h"
 
 namespace tessera {

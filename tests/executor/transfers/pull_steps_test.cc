@@ -10,7 +10,7 @@
 
 #include "cost_models/layout/reshard_plan.h"
 #include "executor/arena/pulls.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 #include "tests/executor/reshard/layout_cases.h"
 
 namespace tessera {

@@ -10,7 +10,7 @@
 #include "executor/reshard/reshard.h"
 #include "executor/transfers/gathers.h"
 #include "executor/transfers/pull_steps.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 #include "tests/executor/reshard/layout_cases.h"
 
 namespace tessera {

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/cost_models/malformed.h"
+#include "tests/cost_models/documents/malformed.h"
 #include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {

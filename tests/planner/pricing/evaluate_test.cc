@@ -331,7 +331,7 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
 }
 
 // saved_tensors_hooks counts 200,840 bytes for each token of a layer of Llama 3.1 8B
-// (tests/cost_models/saved_tensors_test.cc); Megatron's layer keeps 139,264.
+// (tests/cost_models/transformers/saved_tensors_test.cc); Megatron's layer keeps 139,264.
 TEST(Memory, OfVerlIsThatOfTransformersModulesAndOfMegatronItsOwn) {
   PlanRequest request = small_request();
   Candidate candidate{{.dp = 16}, Role::actor, 16, 0, 4 * kLongest};

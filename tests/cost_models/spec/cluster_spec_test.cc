@@ -10,7 +10,7 @@
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/spec_document.h"
-#include "tests/cost_models/malformed.h"
+#include "tests/cost_models/documents/malformed.h"
 
 namespace tessera {
 namespace {

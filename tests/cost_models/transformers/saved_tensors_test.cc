@@ -11,7 +11,7 @@
 #include "cost_models/spec/families.h"
 #include "cost_models/spec/model_spec.h"
 #include "cost_models/transformers/fsdp_pass.h"
-#include "tests/cost_models/model_fixtures.h"
+#include "tests/cost_models/spec/model_fixtures.h"
 
 namespace tessera {
 namespace {

@@ -10,7 +10,7 @@
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "cost_models/layout/sharding.h"
-#include "tests/cost_models/reshard_oracle.h"
+#include "tests/cost_models/layout/reshard_oracle.h"
 
 namespace tessera {
 namespace {

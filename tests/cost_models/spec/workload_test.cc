@@ -17,7 +17,7 @@
 #include "cost_models/lengths.h"
 #include "cost_models/spec/length_table.h"
 #include "cost_models/spec/spec_document.h"
-#include "tests/cost_models/malformed.h"
+#include "tests/cost_models/documents/malformed.h"
 
 namespace tessera {
 namespace {

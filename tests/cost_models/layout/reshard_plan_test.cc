@@ -12,8 +12,8 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
-#include "tests/cost_models/reshard_oracle.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/reshard_oracle.h"
+#include "tests/cost_models/layout/sample_models.h"
 
 namespace tessera {
 namespace {

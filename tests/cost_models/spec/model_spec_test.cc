@@ -17,7 +17,7 @@
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/families.h"
 #include "cost_models/spec/spec_document.h"
-#include "tests/cost_models/model_fixtures.h"
+#include "tests/cost_models/spec/model_fixtures.h"
 
 namespace tessera {
 namespace {

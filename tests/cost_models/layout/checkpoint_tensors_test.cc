@@ -15,7 +15,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/model_spec.h"
-#include "tests/cost_models/model_fixtures.h"
+#include "tests/cost_models/spec/model_fixtures.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cost_models/lengths.h"
-#include "tests/cost_models/followed_replica.h"
+#include "tests/cost_models/paging/followed_replica.h"
 
 namespace tessera {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/cost_models/reshard_oracle.h"
+#include "tests/cost_models/layout/reshard_oracle.h"
 
 #include <algorithm>
 #include <map>

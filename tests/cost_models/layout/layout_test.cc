@@ -6,7 +6,7 @@
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/sharding.h"
 #include "cost_models/spec/split.h"
-#include "tests/cost_models/sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 
 namespace tessera {
 namespace {
