@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv-verl: verl 0.9.1 and what its configuration classes import, for the test that lets verl
 # judge exported files (tests/planner/interop/verl_test.cc), and Kubeflow's models of a TrainJob for
-# launch_files_test.cc. torch, transformers, pydantic and numpy come from
+# launch_oracle_test.cc. torch, transformers, pydantic and numpy come from
 # .venv through a .pth file; nothing else of verl's dependencies is installed. About 250 MB on disk,
 # most of it Ray, which verl imports first of all. Can be repeated.
 #

@@ -69,6 +69,9 @@ class ProgramTest : public testing::Test {
   inline static fs::path folder_;
 };
 
+/// The programs as a user calls them.
+class Run : public ProgramTest {};
+
 inline double mean_of_last(const std::vector<double>& values, std::size_t count) {
   double sum = 0;
   for (std::size_t i = values.size() - count; i < values.size(); ++i) sum += values[i];

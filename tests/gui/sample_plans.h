@@ -6,9 +6,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
+#include "cost_models/calibration.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "gui/document/plan_query.h"
 #include "planner/plan/plan.h"
 
@@ -60,6 +63,12 @@ inline const Plan& split_plan() {
                        .fixed = {"placement=actor+reference | critic", "actor.tp=4"}})
           .result);
   return plan;
+}
+
+/// The constants that a plan was priced with.
+inline std::optional<Calibration> calibration_of(const Plan& plan) {
+  Problems problems;
+  return calibration_named(plan.provenance.calibration, plan.cluster, problems);
 }
 
 }  // namespace tessera::gui

@@ -4,39 +4,17 @@
 
 #include <string>
 
-#include "executor/estimators/estimators.h"
-#include "executor/losses/policy_losses.h"
 #include "tests/cost_models/documents/malformed.h"
+#include "tests/executor/config/good_run.h"
 #include "tests/executor/config/grpo_plan.h"
 #include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {
 namespace {
 
-constexpr char kGood[] =
-    "version: 1\n"
-    "data:\n"
-    "  train_files: [a.jsonl]\n"
-    "  train_batch_size: 32\n"
-    "algorithm:\n"
-    "  lam: 0.95\n"
-    "  kl_ctrl: {type: adaptive, kl_coef: 0.01}\n"
-    "actor_rollout_ref:\n"
-    "  actor:\n"
-    "    optim: {lr: 1e-3, betas: [0.9, 0.95], lr_scheduler_type: cosine}\n"
-    "    clip_ratio_high: 0.28\n"
-    "    loss_agg_mode: token-mean\n"
-    "  rollout:\n"
-    "    top_p: 0.9\n"
-    "critic:\n"
-    "  cliprange_value: 0.4\n"
-    "trainer:\n"
-    "  total_training_steps: 20\n"
-    "  seed: 7\n";
-
 TEST(RunConfig, ReadsWhatTheFileSays) {
   Problems problems;
-  const auto config = parse_run_config(kGood, "run.yaml", sample_plan(), problems);
+  const auto config = parse_run_config(kGoodRun, "run.yaml", sample_plan(), problems);
   ASSERT_TRUE(config) << to_string(problems.at(0));
   EXPECT_EQ(config->data.train_files, (std::vector<std::filesystem::path>{"a.jsonl"}));
   EXPECT_EQ(config->algorithm.advantage.lam, 0.95);
@@ -54,7 +32,7 @@ TEST(RunConfig, ReadsWhatTheFileSays) {
 
 TEST(RunConfig, DefaultsAreVerlsAndThePlans) {
   Problems problems;
-  const auto config = parse_run_config(kGood, "run.yaml", sample_plan(), problems);
+  const auto config = parse_run_config(kGoodRun, "run.yaml", sample_plan(), problems);
   ASSERT_TRUE(config);
   EXPECT_EQ(config->algorithm.advantage.estimator, &kGae);
   EXPECT_TRUE(config->algorithm.use_kl_in_reward);
@@ -71,7 +49,7 @@ TEST(RunConfig, DefaultsAreVerlsAndThePlans) {
 }
 
 TEST(RunConfig, AGrpoPlanTakesGroupAdvantagesAndItsKlLoss) {
-  std::string text = kGood;
+  std::string text = kGoodRun;
   text.erase(text.find("critic:"), text.find("trainer:") - text.find("critic:"));
   Problems problems;
   const auto config = parse_run_config(text, "run.yaml", grpo_plan(), problems);
@@ -79,13 +57,13 @@ TEST(RunConfig, AGrpoPlanTakesGroupAdvantagesAndItsKlLoss) {
   EXPECT_EQ(config->algorithm.advantage.estimator, &kGrpo);
   EXPECT_TRUE(config->actor.objective.use_kl_loss);
   EXPECT_FALSE(config->algorithm.use_kl_in_reward);
-  EXPECT_FALSE(parse_run_config(kGood, "run.yaml", grpo_plan(), problems));
+  EXPECT_FALSE(parse_run_config(kGoodRun, "run.yaml", grpo_plan(), problems));
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].expected, "no 'critic'");
 }
 
 TEST(RunConfig, ANullClipBoundMeansClipRatio) {
-  std::string text = kGood;
+  std::string text = kGoodRun;
   const std::string key = "clip_ratio_high: 0.28";
   text.replace(text.find(key), key.size(), "clip_ratio_high: null");
   Problems problems;
@@ -96,7 +74,7 @@ TEST(RunConfig, ANullClipBoundMeansClipRatio) {
 
 /// A run of the sample plan with this line among the rollout's.
 std::string with_rollout(const std::string& line) {
-  std::string text = kGood;
+  std::string text = kGoodRun;
   const std::string key = "  rollout:\n";
   return text.insert(text.find(key) + key.size(), "    " + line + "\n");
 }
@@ -107,7 +85,7 @@ TEST(RunConfig, WeightsAreVerifiedInEveryTenthStepOrAsTheFileSays) {
     const auto config = parse_run_config(text, "run.yaml", sample_plan(), problems);
     return config ? config->rollout.verify_weights : -1;
   };
-  EXPECT_EQ(every(kGood), 10);
+  EXPECT_EQ(every(kGoodRun), 10);
   EXPECT_EQ(every(with_rollout("verify_weights: 1")), 1);
   EXPECT_EQ(every(with_rollout("verify_weights: 0")), 0);
   EXPECT_TRUE(problems.empty());
@@ -116,78 +94,9 @@ TEST(RunConfig, WeightsAreVerifiedInEveryTenthStepOrAsTheFileSays) {
   EXPECT_NE(problems[0].place.find("verify_weights"), std::string::npos) << problems[0].place;
 }
 
-std::string with_reshard(const std::string& options) {
-  return std::string(kGood) + "reshard: {" + options + "}\n";
-}
-
-TEST(RunConfig, ReshardsTakeThePlansWaysAndTheFilesOptions) {
-  Plan plan = sample_plan();
-  ASSERT_FALSE(plan.reshard.empty());
-  plan.reshard[0].transport = ReshardTransport::copy_engine;
-  plan.reshard[0].bucket_bytes = Bytes{4096};
-  Problems problems;
-  const auto none = parse_run_config(kGood, "run.yaml", plan, problems);
-  ASSERT_TRUE(none);
-  EXPECT_EQ(none->reshard.transport, ReshardTransport::copy_engine);
-  EXPECT_EQ(none->reshard.bucket_bytes, 4096);
-  EXPECT_FALSE(none->reshard.wire || none->reshard.verify || none->reshard.incremental ||
-               none->reshard.overlap);
-  plan.reshard[0].transport = ReshardTransport::automatic;
-  plan.reshard[0].bucket_bytes = {};
-  for (RolePlan& role : plan.roles) role.dtypes.param = DType::fp32;
-  const auto given =
-      parse_run_config(with_reshard("transport: send_recv, bucket_bytes: 99, wire: fp16, "
-                                    "wire_from_step: 3, verify: true, storage: keep"),
-                       "run.yaml", plan, problems);
-  ASSERT_TRUE(given) << to_string(problems.at(0));
-  EXPECT_EQ(given->reshard.transport, ReshardTransport::send_recv);
-  EXPECT_EQ(given->reshard.bucket_bytes, 99);
-  EXPECT_EQ(given->reshard.wire, DType::fp16);
-  EXPECT_EQ(given->reshard.wire_from_step, 3);
-  EXPECT_TRUE(given->reshard.verify);
-}
-
-TEST(RunConfig, OptionsOfAReshardThatExcludeOneAnotherAreRefused) {
-  Plan plan = sample_plan();
-  for (RolePlan& role : plan.roles) role.dtypes.param = DType::fp32;
-  const auto refused = [&](const std::string& options, const std::string& expected) {
-    Problems problems;
-    EXPECT_FALSE(parse_run_config(with_reshard(options), "run.yaml", plan, problems)) << options;
-    ASSERT_EQ(problems.size(), 1u) << options;
-    EXPECT_NE(problems[0].expected.find(expected), std::string::npos) << to_string(problems[0]);
-  };
-  refused("overlap: true, incremental: true", "finished weights");
-  refused("overlap: true, transport: send_recv", "read peers' memory");
-  refused("incremental: true, wire: bf16", "as they are");
-  refused("incremental: true, transport: window", "does not gather");
-  refused("wire_from_step: 2", "without 'wire'");
-  refused("wire: int8", "bf16");
-  refused("storage: away", "keep or unmap");
-  refused("preload: true", "storage unmap");
-  refused("transport: pigeon", "copy_engine");
-  refused("verified: true", "a known key");
-  plan.reshard[0].transport = ReshardTransport::host;
-  refused("transport: send_recv", "host, the plan's");
-  plan.reshard[0].keep = false;
-  refused("storage: keep", "unmap, as the plan's memory needs");
-  plan.reshard[0].mode = ReshardMode::full;
-  refused("verify: true", "minimal reshard");
-  plan.reshard[0].keep = true;
-  plan.reshard[0].transport = ReshardTransport::automatic;
-  plan.reshard[0].bucket_bytes = {};
-  refused("transport: send_recv", "gathered by messages");
-  refused("bucket_bytes: 4096", "gathered by messages");
-  plan.reshard[0].mode = ReshardMode::minimal;
-  plan.cluster.gpus_per_node = plan.world_size() / 2;
-  refused("overlap: true", "one host");
-  for (RolePlan& role : plan.roles) role.dtypes.param = DType::bf16;
-  plan.reshard[0].mode = ReshardMode::minimal;
-  refused("wire: fp16", "fp32 weights");
-}
-
-/// kGood with `to` instead of `from`.
+/// kGoodRun with `to` instead of `from`.
 std::string changed(const std::string& from, const std::string& to) {
-  std::string text = kGood;
+  std::string text = kGoodRun;
   return text.replace(text.find(from), from.size(), to);
 }
 
@@ -262,7 +171,7 @@ TEST(RunConfig, SeedsThatTheFileDoesNotStateAreTheDefaultOnes) {
   EXPECT_EQ(none.trainer.seed, 5U);
   EXPECT_EQ(none.rollout.seed, 5U);
   EXPECT_EQ(none.data.seed, 3U) << "the prompts go on in their order";
-  const RunConfig stated = read(kGood);
+  const RunConfig stated = read(kGoodRun);
   EXPECT_TRUE(stated.trainer.seed_stated);
   EXPECT_EQ(stated.trainer.seed, 7U);
   EXPECT_EQ(stated.rollout.seed, 7U);
@@ -271,7 +180,7 @@ TEST(RunConfig, SeedsThatTheFileDoesNotStateAreTheDefaultOnes) {
 
 TEST(RunConfig, CheckpointsAreSaidInVerlsWords) {
   const auto read = [](const std::string& lines, Problems& problems) {
-    return parse_run_config(kGood + lines, "run.yaml", sample_plan(), problems);
+    return parse_run_config(kGoodRun + lines, "run.yaml", sample_plan(), problems);
   };
   Problems problems;
   const auto none = read("", problems);
@@ -377,75 +286,14 @@ const Edit kEdits[] = {
      "a number"},
     {"  total_training_steps: 20\n", "", "18:3 (trainer.total_training_steps)", "no 'total", ""},
     {"seed: 7", "seed: -7", "19:9 (trainer.seed)", "-7", "at least 0"},
-    {kGood, "[]", "1:1", "a list of 0 items", "a map"},
+    {kGoodRun, "[]", "1:1", "a list of 0 items", "a map"},
 };
 
 TEST(RunConfig, RefusesEveryMalformedFileWithItsPlaceAndReason) {
   const Plan plan = sample_plan();
-  expect_refused(kGood, kEdits, [&](const std::string& text, Problems& problems) {
+  expect_refused(kGoodRun, kEdits, [&](const std::string& text, Problems& problems) {
     return parse_run_config(text, "run.yaml", plan, problems).has_value();
   });
-}
-
-/// kGood with more keys in its sections.
-std::string with_validation(const std::string& data, const std::string& rollout,
-                            const std::string& trainer) {
-  std::string text = kGood;
-  const auto add = [&](const std::string& behind, const std::string& keys) {
-    text.insert(text.find(behind) + behind.size(), keys);
-  };
-  add("train_files: [a.jsonl]\n", data);
-  add("    top_p: 0.9\n", rollout);
-  add("  seed: 7\n", trainer);
-  return text;
-}
-
-TEST(RunConfig, ValidationHasVerlsKeysAndDefaults) {
-  Problems problems;
-  const auto plain = parse_run_config(kGood, "run.yaml", sample_plan(), problems);
-  ASSERT_TRUE(plain);
-  EXPECT_TRUE(plain->validation.files.empty());
-  EXPECT_EQ(plain->validation.sampling.temperature, 0);
-  EXPECT_EQ(plain->validation.samples, 1);
-  EXPECT_EQ(plain->validation.freq, -1);
-  EXPECT_TRUE(plain->validation.before_train);
-  const auto set = parse_run_config(
-      with_validation("  val_files: v.parquet\n  val_max_samples: 9\n",
-                      "    min_p: 0.05\n    val_kwargs: {do_sample: true, temperature: 0.6, top_p: "
-                      "0.95, min_p: 0.1, n: 4}\n",
-                      "  test_freq: 5\n  val_before_train: false\n  validation_data_dir: d\n"
-                      "  max_actor_ckpt_to_keep: 1\n  save_top_k: 1\n"
-                      "  monitor: val-core/s/reward/mean@4\n"),
-      "run.yaml", sample_plan(), problems);
-  ASSERT_TRUE(set) << to_string(problems.at(0));
-  EXPECT_EQ(set->validation.files, (std::vector<std::filesystem::path>{"v.parquet"}));
-  EXPECT_EQ(set->validation.most_prompts, 9);
-  EXPECT_EQ(set->validation.sampling.temperature, 0.6);
-  EXPECT_EQ(set->rollout.sampling.min_p, 0.05);
-  EXPECT_EQ(set->validation.sampling.top_p, 0.95);
-  EXPECT_EQ(set->validation.sampling.min_p, 0.1);
-  EXPECT_EQ(set->validation.samples, 4);
-  EXPECT_EQ(set->validation.freq, 5);
-  EXPECT_FALSE(set->validation.before_train);
-  EXPECT_EQ(set->validation.samples_folder, "d");
-}
-
-TEST(RunConfig, AValidationThatCannotBeIsRefused) {
-  const auto refused = [](const std::string& data, const std::string& rollout,
-                          const std::string& trainer) {
-    Problems problems;
-    parse_run_config(with_validation(data, rollout, trainer), "run.yaml", sample_plan(), problems);
-    return problems.size() == 1 ? problems[0].expected : std::to_string(problems.size());
-  };
-  EXPECT_EQ(refused("", "", "  test_freq: 5\n"), "data.val_files beside test_freq and val_only");
-  EXPECT_EQ(refused("", "", "  monitor: val-core/s/reward/mean@1\n"),
-            "data.val_files and test_freq beside a monitor of a validation");
-  EXPECT_EQ(refused("  val_files: v\n", "    val_kwargs: {do_sample: true}\n", ""),
-            "a number above 0 with do_sample: true");
-  EXPECT_EQ(refused("  val_files: v\n", "    val_kwargs: {temperature: 1}\n", ""),
-            "true beside a temperature above 0");
-  EXPECT_EQ(refused("  val_files: []\n", "", ""), "at least one file");
-  EXPECT_EQ(refused("  val_files: v\n", "", "  test_freq: 0\n"), "1 or more, or -1 for never");
 }
 
 }  // namespace

@@ -2,15 +2,19 @@
 // timed by playing the schedule call by call.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cost_models/spec/units.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/describe.h"
+#include "planner/request/solution.h"
 #include "planner/search/exact.h"
 #include "planner/space/place_pools.h"
 #include "tests/planner/search/played.h"
@@ -156,5 +160,19 @@ class BruteForce {
   OracleValues result_;
   double best_ = std::numeric_limits<double>::infinity();
 };
+
+// The search finds what every combination gives, in seconds that its calls take when they are
+// played. True when anything is feasible.
+inline bool expect_equals_brute_force(const SearchProblem& problem, const std::string& what) {
+  const auto oracle = BruteForce(problem).run();
+  const SearchResult result = search_exactly(problem);
+  expect_equals_oracle(problem, result, oracle, what);
+  for (const Solution& solution : result.best) {
+    EXPECT_NEAR(played(problem, solution.placement, solution.policy_lag, solution.seconds),
+                solution.step_s, 1e-9 * solution.step_s)
+        << what;
+  }
+  return !oracle.empty();
+}
 
 }  // namespace tessera

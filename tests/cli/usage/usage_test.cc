@@ -1,22 +1,18 @@
 // The command line as a user meets it: exit codes and what the messages name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cost_models/documents/preset.h"
-#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
-#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/reshard_mode.h"
 #include "tests/cli/called.h"
+#include "tests/cli/usage/usage.h"
 
 namespace tessera {
 namespace {
@@ -24,21 +20,6 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
-
-namespace fs = std::filesystem;
-
-// A plan file for all tests, made once.
-class Usage : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = fs::temp_directory_path() / ("tessera-usage-" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-    ASSERT_EQ(call(kAsk + "-o " + plan()).code, 0);
-  }
-  static void TearDownTestSuite() { fs::remove_all(folder_); }
-  static std::string plan() { return (folder_ / "plan.json").string(); }
-  inline static fs::path folder_;
-};
 
 TEST_F(Usage, OptionsThatDoNotReadAre64AndNameWhatIsKnown) {
   const Called objective = call(kAsk + "--objective foo");
@@ -205,18 +186,6 @@ TEST_F(Usage, SeveralQuestionsGiveOneJsonDocument) {
   EXPECT_FALSE(facts.at("advice").at("ladder").empty());
 }
 
-TEST_F(Usage, ExplainSaysWhatLimitsThePlanNotThePlanAgain) {
-  const Called called = call("explain " + plan());
-  EXPECT_EQ(called.code, 0);
-  EXPECT_THAT(called.out, HasSubstr("time: "));
-  EXPECT_THAT(called.out, HasSubstr("memory: the fullest rank holds "));
-  EXPECT_THAT(called.out, HasSubstr("margin: "));
-  EXPECT_THAT(called.out, Not(HasSubstr("tokens per micro-batch")));
-  const auto facts = nlohmann::json::parse(call("explain " + plan() + " --json").out);
-  EXPECT_GT(facts.at("longest_share").get<double>(), 0);
-  EXPECT_GT(facts.at("fullest_bytes").at("weights").get<std::int64_t>(), 0);
-}
-
 TEST_F(Usage, FewestGpusAreTheCertificatesUnit) {
   const Called called = call(kAsk + "--objective gpus");
   EXPECT_EQ(called.code, 0);
@@ -266,76 +235,6 @@ TEST_F(Usage, SimulateRefusesAPlanWhoseReshardDigestWasChanged) {
   EXPECT_EQ(call("simulate " + plan()).code, 0);
 }
 
-// An edit of a certified plan, written beside it.
-class EditedPlan : public Usage {
- protected:
-  static std::string edited(const std::string& name, const std::function<void(Plan&)>& edit) {
-    Problems problems;
-    auto plan_read = read_plan(plan(), problems);
-    EXPECT_TRUE(plan_read);
-    edit(*plan_read);
-    const fs::path file = folder_ / name;
-    write_plan(*plan_read, file);
-    return file.string();
-  }
-};
-
-TEST_F(EditedPlan, FromTheSearchKeepsItsCertificate) {
-  EXPECT_THAT(call("explain " + plan()).out, HasSubstr("proven best of the space"));
-  const std::string labelled = edited("labelled.json", [](Plan& each) {
-    each.environment.push_back({"NCCL_DEBUG", "INFO", "to see"});
-    each.models.at("actor").path = "/models/here";
-  });
-  const Called called = call("explain " + labelled);
-  EXPECT_EQ(called.code, 0);
-  EXPECT_THAT(called.out, HasSubstr("proven best of the space"));
-}
-
-TEST_F(EditedPlan, WithAnotherTimeIsPricedAgainAndFailsTheCheck) {
-  const std::string file =
-      edited("step.json", [](Plan& each) { each.prediction.step_s = Seconds{1}; });
-  const Called called = call("explain " + file);
-  EXPECT_EQ(called.code, 1);
-  EXPECT_THAT(called.out, HasSubstr("edited since its search"));
-  EXPECT_THAT(called.out, HasSubstr("step_s"));
-  EXPECT_THAT(called.out, HasSubstr("the file says            1 s"));
-  EXPECT_THAT(called.out, HasSubstr("certificate: none"));
-  EXPECT_THAT(called.out, Not(HasSubstr("proven best")));
-  const Called json = call("explain " + file + " --json", "2>/dev/null");
-  EXPECT_EQ(json.code, 1);
-  EXPECT_THAT(json.out, HasSubstr("\"certified\": false"));
-}
-
-TEST_F(EditedPlan, ThatNoLongerFitsIs2WhateverIsAskedOfIt) {
-  const std::string file =
-      edited("memory.json", [](Plan& each) { each.cluster.device.memory = from_gib(10); });
-  const Called called = call("explain " + file);
-  EXPECT_EQ(called.code, 2);
-  EXPECT_THAT(called.out, HasSubstr("does not fit: "));
-  EXPECT_THAT(called.out, Not(HasSubstr("proven best")));
-  const Called exported =
-      call("export " + file + " --to torchrun -o " + (folder_ / "exported").string());
-  EXPECT_EQ(exported.code, 2);
-  EXPECT_THAT(exported.out, HasSubstr("warning: does not fit: "));
-  EXPECT_TRUE(fs::exists(folder_ / "exported"));
-  const Called simulated = call("simulate " + file);
-  EXPECT_EQ(simulated.code, 2);
-  EXPECT_THAT(simulated.out, HasSubstr("warning: does not fit: "));
-  const Called clean =
-      call("export " + plan() + " --to torchrun -o " + (folder_ / "exported").string());
-  EXPECT_EQ(clean.code, 0);
-  EXPECT_THAT(clean.out, Not(HasSubstr("warning")));
-}
-
-TEST_F(EditedPlan, WithoutASearchSaysSoAndAgreesWithItsOwnFigures) {
-  const std::string file = edited("unsearched.json", [](Plan& each) { each.certificate = {}; });
-  const Called called = call("explain " + file);
-  EXPECT_EQ(called.code, 0) << called.out;  // the search's figures are the cost model's
-  EXPECT_THAT(called.out, HasSubstr("not from a search"));
-  EXPECT_THAT(called.out, HasSubstr("the file's times, peak and bytes are those computed"));
-  EXPECT_THAT(called.out, HasSubstr("certificate: none"));
-}
-
 TEST_F(Usage, ViolatedRulesFailTheCheckUnlessTheyAskForNothing) {
   const auto rules = [](const char* action) {
     return std::string(
@@ -358,166 +257,6 @@ TEST_F(Usage, ViolatedRulesFailTheCheckUnlessTheyAskForNothing) {
   EXPECT_EQ(call(judged + " --run " + metrics.string()).code, 1);
   std::ofstream(file) << rules("none");
   EXPECT_EQ(call(judged + " --run " + metrics.string()).code, 0);
-}
-
-TEST_F(EditedPlan, RulesOnARunOfAnotherPlanAreRefused) {
-  const fs::path run = folder_ / "run";
-  fs::create_directories(run);
-  std::ofstream(run / "metrics.jsonl") << "{\"step\": 1, \"data\": {\"timing_s/step\": 2.0}}\n";
-  const std::string words =
-      "explain " + plan() + " --rules published-practice --run " + run.string();
-  fs::copy_file(plan(), run / "plan.json");
-  EXPECT_EQ(call(words).code, 0);
-  fs::remove(run / "plan.json");
-  fs::rename(edited("other.json", [](Plan& each) { each.roles[0].recompute = Recompute::full; }),
-             run / "plan.json");
-  const Called other = call(words);
-  EXPECT_EQ(other.code, 65);
-  EXPECT_THAT(other.out, HasSubstr("a run of another plan"));
-}
-
-TEST_F(EditedPlan, BytesAndDigestsOfASwitchAreCheckedLikeTimes) {
-  const std::string bytes = edited("bytes.json", [](Plan& each) {
-    each.certificate = {};
-    each.reshard[0].bytes_received += Bytes{1};
-  });
-  const Called counted = call("explain " + bytes);
-  EXPECT_EQ(counted.code, 1);
-  EXPECT_THAT(counted.out, HasSubstr("reshard.0.bytes_received"));
-  const std::string digest = edited("digest.json", [](Plan& each) {
-    each.certificate = {};
-    each.reshard[0].digest = "0123456789abcdef";
-  });
-  const Called called = call("explain " + digest);
-  EXPECT_EQ(called.code, 65);
-  EXPECT_THAT(called.out, HasSubstr("/reshard/0/digest"));
-}
-
-TEST_F(EditedPlan, ForAnUnknownEngineIsRefusedByEveryCommand) {
-  const std::string file = edited("engine.json", [](Plan& each) { each.engine = "verll"; });
-  for (const std::string command : {"explain ", "simulate "}) {
-    const Called called = call(command + file);
-    EXPECT_EQ(called.code, 65) << command;
-    EXPECT_THAT(called.out, HasSubstr("did you mean 'verl'?"));
-  }
-}
-
-TEST_F(Usage, ExplainTellsTheMemoryOfEveryRoleAndPhase) {
-  Problems problems;
-  const auto read = read_plan(plan(), problems);
-  ASSERT_TRUE(read);
-  const auto told = nlohmann::json::parse(call("explain --json " + plan(), "2>/dev/null").out);
-  const auto& prediction = told.at("prediction");
-  EXPECT_DOUBLE_EQ(prediction.at("step_s").get<double>(), read->prediction.step_s);
-  for (const RolePlan& role : read->roles) {
-    ASSERT_FALSE(role.memory.empty());
-    for (const auto& [phase, use] : role.memory) {
-      std::int64_t total = 0;
-      for (const auto& bytes : prediction.at("memory")
-                                   .at(std::string(name_of(role.role)))
-                                   .at(std::string(name_of(phase)))) {
-        total += bytes.get<std::int64_t>();
-      }
-      EXPECT_EQ(total, use.total()) << name_of(role.role) << " " << name_of(phase);
-    }
-  }
-  EXPECT_THAT(call("explain " + plan()).out, HasSubstr("by role: actor "));
-}
-
-TEST_F(Usage, ExplainPrintsTheAccountOfMemoryOfARank) {
-  Problems problems;
-  const auto read = read_plan(plan(), problems);
-  ASSERT_TRUE(read);
-  const std::string words = "explain " + plan() + " --memory ";
-  const Called told = call(words);
-  EXPECT_EQ(told.code, 0) << told.out;
-  EXPECT_THAT(told.out, HasSubstr("the fullest rank in its fullest phase"));
-  for (const char* row : {"weights", "reserve", "sum", "limit", "left", "update_actor"}) {
-    EXPECT_THAT(told.out, HasSubstr(std::string("\n  ") + row));
-  }
-  const auto account = nlohmann::json::parse(call(words + "--json", "2>/dev/null").out);
-  EXPECT_EQ(account.at("peak_bytes"), read->prediction.peak_bytes.value);
-  for (const auto& phase : account.at("phases")) {
-    auto sum = phase.at("reserve_bytes").get<std::int64_t>();
-    for (const auto& role : phase.at("roles")) {
-      for (const auto& bytes : role.at("classes")) sum += bytes.get<std::int64_t>();
-    }
-    EXPECT_EQ(sum, phase.at("sum_bytes"));
-    EXPECT_EQ(sum + phase.at("left_bytes").get<std::int64_t>(), account.at("limit_bytes"));
-    if (phase.at("phase") == account.at("phase")) {
-      EXPECT_EQ(sum, account.at("peak_bytes"));
-    }
-  }
-  const auto one = nlohmann::json::parse(
-      call(words + "--rank 3 --phase update_actor --json", "2>/dev/null").out);
-  EXPECT_EQ(one.at("rank"), 3);
-  EXPECT_EQ(one.at("phase"), "update_actor");
-}
-
-TEST_F(Usage, RanksAndPhasesOfNoAccountAre64) {
-  const std::string words = "explain " + plan() + " --memory ";
-  const Called phase = call(words + "--phase update_actr");
-  EXPECT_EQ(phase.code, 64);
-  EXPECT_THAT(phase.out, HasSubstr("did you mean 'update_actor'?"));
-  const Called absent = call(words + "--phase update_critic");
-  EXPECT_EQ(absent.code, 64);
-  EXPECT_THAT(absent.out, HasSubstr("a phase of the plan: "));
-  const Called rank = call(words + "--rank 4000");
-  EXPECT_EQ(rank.code, 64);
-  EXPECT_THAT(rank.out, HasSubstr("a rank that has a role"));
-  EXPECT_EQ(call("explain " + plan() + " --rank 0").code, 64);  // of no account
-}
-
-TEST_F(EditedPlan, ARunOfAnotherPlanIsNotCompared) {
-  const fs::path run = folder_ / "compared";
-  fs::create_directories(run);
-  Problems problems;
-  const auto read = read_plan(plan(), problems);
-  ASSERT_TRUE(read);
-  std::ofstream(run / "metrics.jsonl")
-      << "{\"step\": 1, \"data\": {\"timing_s/step\": 2.0, \"reshard/bytes\": "
-      << read->reshard.at(0).bytes_received << "}}\n";
-  const auto compared = [&](const std::function<void(Plan&)>& edit) {
-    fs::rename(edited("ran.json", edit), run / "plan.json");
-    return call("compare " + plan() + " " + run.string());
-  };
-  EXPECT_EQ(compared([](Plan&) {}).code, 0);
-  // How weights travel is the run's choice.
-  EXPECT_EQ(
-      compared([](Plan& ran) { ran.reshard[0].transport = ReshardTransport::send_recv; }).code, 0);
-  const Called other = compared([](Plan& ran) { ran.roles[0].recompute = Recompute::full; });
-  EXPECT_EQ(other.code, 65);
-  EXPECT_THAT(other.out, HasSubstr("a run of another plan"));
-  const Called full = compared([](Plan& ran) { set_reshard_mode(ran, ReshardMode::full); });
-  EXPECT_EQ(full.code, 65);
-  EXPECT_THAT(full.out, HasSubstr("reshard full"));
-  EXPECT_THAT(full.out, HasSubstr("reshard minimal"));
-}
-
-/// The run's configuration halves what is foreseen: the full bytes are then a failed check.
-TEST_F(EditedPlan, ComparesBytesWithThoseOfTheRunsWireType) {
-  const fs::path run = folder_ / "wired";
-  fs::create_directories(run);
-  const std::string file = edited("wire.json", [](Plan& each) {
-    for (RolePlan& role : each.roles) role.dtypes.wire = DType::fp32;
-    each.reshard[0].bytes_received = Bytes{1 << 20};
-  });
-  Problems problems;
-  const std::int64_t planned = read_plan(file, problems).value().reshard.at(0).bytes_received;
-  const auto compared = [&](std::int64_t bytes, const char* config) {
-    std::ofstream(run / "metrics.jsonl")
-        << "{\"step\": 1, \"data\": {\"timing_s/step\": 2.0, \"reshard/bytes\": " << bytes
-        << ", \"reshard/spared_bytes\": " << planned - bytes << "}}\n";
-    std::ofstream(run / "run.yaml") << config;
-    return call("compare " + file + " " + run.string());
-  };
-  const std::string half = std::to_string(planned / 2) + " bytes predicted, ";
-  EXPECT_EQ(compared(planned, "version: 1\n").code, 0);
-  EXPECT_EQ(compared(planned / 2, "version: 1\n").code, 1);
-  const Called wire = compared(planned / 2, "reshard: {wire: fp16}\n");
-  EXPECT_EQ(wire.code, 0);
-  EXPECT_THAT(wire.out, HasSubstr(half + std::to_string(planned / 2) + " measured: equal"));
-  EXPECT_EQ(compared(planned, "reshard: {wire: fp16}\n").code, 1);
 }
 
 TEST_F(Usage, SweepAndExportPrintTheSameFactsAsJson) {

@@ -1,0 +1,163 @@
+// Configurations that are refused: at which place, with which words, all problems at once.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/spec/model_spec.h"
+#include "tests/cost_models/spec/model_config.h"
+#include "tests/cost_models/spec/model_fixtures.h"
+
+namespace tessera {
+namespace {
+
+TEST(ModelSpec, ANumberBeyond64BitsHidesNoOtherProblem) {
+  auto config = valid_config();
+  config["hidden_size"] = 1e30;
+  config["num_attention_heads"] = -4;
+  std::string text = config.dump();
+  text.replace(text.find("1e+30"), 5, "9223372036854775808");
+  Problems problems;
+  EXPECT_FALSE(parse_model_spec(text, "config.json", problems));
+  std::string told;
+  for (const Problem& problem : problems) told += to_string(problem) + "\n";
+  EXPECT_NE(told.find("9223372036854775808, expected an integer of 64 bits"), told.npos) << told;
+  EXPECT_NE(told.find("found -4"), told.npos) << told;
+}
+
+TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
+  for (const auto& [type, closest] : std::map<std::string, std::string>{
+           {"gemma4", "gemma2"}, {"nemotron_h", "nemotron"}, {"llama4", "llama"}, {"x", "gpt2"}}) {
+    nlohmann::json config = valid_config();
+    config["model_type"] = type;
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems));
+    ASSERT_EQ(problems.size(), 1U);
+    EXPECT_NE(problems[0].hint.find("'" + closest + "'"), std::string::npos) << problems[0].hint;
+  }
+}
+
+struct Malformed {
+  const char* key;
+  nlohmann::json value;  // null JSON value "erase": discarded
+  const char* place;
+};
+
+TEST(ModelSpec, EveryMalformedConfigIsRefusedAtItsPlace) {
+  const std::vector<Malformed> cases{
+      {"model_type", "gpt_neox", "model_type"},
+      {"model_type", 7, "model_type"},
+      {"architectures", {"Qwen2ForImages"}, "architectures"},
+      {"architectures", "Qwen2ForCausalLM", "architectures"},
+      {"num_hidden_layers", 0, "num_hidden_layers"},
+      {"num_hidden_layers", -3, "num_hidden_layers"},
+      {"num_hidden_layers", "two", "num_hidden_layers"},
+      {"num_hidden_layers", 2.5, "num_hidden_layers"},
+      {"hidden_size", 63, "hidden_size"},
+      {"hidden_size", 9223372036854775807LL, "hidden_size"},
+      {"num_attention_heads", 0, "num_attention_heads"},
+      {"num_key_value_heads", 3, "num_key_value_heads"},
+      {"head_dim", 7, "head_dim"},
+      {"intermediate_size", nlohmann::json::array({1}), "intermediate_size"},
+      {"vocab_size", true, "vocab_size"},
+      {"hidden_act", "gelu", "hidden_act"},
+      {"rms_norm_eps", 0, "rms_norm_eps"},
+      {"rope_theta", -1, "rope_theta"},
+      {"rope_scaling", {{"rope_type", "dynamic"}}, "rope_type"},
+      {"rope_scaling", {{"rope_type", "linear"}}, "factor"},
+      {"rope_scaling", {{"rope_type", "llama3"}, {"factor", 8}}, "low_freq_factor"},
+      {"rope_scaling", "yarn", "rope_scaling"},
+      {"torch_dtype", "int8", "torch_dtype"},
+      {"tie_word_embeddings", 1, "tie_word_embeddings"},
+      {"layer_types", {"full_attention", "sliding_attention"}, "layer_types"},
+      {"eos_token_id", {"a"}, "eos_token_id"},
+  };
+  for (const Malformed& malformed : cases) {
+    nlohmann::json config = valid_config();
+    config[malformed.key] = malformed.value;
+    SCOPED_TRACE(config.dump());
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems));
+    ASSERT_FALSE(problems.empty());
+    EXPECT_NE(problems[0].place.find(malformed.place), std::string::npos) << problems[0].place;
+  }
+}
+
+// Kinds of layers that no reader knows are named, whether a family has windows or not.
+TEST(ModelSpec, LayersOfLinearAttentionAreRefusedByName) {
+  for (const char* fixture :
+       {"tiny-qwen2-moe", "tiny-mixtral", "tiny-gpt-oss", "tiny-deepseek-v3"}) {
+    std::ifstream in(fixtures() / fixture / "config.json");
+    nlohmann::json config = nlohmann::json::parse(in);
+    std::vector<std::string> types(config["num_hidden_layers"].get<std::size_t>(),
+                                   "full_attention");
+    types.front() = "linear_attention";
+    config["layer_types"] = types;
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems)) << fixture;
+    ASSERT_EQ(problems.size(), 1U) << fixture;
+    EXPECT_NE(problems[0].place.find("layer_types"), std::string::npos) << problems[0].place;
+    EXPECT_EQ(problems[0].found, "'linear_attention'");
+  }
+}
+
+TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
+  struct Case {
+    const char* fixture;
+    Malformed malformed;
+  };
+  const nlohmann::json erase;
+  const std::vector<Case> cases{
+      {"tiny-mixtral", {"num_local_experts", erase, "num_local_experts"}},
+      {"tiny-mixtral", {"num_local_experts", 0, "num_local_experts"}},
+      {"tiny-mixtral", {"num_experts_per_tok", 7, "num_experts_per_tok"}},
+      {"tiny-qwen2-moe", {"mlp_only_layers", {3}, "mlp_only_layers"}},
+      {"tiny-qwen2-moe", {"mlp_only_layers", {0, 1, 2}, "num_experts"}},
+      {"tiny-qwen2-moe", {"shared_expert_intermediate_size", erase, "shared_expert"}},
+      {"tiny-qwen3-moe", {"decoder_sparse_step", 0, "decoder_sparse_step"}},
+      {"tiny-qwen3-moe", {"moe_intermediate_size", "20", "moe_intermediate_size"}},
+      {"tiny-deepseek-v2", {"n_group", 4, "n_group"}},
+      {"tiny-deepseek-v2", {"mlp_bias", true, "mlp_bias"}},
+      {"tiny-deepseek-v3", {"topk_group", 5, "topk_group"}},
+      {"tiny-deepseek-v3", {"kv_lora_rank", erase, "kv_lora_rank"}},
+      {"tiny-deepseek-v3", {"qk_rope_head_dim", 3, "qk_rope_head_dim"}},
+      {"tiny-deepseek-v3", {"scoring_func", "softmax", "scoring_func"}},
+      {"tiny-deepseek-v3", {"moe_layer_freq", 2, "moe_layer_freq"}},
+      {"tiny-gpt2", {"n_head", 5, "n_embd"}},
+      {"tiny-gpt2", {"activation_function", "relu", "activation_function"}},
+      {"tiny-gpt-oss", {"layer_types", {"full_attention"}, "layer_types"}},
+      {"tiny-nemotron", {"hidden_act", "silu", "hidden_act"}},
+      {"tiny-qwen2.5-vl", {"vision_config", erase, "vision_config"}},
+      {"tiny-qwen2.5-vl", {"vision_config", {{"depth", 2}}, "vision_config"}},
+      {"tiny-qwen2.5-vl", {"text_config", 7, "text_config"}},
+      {"deepseek-v3", {"quantization_config", {{"bits", 8}}, "quantization_config"}},
+      {"deepseek-v3", {"num_hidden_layers", 1 << 20, "num_hidden_layers"}},
+  };
+  for (const auto& [fixture, malformed] : cases) {
+    std::ifstream in(fixtures() / fixture / "config.json");
+    nlohmann::json config = nlohmann::json::parse(in);
+    config[malformed.key] = malformed.value;
+    if (malformed.value.is_null()) config.erase(malformed.key);
+    SCOPED_TRACE(std::string(fixture) + " " + malformed.key);
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems));
+    ASSERT_FALSE(problems.empty());
+    EXPECT_NE(problems[0].place.find(malformed.place), std::string::npos) << problems[0].place;
+  }
+}
+
+TEST(ModelSpec, AllProblemsOfAConfigComeAtOnce) {
+  nlohmann::json config = valid_config();
+  config.erase("hidden_size");
+  config["vocab_size"] = -1;
+  Problems problems;
+  EXPECT_FALSE(parse_config(config, problems));
+  EXPECT_GE(problems.size(), 2u);
+}
+
+}  // namespace
+}  // namespace tessera

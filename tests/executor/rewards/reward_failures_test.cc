@@ -1,0 +1,172 @@
+// A reward program that misbehaves costs its response alone.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "cost_models/documents/problem.h"
+#include "executor/rewards/reward_workers.h"
+#include "tests/executor/rewards/python_reward.h"
+#include "tests/executor/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+/// Scores "good"; `bad` is what it does with the response "bad".
+std::string misbehaving(const std::string& bad) {
+  return "import os, sys, time, signal, subprocess, threading\n"
+         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+         "    if solution_str == 'bad':\n"
+         "        " +
+         bad +
+         "\n"
+         "    return 1.0 if solution_str == 'good' else 0.25\n";
+}
+
+const std::vector<std::string> kMixed = {"good", "bad", "good", "other", "bad", "good", "good"};
+
+/// All but the bad ones are scored; these are `failure`.
+void expect_only_bad_lost(const std::vector<RewardAnswer>& answers, const std::string& failure) {
+  ASSERT_EQ(answers.size(), kMixed.size());
+  for (std::size_t i = 0; i < kMixed.size(); ++i) {
+    if (kMixed[i] == "bad") {
+      EXPECT_FALSE(answers[i].score) << i;
+      EXPECT_NE(answers[i].failure.find(failure), std::string::npos) << answers[i].failure;
+    } else {
+      EXPECT_EQ(answers[i].score.value_or(-1), kMixed[i] == "good" ? 1.0 : 0.25)
+          << i << ": " << answers[i].failure;
+    }
+  }
+}
+
+TEST(RewardWorkers, ACrashCostsItsResponse) {
+  expect_only_bad_lost(
+      PythonReward(misbehaving("os.kill(os.getpid(), signal.SIGSEGV)")).score(kMixed),
+      "the process ended");
+  expect_only_bad_lost(PythonReward(misbehaving("sys.exit('I leave')")).score(kMixed), "I leave");
+}
+
+TEST(RewardWorkers, AnExceptionAndANumberThatIsNoneCostTheirResponse) {
+  expect_only_bad_lost(PythonReward(misbehaving("return [][0]")).score(kMixed), "IndexError");
+  expect_only_bad_lost(PythonReward(misbehaving("return 'much'")).score(kMixed), "ValueError");
+  expect_only_bad_lost(PythonReward(misbehaving("return float('nan')")).score(kMixed), "NaN");
+  expect_only_bad_lost(PythonReward(misbehaving("return float('inf')")).score(kMixed), "Infinity");
+  expect_only_bad_lost(PythonReward(misbehaving("return None")).score(kMixed), "TypeError");
+}
+
+TEST(RewardWorkers, AHangCostsItsResponseAndTheTimeLimit) {
+  const auto start = Clock::now();
+  expect_only_bad_lost(PythonReward(misbehaving("time.sleep(1000)")).score(kMixed),
+                       "no answer in time");
+  EXPECT_LT(seconds_since(start), 20) << "two limits of 1.5 s and the starts of processes";
+}
+
+TEST(RewardWorkers, AProcessThatIgnoresSignalsIsKilled) {
+  expect_only_bad_lost(
+      PythonReward(misbehaving("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"))
+          .score(kMixed),
+      "no answer in time");
+}
+
+/// Whether the process with the id that a file holds is gone (or a zombie) within five seconds.
+bool ends(const std::string& file) {
+  std::ifstream in(file);
+  pid_t pid = 0;
+  if (!(in >> pid)) return false;
+  for (int i = 0; i < 50; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string number, name, state;
+    if (!(stat >> number >> name >> state) || state == "Z" || state == "X") return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
+}
+
+TEST(RewardWorkers, WhatAResponseForksEndsWithIt) {
+  PythonReward reward("");
+  const std::string child = reward.at("child");
+  std::ofstream(reward.at("reward.py"))
+      << misbehaving("child = subprocess.Popen(['sleep', '1000']); open('" + child +
+                     "', 'w').write(str(child.pid)); time.sleep(1000)");
+  expect_only_bad_lost(reward.score(kMixed, 1), "no answer in time");
+  EXPECT_TRUE(ends(child));
+}
+
+TEST(RewardWorkers, AForkThatHoldsTheOutputDoesNotHoldTheRun) {
+  // The child keeps both outputs open after its parent has gone.
+  PythonReward reward(misbehaving("os.fork() and os._exit(3); time.sleep(1000)"));
+  const auto start = Clock::now();
+  expect_only_bad_lost(reward.score(kMixed), "no answer in time");
+  EXPECT_LT(seconds_since(start), 20);
+}
+
+TEST(RewardWorkers, GarbageCostsItsResponse) {
+  for (const char* garbage :
+       {"'garbage\\n'", "'{\"id\": 999, \"score\": 1}\\n'", "'[1]\\n'", "'{\"score\": 1}\\n'",
+        "'\\x00\\n'", "'{\"id\": 1, \"score\": \"1\"}\\n'"}) {
+    TemporaryFolder folder;
+    // A program of its own: answers are what it writes.
+    std::ofstream(folder.path / "program.py")
+        << "import json, sys\n"
+           "for line in sys.stdin:\n"
+           "    request = json.loads(line)\n"
+           "    if request['solution_str'] == 'bad':\n"
+           "        sys.stdout.write("
+        << garbage
+        << ")\n"
+           "    else:\n"
+           "        score = 1.0 if request['solution_str'] == 'good' else 0.25\n"
+           "        print(json.dumps({'id': request['id'], 'score': score}))\n"
+           "    sys.stdout.flush()\n";
+    RewardWorkers pool({"python3", (folder.path / "program.py").string()},
+                       {.timeout_s = 5, .sandbox = Sandbox::none}, 2);
+    std::vector<RewardRequest> requests;
+    for (const std::string& response : kMixed) requests.push_back(request(response));
+    expect_only_bad_lost(pool.score(requests), "its answer is");
+  }
+}
+
+TEST(RewardWorkers, AGigabyteOfOutputCostsItsResponse) {
+  const std::string flood =
+      "[os.write({0}, b'x' * (1 << 20) {1}) for _ in range(1024)]; time.sleep(1000)";
+  const auto with = [&](const std::string& descriptor, const std::string& end) {
+    std::string text = flood;
+    text.replace(text.find("{0}"), 3, descriptor);
+    text.replace(text.find("{1}"), 3, end);
+    return text;
+  };
+  // 1 and 2 are the error output: drained, and cut off by the time limit.
+  expect_only_bad_lost(PythonReward(misbehaving(with("2", ""))).score(kMixed), "no answer in time");
+  const std::string answers = "sys.modules['__main__'].answers.fileno()";
+  expect_only_bad_lost(PythonReward(misbehaving(with(answers, ""))).score(kMixed),
+                       "its answer has no end");
+  expect_only_bad_lost(PythonReward(misbehaving(with(answers, "+ b'\\n'"))).score(kMixed),
+                       "its answer");
+}
+
+TEST(RewardWorkers, AnAnswerThatNobodyAskedForIsNotTheNextOne) {
+  // It answers its request, and the next one at once as well.
+  TemporaryFolder folder;
+  std::ofstream(folder.path / "program.py")
+      << "import json, sys\n"
+         "for line in sys.stdin:\n"
+         "    i = json.loads(line)['id']\n"
+         "    print(json.dumps({'id': i, 'score': 1}) + '\\n' + json.dumps({'id': i + 1, 'score': "
+         "100}), flush=True)\n";
+  RewardWorkers pool({"python3", (folder.path / "program.py").string()},
+                     {.timeout_s = 5, .sandbox = Sandbox::none}, 1);
+  for (const RewardAnswer& answer : pool.score(std::vector<RewardRequest>(5, request("x")))) {
+    EXPECT_EQ(answer.score.value_or(-1), 1) << answer.failure;
+  }
+}
+
+TEST(RewardWorkers, MemoryHasALimit) {
+  expect_only_bad_lost(PythonReward(misbehaving("b = bytearray(1 << 31)")).score(kMixed),
+                       "MemoryError");
+}
+
+}  // namespace
+}  // namespace tessera

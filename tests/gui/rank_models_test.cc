@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What ranks hold: the mesh of groups and their memory.
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <algorithm>
+#include <set>
+
+#include "gui/models/memory_model.h"
+#include "gui/models/mesh_model.h"
+#include "planner/explain/memory_account.h"
+#include "planner/pricing/memory_limit.h"
+#include "tests/gui/sample_plans.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
+
+TEST(MeshModel, HasARowPerNodeAndEveryRankOnce) {
+  MeshModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  const Plan& plan = split_plan();
+  model.setPlan(plan);
+  EXPECT_EQ(model.columnCount(), 8);
+  EXPECT_EQ(model.rowCount(), (plan.world_size() + 7) / 8);
+  std::set<int> ranks;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    for (int column = 0; column < model.columnCount(); ++column) {
+      const int rank = model.rankAt(model.index(row, column));
+      if (rank < 0) continue;
+      ranks.insert(rank);
+      EXPECT_EQ(model.indexOf(rank), model.index(row, column));
+    }
+  }
+  EXPECT_EQ(ranks.size(), static_cast<std::size_t>(plan.world_size()));
+}
+
+TEST(MeshModel, RanksOfOneGroupShareAColourAndNoOtherRankHasIt) {
+  MeshModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  const Plan& plan = split_plan();
+  model.setPlan(plan);
+  for (const RolePlan& role : plan.roles) {
+    const RankMap map = rank_map_of(plan, role.role);
+    for (const Axis axis : {Axis::tp, Axis::pp, Axis::dp, Axis::model}) {
+      model.setColouring({role.role, axis});
+      const auto groups = groups_along(map, axis);
+      EXPECT_EQ(model.groupCount(), static_cast<int>(groups.size()));
+      std::set<QRgb> colours;
+      for (const auto& group : groups) {
+        const QRgb first = model.indexOf(group[0]).data(Qt::BackgroundRole).value<QColor>().rgb();
+        for (const int rank : group) {
+          EXPECT_EQ(model.indexOf(rank).data(Qt::BackgroundRole).value<QColor>().rgb(), first);
+        }
+        colours.insert(first);
+      }
+      EXPECT_EQ(colours.size(), groups.size());
+    }
+  }
+}
+
+TEST(MeshModel, PeersAreTheGroupOfTheChosenRank) {
+  MeshModel model;
+  const Plan& plan = split_plan();
+  model.setPlan(plan);
+  model.setColouring({Role::actor, Axis::tp});
+  const RankMap map = rank_map_of(plan, Role::actor);
+  const int chosen = map.ranks[1];
+  model.setChosenRank(chosen);
+  const std::vector<int> group = group_of(map, Axis::tp, chosen);
+  for (int rank = 0; rank < plan.world_size(); ++rank) {
+    const bool peer = std::find(group.begin(), group.end(), rank) != group.end();
+    EXPECT_EQ(model.indexOf(rank).data(MeshModel::PeerRole).toBool(), peer) << rank;
+  }
+  model.setChosenRank(-1);
+  EXPECT_FALSE(model.indexOf(chosen).data(MeshModel::PeerRole).toBool());
+}
+
+TEST(MeshModel, TheToolTipNamesRolesCoordinatesAndPeers) {
+  MeshModel model;
+  model.setPlan(digits_plan());
+  const QString tip = model.indexOf(3).data(Qt::ToolTipRole).toString();
+  EXPECT_TRUE(tip.contains("rank 3"));
+  EXPECT_TRUE(tip.contains("<b>actor</b> tp1 pp1 dp0"));
+  EXPECT_TRUE(tip.contains("tp group: 2-3"));
+  EXPECT_TRUE(tip.contains("pp group: 1, 3"));
+}
+
+TEST(MemoryModel, ColumnsSumToWhatThePlannerCountsForTheRank) {
+  MemoryModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  for (const Plan* plan : {&digits_plan(), &split_plan()}) {
+    const auto calibration = calibration_of(*plan);
+    model.setPlan(*plan, calibration);
+    for (int rank = 0; rank < plan->world_size(); rank += 3) {
+      model.setRank(rank);
+      Problems problems;
+      const auto account = memory_account(*plan, *calibration, {.rank = rank}, problems);
+      for (const auto stacking : {MemoryModel::Stacking::classes, MemoryModel::Stacking::roles}) {
+        model.setStacking(stacking);
+        ASSERT_EQ(model.rowCount(), static_cast<int>(plan->schedule.size()));
+        for (int row = 0; row < model.rowCount(); ++row) {
+          std::int64_t shown = 0;
+          const int last = model.columnCount() - 1;
+          for (int column = 0; column < last; ++column) {
+            shown += model.index(row, column).data(MemoryModel::BytesRole).toLongLong();
+          }
+          EXPECT_EQ(shown, account->phases[static_cast<std::size_t>(row)].sum.value);
+          EXPECT_EQ(model.index(row, last).data(MemoryModel::BytesRole).toLongLong(), shown);
+        }
+      }
+    }
+  }
+}
+
+TEST(MemoryModel, BeginsWithTheFullestRankUnderTheLimitThatThePlannerHas) {
+  const Plan& plan = split_plan();
+  const auto calibration = calibration_of(plan);
+  MemoryModel model;
+  model.setPlan(plan, calibration);
+  const auto peak = [&] {
+    std::int64_t most = 0;
+    for (int row = 0; row < model.rowCount(); ++row) most = std::max(most, model.total(row));
+    return most;
+  };
+  const std::int64_t fullest = peak();
+  EXPECT_TRUE(model.isFullest());
+  EXPECT_EQ(fullest, plan.prediction.peak_bytes.value);
+  EXPECT_EQ(model.limit(), usable_memory(plan, *calibration).value);
+  EXPECT_LT(model.limit(), model.device());
+  for (int rank = 0; rank < plan.world_size(); ++rank) {
+    model.setRank(rank);
+    EXPECT_LE(peak(), fullest);
+  }
+}
+
+TEST(MemoryModel, HasTheLimitOfTheRanksOwnType) {
+  const PlanAnswer found =
+      answer(PlanQuery{.model = "qwen2.5-7b",
+                       .cluster = "h800-h20-64",
+                       .workload = "grpo-7b-1k",
+                       .fixed = {"placement=actor+reference | rollout", "actor.gpu=H800-SXM-80GB",
+                                 "rollout.gpu=H20-96GB"}});
+  const Plan& plan = std::get<Plan>(found.result);
+  const auto calibration = calibration_of(plan);
+  MemoryModel model;
+  model.setPlan(plan, calibration);
+  std::set<std::int64_t> limits;
+  for (int rank = 0; rank < plan.world_size(); ++rank) {
+    model.setRank(rank);
+    if (!model.problem().isEmpty()) continue;  // nothing runs there
+    EXPECT_EQ(model.limit(), usable_memory_of_rank(plan, *calibration, rank).value) << rank;
+    limits.insert(model.limit());
+  }
+  EXPECT_GT(limits.size(), 1u);
+}
+
+TEST(MemoryModel, WithoutConstantsSaysWhyItIsEmpty) {
+  MemoryModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  model.setPlan(digits_plan(), std::nullopt);
+  EXPECT_EQ(model.rowCount(), 0);
+  EXPECT_FALSE(model.problem().isEmpty());
+}
+
+}  // namespace
+}  // namespace tessera::gui
