@@ -222,7 +222,7 @@ TEST_F(SampleFile, LongTextsAreCutBetweenCharacters) {
   EXPECT_TRUE(kept.endsWith(QString("... (%1 bytes in all)").arg(text.size())));
 }
 
-TEST(SampleOrder, SortsAndFiltersAsABruteForceDoes) {
+std::vector<Sample> random_samples() {
   std::mt19937 random(7);
   std::vector<Sample> samples;
   const char* const words[] = {"Alpha", "beta", "GAMMA beta", "delta", ""};
@@ -235,6 +235,31 @@ TEST(SampleOrder, SortsAndFiltersAsABruteForceDoes) {
             .value());
     if (i % 50 == 0) samples.back().reward.reset();
   }
+  return samples;
+}
+
+/// What a column sorts a sample by: a number, or else a text.
+std::pair<double, std::string> key_of(const Sample& of, int column) {
+  switch (column) {
+    case SampleModel::Step:
+      return {static_cast<double>(of.step), ""};
+    case SampleModel::Reward:
+      return {of.reward.value_or(-1), ""};
+    case SampleModel::Length:
+      return {static_cast<double>(of.response_tokens), ""};
+    case SampleModel::PromptLength:
+      return {static_cast<double>(of.prompt_tokens), ""};
+    case SampleModel::Ended:
+      return {of.finished ? 1 : 0, ""};
+    default:
+      return {0, column == SampleModel::Prompt     ? of.prompt
+                 : column == SampleModel::Response ? of.response
+                                                   : of.truth};
+  }
+}
+
+TEST(SampleOrder, SortsAndFiltersAsABruteForceDoes) {
+  const std::vector<Sample> samples = random_samples();
   SampleModel model;
   QAbstractItemModelTester tester(&model, kFatal);
   SampleOrder order(&model);
@@ -249,24 +274,8 @@ TEST(SampleOrder, SortsAndFiltersAsABruteForceDoes) {
     }
     return rows;
   };
-  const auto key = [&](int row, int column) -> std::pair<double, std::string> {
-    const Sample& of = samples[static_cast<std::size_t>(row)];
-    switch (column) {
-      case SampleModel::Step:
-        return {static_cast<double>(of.step), ""};
-      case SampleModel::Reward:
-        return {of.reward.value_or(-1), ""};
-      case SampleModel::Length:
-        return {static_cast<double>(of.response_tokens), ""};
-      case SampleModel::PromptLength:
-        return {static_cast<double>(of.prompt_tokens), ""};
-      case SampleModel::Ended:
-        return {of.finished ? 1 : 0, ""};
-      default:
-        return {0, column == SampleModel::Prompt     ? of.prompt
-                   : column == SampleModel::Response ? of.response
-                                                     : of.truth};
-    }
+  const auto key = [&](int row, int column) {
+    return key_of(samples[static_cast<std::size_t>(row)], column);
   };
   for (int column = 0; column < SampleModel::ColumnCount; ++column) {
     for (const bool rising : {true, false}) {

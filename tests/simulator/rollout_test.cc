@@ -224,6 +224,24 @@ TEST(Rollout, ChunkedRefillsCostTheirShareOfAFullPrefill) {
   EXPECT_NEAR(prefill_seconds(true), 7 * (7 + 1), 1e-9);  // six ends bring one sample each
 }
 
+/// Seconds until the last replica of `each` sequences is done, the mean of so many draws of
+/// lengths.
+double mean_of_slowest(const Workload& workload, std::int64_t each, const ReplicaBatching& batching,
+                       const ReplicaCosts& costs, int draws) {
+  double drawn = 0;
+  for (int draw = 0; draw < draws; ++draw) {
+    const Lengths all = draw_lengths(workload, static_cast<std::uint64_t>(draw) + 1, 0);
+    double slowest = 0;
+    for (std::int64_t first = 0; first < workload.sequences(); first += each) {
+      const auto mine =
+          std::span(all).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(each));
+      slowest = std::max(slowest, seconds_of(simulate_replica(mine, batching, costs)));
+    }
+    drawn += slowest / draws;
+  }
+  return drawn;
+}
+
 // Steps that cost by themselves, by sequence, by context: the mean of many draws is the oracle.
 TEST(Rollout, ExpectedDecodingIsTheMeanOfSimulatedDraws) {
   const LengthSpec clipped{640, 0.5, 1024}, reasoning{1960, 0.5, 8192}, wide{500, 1.0, 4096},
@@ -264,17 +282,7 @@ TEST(Rollout, ExpectedDecodingIsTheMeanOfSimulatedDraws) {
                                     return OperationTime{Seconds{cost(alive, context)}, {}};
                                   }};
       const int draws = lengths.cv > 0 ? 120 : 1;
-      double drawn = 0;
-      for (int draw = 0; draw < draws; ++draw) {
-        const Lengths all = draw_lengths(workload, static_cast<std::uint64_t>(draw) + 1, 0);
-        double slowest = 0;
-        for (std::int64_t first = 0; first < workload.sequences(); first += each) {
-          const auto mine = std::span(all).subspan(static_cast<std::size_t>(first),
-                                                   static_cast<std::size_t>(each));
-          slowest = std::max(slowest, seconds_of(simulate_replica(mine, batching, rates)));
-        }
-        drawn += slowest / draws;
-      }
+      const double drawn = mean_of_slowest(workload, each, batching, rates, draws);
       const auto step = [&](double alive, double age) {
         return DecodeTime{Seconds{cost(alive, 257 + age)}, {}};
       };

@@ -115,13 +115,9 @@ std::vector<CalibrationSample> matmul_samples(const Calibration& truth, DType dt
   return samples;
 }
 
-TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
-  Calibration truth = shipped("cpu");
-  truth.matmul_flops.value = 3.7e10;
-  truth.memory_bandwidth.value = 5.5e9;
-  truth.matmul_floor_s.value = 4e-6;
-  truth.dispatch_s.value = 7e-6;
-  truth.stream_bandwidth.value = 3.3e9;
+/// Samples of every kind that a machine with these constants would have given: products are those
+/// of `truth`, the other constants are named beside their samples.
+std::vector<CalibrationSample> samples_of(const Calibration& truth) {
   auto samples = matmul_samples(truth, DType::fp32);
   samples.push_back({SampleKind::dispatch, {10}, Seconds{10 * 7e-6}});
   for (const double bytes : {1e5, 1e6, 1e7, 1e8}) {
@@ -155,6 +151,17 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
                        1.3 * matmul_seconds(m, 256, 512, DType::fp32, truth)});
   }
   samples.push_back({SampleKind::beside, {2.0, 0.4}, Seconds{2.2}});
+  return samples;
+}
+
+TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
+  Calibration truth = shipped("cpu");
+  truth.matmul_flops.value = 3.7e10;
+  truth.memory_bandwidth.value = 5.5e9;
+  truth.matmul_floor_s.value = 4e-6;
+  truth.dispatch_s.value = 7e-6;
+  truth.stream_bandwidth.value = 3.3e9;
+  const std::vector<CalibrationSample> samples = samples_of(truth);
   std::vector<FitReport> report;
   Problems problems;
   const FitContext context{DType::fp32, 2, 4, "test", "2026-01-01T00:00:00Z"};

@@ -39,31 +39,27 @@ struct Followed {
   double most = 0;        // tokens held at once, blocks counted whole
 };
 
-/// A replica as vLLM schedules it (v1/core/sched/scheduler.py, 0.24): running sequences take blocks
-/// one after the other, the newest gives up its blocks where none is free and goes back to the
-/// front of the queue; in a step without preemption sequences enter while there is a slot and the
-/// free blocks hold what they have.
-inline Followed follow(const std::vector<std::int64_t>& lengths, std::int64_t prompt,
-                       std::int64_t slots, std::int64_t block, std::int64_t blocks,
-                       const FollowedCosts& costs) {
+/// A replica as vLLM schedules it (v1/core/sched/scheduler.py, 0.24), between two steps.
+struct FollowedReplica {
   struct Sequence {
     std::int64_t length = 0, decoded = 0, blocks = 0;
     bool entered = false;
   };
-  std::vector<Sequence> all;
-  std::deque<std::size_t> waiting;
-  for (const std::int64_t length : lengths) {
-    waiting.push_back(all.size());
-    all.push_back({.length = length});
-  }
-  std::vector<std::size_t> running;
-  std::int64_t free = blocks;
-  Followed followed;
-  while (!waiting.empty() || !running.empty()) {
+
+  std::int64_t prompt = 0, block = 0, free = 0;  // tokens; tokens; blocks
+  std::vector<Sequence> all = {};
+  std::deque<std::size_t> waiting = {};
+  std::vector<std::size_t> running = {};
+
+  std::int64_t blocks_of(std::int64_t tokens) const { return (tokens + block - 1) / block; }
+
+  /// Running sequences take the blocks of their next token one after the other; the newest gives up
+  /// its blocks where none is free and goes back to the front of the queue. True when one did.
+  bool take_blocks() {
     bool preempted = false;
     for (std::size_t at = 0; at < running.size(); ++at) {
       Sequence& one = all[running[at]];
-      const std::int64_t needed = (prompt + one.decoded + 1 + block - 1) / block - one.blocks;
+      const std::int64_t needed = blocks_of(prompt + one.decoded + 1) - one.blocks;
       bool own = false;
       while (free < needed && !own) {
         Sequence& newest = all[running.back()];
@@ -78,39 +74,70 @@ inline Followed follow(const std::vector<std::int64_t>& lengths, std::int64_t pr
       free -= needed;
       one.blocks += needed;
     }
-    double computed = 0;
+    return preempted;
+  }
+
+  /// Those that enter while there is a slot and the free blocks hold what they have. Adds the
+  /// tokens of their prefill to `computed`, and to `recomputed` where they had entered before.
+  std::vector<std::size_t> enter(std::int64_t slots, double& computed, double& recomputed) {
     std::vector<std::size_t> entering;
-    while (!preempted && !waiting.empty() && std::ssize(running) + std::ssize(entering) < slots) {
+    while (!waiting.empty() && std::ssize(running) + std::ssize(entering) < slots) {
       Sequence& one = all[waiting.front()];
       const std::int64_t tokens = prompt + one.decoded;
-      const std::int64_t needed = (tokens + block - 1) / block;
+      const std::int64_t needed = blocks_of(tokens);
       if (needed > free) break;
       free -= needed;
       one.blocks = needed;
       computed += static_cast<double>(tokens);
-      if (one.entered) followed.recomputed += static_cast<double>(tokens);
+      if (one.entered) recomputed += static_cast<double>(tokens);
       one.entered = true;
       entering.push_back(waiting.front());
       waiting.pop_front();
     }
-    followed.most = std::max(followed.most, static_cast<double>((blocks - free) * block));
-    double cached = 0;
+    return entering;
+  }
+
+  /// Every running sequence has a further token (a prefill draws one as a decode step does); those
+  /// that are at their end leave.
+  void draw_tokens() {
     for (const std::size_t index : running) {
-      cached += static_cast<double>(prompt + all[index].decoded);
-    }
-    followed.seconds += computed * costs.computed;
-    if (!running.empty()) {
-      followed.seconds +=
-          costs.step + static_cast<double>(running.size()) * costs.sequence + cached * costs.token;
-    }
-    running.insert(running.end(), entering.begin(), entering.end());
-    for (const std::size_t index : running) {  // a prefill draws a token as a decode step does
       Sequence& one = all[index];
       if (++one.decoded < one.length) continue;
       free += one.blocks;
     }
     std::erase_if(running,
                   [&](std::size_t index) { return all[index].decoded >= all[index].length; });
+  }
+};
+
+/// The replica's steps until every sequence is at its end. In a step with a preemption nobody
+/// enters.
+inline Followed follow(const std::vector<std::int64_t>& lengths, std::int64_t prompt,
+                       std::int64_t slots, std::int64_t block, std::int64_t blocks,
+                       const FollowedCosts& costs) {
+  FollowedReplica replica{.prompt = prompt, .block = block, .free = blocks};
+  for (const std::int64_t length : lengths) {
+    replica.waiting.push_back(replica.all.size());
+    replica.all.push_back({.length = length});
+  }
+  Followed followed;
+  while (!replica.waiting.empty() || !replica.running.empty()) {
+    double computed = 0;
+    std::vector<std::size_t> entering;
+    if (!replica.take_blocks()) entering = replica.enter(slots, computed, followed.recomputed);
+    followed.most = std::max(followed.most, static_cast<double>((blocks - replica.free) * block));
+    double cached = 0;
+    for (const std::size_t index : replica.running) {
+      cached += static_cast<double>(prompt + replica.all[index].decoded);
+    }
+    followed.seconds += computed * costs.computed;
+    if (!replica.running.empty()) {
+      followed.seconds += costs.step +
+                          static_cast<double>(replica.running.size()) * costs.sequence +
+                          cached * costs.token;
+    }
+    replica.running.insert(replica.running.end(), entering.begin(), entering.end());
+    replica.draw_tokens();
   }
   return followed;
 }

@@ -126,7 +126,13 @@ std::string why(const Outcome& outcome) {
   return all;
 }
 
-TEST(KnownScripts, AreAllAccepted) {
+struct Known {
+  const char *name, *cluster, *calibration;
+  std::string text;
+  double response_mean;
+};
+
+std::vector<Known> known_scripts() {
   const std::string by_tokens =
       "actor_rollout_ref.actor.use_dynamic_bsz=True "
       "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=24000 ";
@@ -159,12 +165,7 @@ TEST(KnownScripts, AreAllAccepted) {
       "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=24576 "
       "actor_rollout_ref.rollout.tensor_model_parallel_size=16 "
       "actor_rollout_ref.rollout.gpu_memory_utilization=0.6\n";
-  struct Known {
-    const char *name, *cluster, *calibration;
-    std::string text;
-    double response_mean;
-  };
-  const std::vector<Known> scripts = {
+  return {
       {"7B, 8 x H100, micro-batch 40, any lengths", "h100-8", "h100", example_7b, 0},
       {"7B, 8 x A100, micro-batch 40, any lengths", "a100-8", "a100", example_7b, 0},
       {"7B, 2 x H800, TP2, micro-batch 16, gsm8k", "h800-8", "h800",
@@ -184,7 +185,10 @@ TEST(KnownScripts, AreAllAccepted) {
       {"72B LoRA, 8 x H100, Ulysses 2, gsm8k", "h100-8", "h100",
        lora_script("Qwen/Qwen2.5-72B-Instruct", 8, 176, 44, 8, 2, "0.4"), kGsm8k},
   };
-  for (const Known& script : scripts) {
+}
+
+TEST(KnownScripts, AreAllAccepted) {
+  for (const Known& script : known_scripts()) {
     const Outcome here =
         judge(script.text, on(script.cluster, script.response_mean), script.calibration);
     std::printf("%-52s %-8s peak %6.1f GiB\n", script.name,

@@ -110,11 +110,17 @@ class RandomPlans {
     if (engine_ == "verl-megatron" && role != Role::rollout && role != Role::reward) {
       made.rank_order = RankOrder::megatron;
     }
-    const Workload& work = plan.workload;
+    fill_batching(made, plan.workload);
+    return made;
+  }
+
+  /// Token limits of the role's calls, what is offloaded between them and what is recomputed.
+  void fill_batching(RolePlan& made, const Workload& work) {
+    const Role role = made.role;
     const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
-    const auto tokens = [&] { return longest * layout.cp * pick<int>({1, 2, 7}); };
+    const auto tokens = [&] { return longest * made.layout.cp * pick<int>({1, 2, 7}); };
     Batching& batching = made.batching;
-    if (trained) {
+    if (role == Role::actor || role == Role::critic) {
       batching.mini_batch = work.sequences() / work.mini_batches;
       batching.update_tokens = tokens();
       made.offload.parameters = made.offload.gradients = pick<int>({0, 1}) == 1;
@@ -139,7 +145,6 @@ class RandomPlans {
       batching.prefill_tokens = batching.max_sequences * pick<int>({64, 256});
       made.memory[Phase::gen] = {.weights = Bytes{20LL << 30}, .kv_cache = Bytes{30LL << 30}};
     }
-    return made;
   }
 
   // verl has one set of Megatron's process groups in a process.

@@ -40,6 +40,39 @@ std::string overrides_of(const fs::path& script) {
   return text;
 }
 
+/// Weights of the plan's models in `folder`, where the plan then finds them: verl opens the
+/// critic's.
+void put_weights(const fs::path& folder, Plan& plan) {
+  for (auto& [key, model] : plan.models) {
+    const fs::path weights = folder / model.path;
+    if (!fs::exists(weights)) {
+      fs::copy(fs::path(TESSERA_SOURCE_DIR) / "configs/models" / model.path, weights);
+      write_text_file(weights / "model.safetensors", "");
+    }
+    model.path = weights.string();
+  }
+}
+
+/// verl understood the plan: its own values, one verdict of the oracle's.
+void expect_values_of(const Plan& plan, const Node& values) {
+  const RolePlan& actor = *plan.find(Role::actor);
+  EXPECT_EQ(values.find("strategy")->text, plan.engine == "verl" ? "fsdp2" : "megatron");
+  EXPECT_EQ(values.find("mini_batch")->integer, actor.batching.mini_batch);
+  EXPECT_EQ(values.find("update_tokens")->integer * actor.layout.cp, actor.batching.update_tokens);
+  EXPECT_EQ(values.find("world")->integer, static_cast<std::int64_t>(actor.ranks.size()));
+  EXPECT_EQ(values.find("pool")->integer,
+            static_cast<std::int64_t>(plan.find(Role::rollout)->ranks.size()));
+  EXPECT_EQ(values.find("rollout_tp")->integer, plan.find(Role::rollout)->layout.tp);
+  if (const RolePlan* critic = plan.find(Role::critic)) {
+    EXPECT_EQ(values.find("critic_tokens")->integer * critic->layout.cp,
+              critic->batching.update_tokens);
+  }
+  if (const RolePlan* reference = plan.find(Role::reference)) {
+    EXPECT_EQ(values.find("reference_tokens")->integer * reference->layout.cp,
+              reference->batching.log_prob_tokens);
+  }
+}
+
 TEST(Verl, AcceptsWhatIsExported) {
   const std::string python = verl_python();
   if (!fs::exists(python)) GTEST_SKIP() << "no verl: scripts/setup_verl.sh makes " << python;
@@ -55,14 +88,7 @@ TEST(Verl, AcceptsWhatIsExported) {
   for (int i = 0; i < 12; ++i) {
     plans.push_back(i % 2 == 0 ? fsdp.next() : megatron.next());
     if (i >= 8) plans.back() = with_rollout_apart(std::move(plans.back()));
-    for (auto& [key, model] : plans.back().models) {  // verl opens the critic's folder
-      const fs::path weights = folder / model.path;
-      if (!fs::exists(weights)) {
-        fs::copy(fs::path(TESSERA_SOURCE_DIR) / "configs/models" / model.path, weights);
-        write_text_file(weights / "model.safetensors", "");
-      }
-      model.path = weights.string();
-    }
+    put_weights(folder, plans.back());
     options.val_files = i == 3 ? "" : "/data/validation.parquet";  // else of the environment
     options.rollout = i % 4 < 2 ? "vllm" : "sglang";
     Problems problems;
@@ -88,32 +114,15 @@ TEST(Verl, AcceptsWhatIsExported) {
   std::size_t judged = 0;
   for (std::string line; std::getline(lines, line); ++judged) {
     ASSERT_LT(judged, plans.size());
-    const Plan& plan = plans[judged];
     const auto verdict = parse_json(line, "verdict", none);
     ASSERT_TRUE(verdict.has_value()) << line;
     const Node* const values = verdict->root.find("values");
     ASSERT_NE(values, nullptr) << line;
-    const RolePlan& actor = *plan.find(Role::actor);
-    EXPECT_EQ(values->find("strategy")->text, plan.engine == "verl" ? "fsdp2" : "megatron");
-    EXPECT_EQ(values->find("mini_batch")->integer, actor.batching.mini_batch);
-    EXPECT_EQ(values->find("update_tokens")->integer * actor.layout.cp,
-              actor.batching.update_tokens);
-    EXPECT_EQ(values->find("world")->integer, static_cast<std::int64_t>(actor.ranks.size()));
-    EXPECT_EQ(values->find("pool")->integer,
-              static_cast<std::int64_t>(plan.find(Role::rollout)->ranks.size()));
+    expect_values_of(plans[judged], *values);
     EXPECT_EQ(values->find("mode")->text, judged < 8 ? "sync" : "separate_async");
-    EXPECT_EQ(values->find("rollout_tp")->integer, plan.find(Role::rollout)->layout.tp);
     EXPECT_EQ(values->find("train_files")->text, options.train_files);
     EXPECT_EQ(values->find("val_files")->text,
               judged == 3 ? "/data/asked.parquet" : "/data/validation.parquet");
-    if (const RolePlan* critic = plan.find(Role::critic)) {
-      EXPECT_EQ(values->find("critic_tokens")->integer * critic->layout.cp,
-                critic->batching.update_tokens);
-    }
-    if (const RolePlan* reference = plan.find(Role::reference)) {
-      EXPECT_EQ(values->find("reference_tokens")->integer * reference->layout.cp,
-                reference->batching.log_prob_tokens);
-    }
   }
   EXPECT_EQ(judged, plans.size());
   fs::remove_all(folder);
