@@ -10,12 +10,11 @@
 #include "gui/models/mesh_model.h"
 #include "planner/explain/memory_account.h"
 #include "planner/pricing/memory_limit.h"
+#include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
 namespace {
-
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 TEST(MeshModel, HasARowPerNodeAndEveryRankOnce) {
   MeshModel model;

@@ -8,12 +8,11 @@
 #include "gui/reshard/flow_matrix_model.h"
 #include "gui/reshard/methods_model.h"
 #include "gui/reshard/reshard_facts.h"
+#include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
 namespace {
-
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 std::shared_ptr<const ReshardFacts> facts_of(const Plan& plan) {
   Problems problems;

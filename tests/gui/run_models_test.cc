@@ -10,12 +10,11 @@
 #include <fstream>
 
 #include "gui/models/run_follower.h"
+#include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
 namespace {
-
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 StepNumbers step_of(std::int64_t step, double reward) {
   return {step, {{"critic/score/mean", reward}, {"timing_s/gen", 0.5}, {"timing_s/step", 1.0}}};

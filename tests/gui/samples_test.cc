@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <QAbstractItemModelTester>
+#include <QTemporaryDir>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -12,13 +14,13 @@
 #include "cost_models/documents/problem.h"
 #include "gui/samples/sample_model.h"
 #include "simulator/timeline/metrics.h"
+#include "tests/gui/model_tester.h"
 #include "tests/gui/sample_lines.h"
 
 namespace tessera::gui {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 class SampleFile : public testing::Test {
  protected:

@@ -16,12 +16,12 @@
 #include "gui/document/headline.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/describe.h"
+#include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 template <class Condition>
 bool wait_for(const Condition& condition) {
   constexpr int kPatienceMs = 30000;

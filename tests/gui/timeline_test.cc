@@ -14,12 +14,11 @@
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/timeline/span_text.h"
 #include "gui/timeline/span_totals_model.h"
+#include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
 namespace {
-
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 
 /// Spans of random lengths and gaps on the streams of some ranks; rank 1 does what rank 0 does.
 Simulation random_simulation(unsigned seed, int ranks, int spans) {

@@ -20,12 +20,12 @@
 #include "simulator/learn/run_comparison.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/wire_options.h"
+#include "tests/gui/model_tester.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
 const QString kRun = QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run";
 
 /// The sample run as the command line reads it.

@@ -39,7 +39,7 @@ struct Degree3 {
   int pp = 1, tp = 1, dp = 1;
 };
 
-ParallelLayout layout_of(const ParameterTable& table, Degree3 degrees, int shard = 1) {
+ParallelLayout layout_with(const ParameterTable& table, Degree3 degrees, int shard = 1) {
   return {.tp = degrees.tp,
           .pp = degrees.pp,
           .dp_replicate = degrees.dp,
@@ -91,7 +91,7 @@ TEST(ReshardMethods, AreHybridFlowsTable) {
                          {{4, 8, 1}, {1, 4, 8}}}) {
     const ParameterTable table = even_table();
     const ReshardComparison found(
-        question_of(table, layout_of(table, row.from), layout_of(table, row.to)));
+        question_of(table, layout_with(table, row.from), layout_with(table, row.to)));
     const auto model = static_cast<double>(found.model_bytes().value);
     const double tp = row.from.tp * row.from.pp, tpd = tp * row.from.dp;
     const double generation = row.to.tp * row.to.pp;
@@ -116,7 +116,8 @@ TEST(ReshardMethods, OfA70BModelAreThePublishedShares) {
   Problems problems;
   const ParameterTable table = parameter_table(read_model_spec("llama2-70b", problems).value());
   const auto shares = [&](Degree3 from, Degree3 to, ReshardMethod method) {
-    const ReshardComparison found(question_of(table, layout_of(table, from), layout_of(table, to)));
+    const ReshardComparison found(
+        question_of(table, layout_with(table, from), layout_with(table, to)));
     return found.cost(method).received / found.model_bytes();
   };
   const double strided = shares({4, 8, 1}, {1, 4, 8}, ReshardMethod::micro_dp);
@@ -199,11 +200,11 @@ TEST(ReshardMethods, ReceiveWhatACountOverEveryElementSays) {
   for (const ModelSpec& model : {even_model(4), odd_model(4)}) {
     const ParameterTable table = parameter_table(model);
     for (const auto& [from, to] :
-         {std::pair{layout_of(table, {1, 4, 2}), layout_of(table, {1, 2, 4})},
-          {layout_of(table, {2, 2, 2}), layout_of(table, {1, 2, 4})},
-          {layout_of(table, {2, 2, 1}), layout_of(table, {1, 4, 1})},
-          {layout_of(table, {1, 1, 1}, 4), layout_of(table, {1, 2, 2})},
-          {layout_of(table, {1, 2, 1}, 2), layout_of(table, {2, 1, 2})}}) {
+         {std::pair{layout_with(table, {1, 4, 2}), layout_with(table, {1, 2, 4})},
+          {layout_with(table, {2, 2, 2}), layout_with(table, {1, 2, 4})},
+          {layout_with(table, {2, 2, 1}), layout_with(table, {1, 4, 1})},
+          {layout_with(table, {1, 1, 1}, 4), layout_with(table, {1, 2, 2})},
+          {layout_with(table, {1, 2, 1}, 2), layout_with(table, {2, 1, 2})}}) {
       expect_counted(table, from, to);
     }
   }
@@ -212,7 +213,7 @@ TEST(ReshardMethods, ReceiveWhatACountOverEveryElementSays) {
 TEST(ReshardMethods, AlongTheCurveMemoryRisesAndTimeFalls) {
   const ParameterTable table = parameter_table(even_model(4));
   ReshardQuestion question =
-      question_of(table, layout_of(table, {1, 4, 2}), layout_of(table, {1, 2, 4}));
+      question_of(table, layout_with(table, {1, 4, 2}), layout_with(table, {1, 2, 4}));
   Problems problems;
   question.table = parameter_table(read_model_spec("qwen2-7b", problems).value());
   question.from.layout.stages = question.to.stages = even_stages(28, 1);
@@ -241,7 +242,7 @@ TEST(ReshardMethods, AlongTheCurveMemoryRisesAndTimeFalls) {
 TEST(ReshardMethods, SayWhyTheyAreNotUsable) {
   const ParameterTable table = parameter_table(even_model(4));
   const ReshardComparison apart(
-      question_of(table, layout_of(table, {1, 4, 1}), layout_of(table, {1, 2, 1}), true));
+      question_of(table, layout_with(table, {1, 4, 1}), layout_with(table, {1, 2, 1}), true));
   EXPECT_TRUE(apart.apart());
   for (const MethodCost& cost : apart.all()) {
     const bool reaches = cost.method >= ReshardMethod::broadcast;
@@ -249,7 +250,7 @@ TEST(ReshardMethods, SayWhyTheyAreNotUsable) {
     EXPECT_EQ(cost.received > 0, reaches);
   }
   const ReshardComparison wider(
-      question_of(table, layout_of(table, {1, 2, 2}), layout_of(table, {1, 4, 1})));
+      question_of(table, layout_with(table, {1, 2, 2}), layout_with(table, {1, 4, 1})));
   EXPECT_NE(wider.cost(ReshardMethod::micro_dp).unusable, "");
   EXPECT_EQ(wider.cost(ReshardMethod::gather_model).unusable, "");
 }
@@ -257,7 +258,7 @@ TEST(ReshardMethods, SayWhyTheyAreNotUsable) {
 TEST(ReshardMethods, SayWhichHoldMoreThanAGpuHas) {
   const ParameterTable table = even_table();
   ReshardQuestion question =
-      question_of(table, layout_of(table, {1, 4, 2}), layout_of(table, {1, 2, 4}));
+      question_of(table, layout_with(table, {1, 4, 2}), layout_with(table, {1, 2, 4}));
   const std::int64_t model = ReshardComparison(question).model_bytes().value;
   // The model and the quarter that a rank trains with; ours needs half of it and keeps nothing.
   question.cluster.device.memory = Bytes{model + model / 4};
@@ -272,7 +273,7 @@ TEST(ReshardMethods, SayWhichHoldMoreThanAGpuHas) {
 TEST(ReshardMethods, AreWrittenAsTheSchemaAndTheTableSay) {
   const ParameterTable table = parameter_table(even_model(4));
   const ReshardComparison found(
-      question_of(table, layout_of(table, {1, 2, 2}), layout_of(table, {1, 4, 1})));
+      question_of(table, layout_with(table, {1, 2, 2}), layout_with(table, {1, 4, 1})));
   std::ifstream in(TESSERA_SOURCE_DIR "/docs/schemas/reshard.schema.json");
   const json text = json::parse(in);
   valijson::Schema schema;
