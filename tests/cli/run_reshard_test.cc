@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cost_models/documents/problem.h"
 #include "tests/cli/programs.h"
 
 namespace tessera {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_model.h"
 #include "planner/explain/memory_account.h"

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "gui/pages/export_views.h"
 #include "gui/samples/sample_model.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/cli/called.h"

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "executor/config/run_config.h"
 #include "tests/executor/config/good_run.h"
 #include "tests/planner/plan/sample_plan.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost_models/documents/problem.h"
 #include "tests/executor/rollout/hash_model.h"
 
 namespace tessera {

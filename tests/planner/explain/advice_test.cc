@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/explain/planner.h"
 #include "planner/request/plan_request.h"

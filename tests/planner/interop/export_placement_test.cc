@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"

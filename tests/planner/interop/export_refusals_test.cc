@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/interop/export.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
 #include "planner/interop/export.h"
 #include "planner/plan/hub_name.h"
 #include "tests/executor/temporary_folder.h"
@@ -129,16 +130,16 @@ TEST(Export, NamesWhereTheWeightsAre) {
 /// A preset is its config.json and nothing else: it may name its repository, or leave the weights
 /// to whoever starts the job.
 TEST(Export, AsksForTheWeightsOfAPresetThatNamesNoRepository) {
-  Folder root;
+  TemporaryFolder root;
   const std::string config = "{\"model_type\": \"qwen2\"";
   for (const char* name : {"models/named", "models/nameless"}) {
-    fs::create_directories(root.path() / name);
+    fs::create_directories(root.path / name);
   }
-  write_text_file(root.path() / "models/named/config.json",
+  write_text_file(root.path / "models/named/config.json",
                   config + ", \"_name_or_path\": \"somebody/named\"}");
-  write_text_file(root.path() / "models/nameless/config.json", config + "}");
-  setenv("TESSERA_CONFIGS_DIR", root.path().c_str(), 1);
-  for (const std::string& before : {std::string{}, (root.path() / "models/").string()}) {
+  write_text_file(root.path / "models/nameless/config.json", config + "}");
+  setenv("TESSERA_CONFIGS_DIR", root.path.c_str(), 1);
+  for (const std::string& before : {std::string{}, (root.path / "models/").string()}) {
     EXPECT_EQ(weights_of({.spec = {}, .path = before + "named", .config_sha256 = ""}),
               "somebody/named");
     EXPECT_EQ(weights_of({.spec = {}, .path = before + "nameless", .config_sha256 = ""}), "");

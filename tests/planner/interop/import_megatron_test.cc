@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
 #include "tests/planner/interop/imported.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "planner/plan/hub_name.h"
 
 namespace tessera {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/import.h"
 #include "planner/interop/price.h"

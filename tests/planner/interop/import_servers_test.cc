@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
 #include "planner/interop/export.h"

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
 #include "planner/interop/files/setting.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/lengths.h"
 #include "planner/explain/planner.h"

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

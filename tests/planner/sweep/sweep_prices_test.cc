@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {
