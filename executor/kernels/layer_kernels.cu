@@ -1,6 +1,8 @@
 // RMSNorm with residual, rotary embedding, SwiGLU: forward and backward.
 #include <cuda_pipeline_primitives.h>
 
+#include <algorithm>
+
 #include "executor/kernels/device_math.cuh"
 
 namespace tessera::kernels {
@@ -10,6 +12,9 @@ constexpr int kThreads = 256;
 constexpr int kMostThreads = 1024;  // of a block
 constexpr int kRowsAhead = 2;       // of a norm's backward pass; their memory fits sm_80, too
 constexpr int kNormBlocks = 528;    // four per multiprocessor of an H200
+// Rows of a head: a block of the backward pass is one warp, of which a multiprocessor holds 32.
+constexpr std::int64_t kNarrowColumns = 128;
+constexpr int kNarrowNormBlocks = 8 * kNormBlocks;
 
 template <typename T, int N>
 __global__ void norm_kernel(const T* x, const T* residual, const T* weight, float epsilon,
@@ -41,6 +46,42 @@ __global__ void norm_kernel(const T* x, const T* residual, const T* weight, floa
     for (int i = 0; i < N; ++i) a[i] = a[i] * scale * w[i];
     store<T, N>(y + start + c, a);
   }
+}
+
+/// The kernel for rows of at most 32 loads: `lanes` threads, a power of two, share a row. Sums are
+/// added in the order of the other kernel.
+template <typename T, int N>
+__global__ void narrow_norm_kernel(const T* x, const T* residual, const T* weight, float epsilon,
+                                   std::int64_t rows, std::int64_t columns, int lanes, T* sum, T* y,
+                                   float* r) {
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const std::int64_t row = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes;
+  const std::int64_t c = lane * N, at = row * columns + c;
+  const bool mine = row < rows && c < columns;
+  float a[N] = {}, squares = 0;
+  if (mine) {
+    load<T, N>(x + at, a);
+    if (residual != nullptr) {
+      float b[N];
+      load<T, N>(residual + at, b);
+#pragma unroll
+      for (int i = 0; i < N; ++i) a[i] = static_cast<float>(static_cast<T>(a[i] + b[i]));
+      store<T, N>(sum + at, a);
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) squares += a[i] * a[i];
+  }
+  for (int step = lanes / 2; step > 0; step /= 2) {
+    squares += __shfl_xor_sync(0xffffffffu, squares, step);
+  }
+  if (!mine) return;
+  const float scale = rsqrtf(squares / static_cast<float>(columns) + epsilon);
+  if (lane == 0) r[row] = scale;
+  float w[N];
+  load<T, N>(weight + c, w);
+#pragma unroll
+  for (int i = 0; i < N; ++i) a[i] = a[i] * scale * w[i];
+  store<T, N>(y + at, a);
 }
 
 /// One block takes every gridDim-th row; a thread owns its columns' sums in shared memory.
@@ -255,14 +296,27 @@ void rms_norm(Real real, const void* x, const void* residual, const void* weight
   dispatch(real, vector, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int N = decltype(width)::value;
+    const auto* in = static_cast<const T*>(x);
+    const auto* add = static_cast<const T*>(residual);
+    const auto* gain = static_cast<const T*>(weight);
+    if (N > 1 && columns <= 32 * N) {
+      int lanes = 1;
+      while (lanes * N < columns) lanes *= 2;
+      const std::int64_t blocks = (rows * lanes + kThreads - 1) / kThreads;
+      narrow_norm_kernel<T, N><<<static_cast<unsigned>(blocks), kThreads, 0, stream_of(stream)>>>(
+          in, add, gain, epsilon, rows, columns, lanes, static_cast<T*>(sum), static_cast<T*>(y),
+          r);
+      return;
+    }
     norm_kernel<T, N><<<static_cast<unsigned>(rows), kThreads, 0, stream_of(stream)>>>(
-        static_cast<const T*>(x), static_cast<const T*>(residual), static_cast<const T*>(weight),
-        epsilon, columns, static_cast<T*>(sum), static_cast<T*>(y), r);
+        in, add, gain, epsilon, columns, static_cast<T*>(sum), static_cast<T*>(y), r);
   });
   check_launch("rms_norm");
 }
 
-std::int64_t rms_norm_blocks(std::int64_t rows) { return rows < kNormBlocks ? rows : kNormBlocks; }
+std::int64_t rms_norm_blocks(std::int64_t rows, std::int64_t columns) {
+  return std::min<std::int64_t>(rows, columns <= kNarrowColumns ? kNarrowNormBlocks : kNormBlocks);
+}
 
 void rms_norm_backward(Real real, const void* gradient, const void* passed, const void* x,
                        const void* weight, const float* r, std::int64_t rows, std::int64_t columns,
@@ -270,7 +324,7 @@ void rms_norm_backward(Real real, const void* gradient, const void* passed, cons
   if (rows == 0) return;
   const bool vector = columns % wide_of(real) == 0 && aligned(gradient) && aligned(passed) &&
                       aligned(x) && aligned(weight) && aligned(dx);
-  const std::int64_t blocks = rms_norm_blocks(rows);
+  const std::int64_t blocks = rms_norm_blocks(rows, columns);
   dispatch(real, vector, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int N = decltype(width)::value;
