@@ -18,17 +18,19 @@ double activation_passes(const RankModel& rank, const LayerShape& shape) {
 }
 
 // Bytes that the elementwise operators of a layer read and write per token: two norms and two
-// residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t,
-// SiLU and product 5 f / t (2 f without gate); one kernel per operator moves 18 h for an RMS norm
-// (cast, square, mean, product, cast, weight; fp32 between them) and 10 for each element that RoPE
-// turns (rotate_half: negation and concatenation 3, two products 4, sum 3); dropout reads and
-// writes the stream and a mask twice; routed tokens are copied out and back, 4 h each, and sorted
-// by expert and back after an all-to-all, 4 h more, beside their experts' 5 f.
+// residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t
+// and their norms, where a model has such, as much, SiLU and product 5 f / t (2 f without gate);
+// one kernel per operator moves 18 h for an RMS norm (cast, square, mean, product, cast, weight;
+// fp32 between them) and 10 for each element that RoPE turns (rotate_half: negation and
+// concatenation 3, two products 4, sum 3); dropout reads and writes the stream and a mask twice;
+// routed tokens are copied out and back, 4 h each, and sorted by expert and back after an
+// all-to-all, 4 h more, beside their experts' 5 f.
 Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
              rms = rank.model.norm == NormKind::rms;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
   double mixed = (eager && rms ? 10.0 : 2.0) * turned;
+  if (rank.model.qk_norm) mixed += (eager && rms ? 18.0 : 2.0) * turned;
   if (shape.gated_output) mixed += 3.0 * static_cast<double>(rank.query_heads() * shape.value_dim);
   if (shape.linear()) {  // convolution and its activation; norm and gate of the output
     mixed = 4.0 * as_double(rank.largest(2 * shape.linear_keys + shape.linear_values)) +
@@ -83,6 +85,12 @@ Seconds elementwise_seconds(Traffic bytes, double operators, const Calibration& 
 constexpr int kRouterOperators = 18;
 double layer_operators(int dense, const LayerShape& shape) {
   return dense + (shape.sparse() ? kRouterOperators : 0);
+}
+
+// Kernels of the norms of queries and of keys, forward; backward each has a second one, which adds
+// up the gradient of its weight.
+int head_norms(const RankModel& rank, const LayerShape& shape) {
+  return rank.model.qk_norm && !shape.linear() ? 2 : 0;
 }
 
 // The host waits for the counts of routed tokens before it launches what depends on them, so the
@@ -145,7 +153,8 @@ Seconds layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
 
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
   const LayerShape shape = rank.layer();
-  const double operators = layer_operators(kOperators.layer_forward, shape);
+  const double operators =
+      layer_operators(kOperators.layer_forward, shape) + head_norms(rank, shape);
   const double tokens = batch.tokens / rank.cp;
   const Seconds device =
       calibration.sustained.value * (layer_matmul_seconds(rank, shape, tokens, calibration) +
@@ -182,7 +191,8 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   if (recompute == Recompute::selective) {
     matmuls += projected_again_seconds(rank, shape, tokens, calibration);
   }
-  const double operators = layer_operators(kOperators.layer_backward, shape);
+  const double operators =
+      layer_operators(kOperators.layer_backward, shape) + 2 * head_norms(rank, shape);
   const bool remade = recompute == Recompute::selective && rank.traits.kernels.flash_attention;
   const Traffic elementwise = 2 * elementwise_bytes(rank, shape) +
                               (remade ? remade_bytes(rank, shape) : Traffic{}) +
@@ -200,9 +210,10 @@ Work layer_decode(const RankModel& rank, double sequences, CacheReads reads,
   const LayerShape shape = rank.layer();
   const bool replayed = replays_steps(rank, calibration);
   const ReplayedKernels& counts = rank.traits.decode.replayed;
-  const double operators = layer_operators(kOperators.layer_decode, shape);
+  const int norms = head_norms(rank, shape);
+  const double operators = layer_operators(kOperators.layer_decode, shape) + norms;
   const double kernels =
-      replayed ? counts.layer + (shape.sparse() ? counts.router : 0) : operators - 5;
+      replayed ? counts.layer + norms + (shape.sparse() ? counts.router : 0) : operators - 5;
   const Seconds device =
       layer_matmul_seconds(rank, shape, sequences, calibration) +
       decode_attention_seconds(rank, shape, sequences, reads, calibration) +

@@ -20,7 +20,7 @@ void rms_norm(Real real, const void* x, const void* residual, const void* weight
               std::int64_t rows, std::int64_t columns, void* sum, void* y, float* r, void* stream);
 
 /// Rows of `partial` that rms_norm_backward needs.
-std::int64_t rms_norm_blocks(std::int64_t rows, std::int64_t columns);
+std::int64_t rms_norm_blocks(std::int64_t rows);
 
 /// dx = the norm's gradient by x plus `passed` (the gradient that reached x beside it; nullptr =
 /// none). weight_gradient (fp32, columns) is added to; partial: fp32 [blocks, columns] of scratch.

@@ -46,7 +46,7 @@ Tensor rms_norm_backward(const Tensor& gradient, const Tensor& passed, const Ten
   const Tensor p = passed.defined() ? passed.contiguous() : passed;
   const std::int64_t columns = x.size(-1), rows = x.numel() / columns;
   Tensor dx = empty_of(x, x.sizes());
-  Tensor partial = fp32_like(x, {kernels::rms_norm_blocks(rows, columns), columns});
+  Tensor partial = fp32_like(x, {kernels::rms_norm_blocks(rows), columns});
   kernels::rms_norm_backward(real_of(x), g.data_ptr(), data_of(p), x.data_ptr(), weight.data_ptr(),
                              r.data_ptr<float>(), rows, columns, dx.data_ptr(),
                              partial.data_ptr<float>(), weight_gradient.data_ptr<float>(),
