@@ -95,9 +95,8 @@ int head_norms(const RankModel& rank, const LayerShape& shape) {
 
 // The host waits for the counts of routed tokens before it launches what depends on them, so the
 // launches around the wait are not hidden behind kernels.
-Seconds routing_wait(const RankModel& rank, const LayerShape& shape,
-                     const Calibration& calibration) {
-  if (!shape.sparse() || !rank.traits.experts.synchronized_routing) return {};
+Seconds routing_wait(bool waits, const LayerShape& shape, const Calibration& calibration) {
+  if (!shape.sparse() || !waits) return {};
   return kRouterOperators * Seconds{calibration.dispatch_s.value};
 }
 
@@ -110,8 +109,13 @@ double context_operators(const RankModel& rank, bool backward) {
                   : kOperators.ring_forward + blocks * kOperators.ring_forward_step;
 }
 
+// True where the host reads the sizes of messages to experts in every layer of a decode step.
+bool waits_for_sizes(const RankModel& rank) {
+  return rank.ep > 1 && !rank.traits.decode.graphed_dispatch;
+}
+
 bool replays_steps(const RankModel& rank, const Calibration& calibration) {
-  return rank.traits.decode.graphed && calibration.overlapped_dispatch;
+  return rank.traits.decode.graphed && calibration.overlapped_dispatch && !waits_for_sizes(rank);
 }
 
 // Rows of the table are read and written.
@@ -162,7 +166,7 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
       elementwise_seconds(
           tokens * (elementwise_bytes(rank, shape) + cast_bytes(rank, shape, false)), operators - 5,
           calibration) +
-      routing_wait(rank, shape, calibration);
+      routing_wait(rank.traits.experts.synchronized_routing, shape, calibration);
   return {device,
           (operators + context_operators(rank, false)) * Seconds{calibration.dispatch_s.value}};
 }
@@ -212,12 +216,14 @@ Work layer_decode(const RankModel& rank, double sequences, CacheReads reads,
   const ReplayedKernels& counts = rank.traits.decode.replayed;
   const int norms = head_norms(rank, shape);
   const double operators = layer_operators(kOperators.layer_decode, shape) + norms;
-  const double kernels =
-      replayed ? counts.layer + norms + (shape.sparse() ? counts.router : 0) : operators - 5;
+  const int replays =
+      counts.layer + (norms > 0 ? counts.head_norms : 0) + (shape.sparse() ? counts.router : 0);
+  const double kernels = replayed ? replays : operators - 5;
   const Seconds device =
       layer_matmul_seconds(rank, shape, sequences, calibration) +
       decode_attention_seconds(rank, shape, sequences, reads, calibration) +
-      elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration);
+      elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration) +
+      routing_wait(waits_for_sizes(rank), shape, calibration);
   return {device, replayed ? Seconds{} : operators * Seconds{calibration.dispatch_s.value}};
 }
 
