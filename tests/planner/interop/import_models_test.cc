@@ -7,6 +7,8 @@
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
+#include "planner/interop/config/config_values.h"
+#include "planner/interop/config/imported.h"
 #include "planner/plan/hub_name.h"
 
 namespace tessera {
