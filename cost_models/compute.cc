@@ -18,17 +18,19 @@ double activation_passes(const RankModel& rank, const LayerShape& shape) {
 }
 
 // Bytes that the elementwise operators of a layer read and write per token: two norms and two
-// residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t,
-// SiLU and product 5 f / t (2 f without gate); one kernel per operator moves 18 h for an RMS norm
-// (cast, square, mean, product, cast, weight; fp32 between them) and 10 for each element that RoPE
-// turns (rotate_half: negation and concatenation 3, two products 4, sum 3); dropout reads and
-// writes the stream and a mask twice; routed tokens are copied out and back, 4 h each, and sorted
-// by expert and back after an all-to-all, 4 h more, beside their experts' 5 f.
+// residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t
+// and their norms, where a model has such, as much, SiLU and product 5 f / t (2 f without gate);
+// one kernel per operator moves 18 h for an RMS norm (cast, square, mean, product, cast, weight;
+// fp32 between them) and 10 for each element that RoPE turns (rotate_half: negation and
+// concatenation 3, two products 4, sum 3); dropout reads and writes the stream and a mask twice;
+// routed tokens are copied out and back, 4 h each, and sorted by expert and back after an
+// all-to-all, 4 h more, beside their experts' 5 f.
 Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
              rms = rank.model.norm == NormKind::rms;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
   double mixed = (eager && rms ? 10.0 : 2.0) * turned;
+  if (rank.model.qk_norm) mixed += (eager && rms ? 18.0 : 2.0) * turned;
   if (shape.gated_output) mixed += 3.0 * static_cast<double>(rank.query_heads() * shape.value_dim);
   if (shape.linear()) {  // convolution and its activation; norm and gate of the output
     mixed = 4.0 * as_double(rank.largest(2 * shape.linear_keys + shape.linear_values)) +
@@ -85,11 +87,16 @@ double layer_operators(int dense, const LayerShape& shape) {
   return dense + (shape.sparse() ? kRouterOperators : 0);
 }
 
+// Kernels of the norms of queries and of keys, forward; backward each has a second one, which adds
+// up the gradient of its weight.
+int head_norms(const RankModel& rank, const LayerShape& shape) {
+  return rank.model.qk_norm && !shape.linear() ? 2 : 0;
+}
+
 // The host waits for the counts of routed tokens before it launches what depends on them, so the
 // launches around the wait are not hidden behind kernels.
-Seconds routing_wait(const RankModel& rank, const LayerShape& shape,
-                     const Calibration& calibration) {
-  if (!shape.sparse() || !rank.traits.experts.synchronized_routing) return {};
+Seconds routing_wait(bool waits, const LayerShape& shape, const Calibration& calibration) {
+  if (!shape.sparse() || !waits) return {};
   return kRouterOperators * Seconds{calibration.dispatch_s.value};
 }
 
@@ -102,8 +109,13 @@ double context_operators(const RankModel& rank, bool backward) {
                   : kOperators.ring_forward + blocks * kOperators.ring_forward_step;
 }
 
+// True where the host reads the sizes of messages to experts in every layer of a decode step.
+bool waits_for_sizes(const RankModel& rank) {
+  return rank.ep > 1 && !rank.traits.decode.graphed_dispatch;
+}
+
 bool replays_steps(const RankModel& rank, const Calibration& calibration) {
-  return rank.traits.decode.graphed && calibration.overlapped_dispatch;
+  return rank.traits.decode.graphed && calibration.overlapped_dispatch && !waits_for_sizes(rank);
 }
 
 // Rows of the table are read and written.
@@ -145,7 +157,8 @@ Seconds layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
 
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
   const LayerShape shape = rank.layer();
-  const double operators = layer_operators(kOperators.layer_forward, shape);
+  const double operators =
+      layer_operators(kOperators.layer_forward, shape) + head_norms(rank, shape);
   const double tokens = batch.tokens / rank.cp;
   const Seconds device =
       calibration.sustained.value * (layer_matmul_seconds(rank, shape, tokens, calibration) +
@@ -153,7 +166,7 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
       elementwise_seconds(
           tokens * (elementwise_bytes(rank, shape) + cast_bytes(rank, shape, false)), operators - 5,
           calibration) +
-      routing_wait(rank, shape, calibration);
+      routing_wait(rank.traits.experts.synchronized_routing, shape, calibration);
   return {device,
           (operators + context_operators(rank, false)) * Seconds{calibration.dispatch_s.value}};
 }
@@ -182,7 +195,8 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   if (recompute == Recompute::selective) {
     matmuls += projected_again_seconds(rank, shape, tokens, calibration);
   }
-  const double operators = layer_operators(kOperators.layer_backward, shape);
+  const double operators =
+      layer_operators(kOperators.layer_backward, shape) + 2 * head_norms(rank, shape);
   const bool remade = recompute == Recompute::selective && rank.traits.kernels.flash_attention;
   const Traffic elementwise = 2 * elementwise_bytes(rank, shape) +
                               (remade ? remade_bytes(rank, shape) : Traffic{}) +
@@ -200,13 +214,16 @@ Work layer_decode(const RankModel& rank, double sequences, CacheReads reads,
   const LayerShape shape = rank.layer();
   const bool replayed = replays_steps(rank, calibration);
   const ReplayedKernels& counts = rank.traits.decode.replayed;
-  const double operators = layer_operators(kOperators.layer_decode, shape);
-  const double kernels =
-      replayed ? counts.layer + (shape.sparse() ? counts.router : 0) : operators - 5;
+  const int norms = head_norms(rank, shape);
+  const double operators = layer_operators(kOperators.layer_decode, shape) + norms;
+  const int replays =
+      counts.layer + (norms > 0 ? counts.head_norms : 0) + (shape.sparse() ? counts.router : 0);
+  const double kernels = replayed ? replays : operators - 5;
   const Seconds device =
       layer_matmul_seconds(rank, shape, sequences, calibration) +
       decode_attention_seconds(rank, shape, sequences, reads, calibration) +
-      elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration);
+      elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration) +
+      routing_wait(waits_for_sizes(rank), shape, calibration);
   return {device, replayed ? Seconds{} : operators * Seconds{calibration.dispatch_s.value}};
 }
 

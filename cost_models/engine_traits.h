@@ -218,6 +218,8 @@ struct ReplayedKernels {
   /// Of a layer beside GEMMs and attention: two norms with the residual, RoPE, cache write,
   /// activation (vLLM's models/qwen2.py).
   int layer = 5;
+  /// Norms of queries and keys besides, where a model has such (vLLM's models/qwen3.py).
+  int head_norms = 2;
   /// Routing, alignment, and sums of a sparse layer besides (vLLM's layers/fused_moe).
   int router = 4;
   int embedding = 18;
@@ -231,6 +233,9 @@ struct DecodeTraits {
   /// Steps are replayed CUDA graphs of fused kernels: no launch waits for the host (vLLM's and
   /// SGLang's default).
   bool graphed = false;
+  /// Graphs hold the messages of expert parallelism, too. Else the host reads their sizes in every
+  /// layer, and such steps are launched one operator at a time.
+  bool graphed_dispatch = true;
   /// The host launches a step before it has read what the one before drew: the device does not wait
   /// between them.
   bool launched_ahead = false;

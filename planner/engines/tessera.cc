@@ -48,9 +48,10 @@ Engine tessera_engine() {
   engine.traits.optimizer.offloaded = OffloadedStates::on_host;
   engine.traits.decode.block_tokens = 64;  // kDevicePage of executor/rollout/generate.cc
   engine.traits.decode.graphed = engine.traits.decode.launched_ahead = true;
+  engine.traits.decode.graphed_dispatch = false;  // executor/rollout/paged_model.cc
   // Counted and timed on an H200 (benchmarks/results/h200-decode-kernels.json).
   engine.traits.decode.replayed = {
-      .layer = 4, .router = 20, .embedding = 2, .draw = 4, .draw_passes = 3};
+      .layer = 4, .head_norms = 0, .router = 20, .embedding = 2, .draw = 4, .draw_passes = 3};
   engine.traits.experts.grouped = {.start = Seconds{10e-6}, .rate = 0.6};
   engine.traits.decode.step_gap = Seconds{70e-6};  // 0.06 to 0.09 ms, idle_s / decode_steps
   engine.traits.decode.attention_start = 0.5;

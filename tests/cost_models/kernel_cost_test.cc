@@ -128,6 +128,48 @@ TEST(DecodeSteps, OfReplayedGraphsDoNotWaitForTheHost) {
             layer_decode(eager, 8, {1024}, h100).device);
 }
 
+TEST(DecodeSteps, WhoseDispatchIsInNoGraphAreLaunched) {
+  const Calibration h100 = shipped("h100");
+  RankModel rank = attending(128, 0);
+  rank.model.moe = MoeSpec{.experts = 8, .experts_per_token = 2, .expert_ffn = 768};
+  rank.traits.decode.graphed = true;
+  const auto step = [&](int ep, bool dispatch, LayerKind kind) {
+    rank.ep = ep;
+    rank.kind = kind;
+    rank.traits.decode.graphed_dispatch = dispatch;
+    return layer_decode(rank, 8, {1024}, h100);
+  };
+  const Seconds launch{h100.dispatch_s.value};
+  EXPECT_EQ(step(2, true, LayerKind::sparse).host, 0);
+  EXPECT_EQ(step(1, false, LayerKind::sparse).host, 0) << "no messages";
+  EXPECT_GT(step(2, false, LayerKind::sparse).host, 30 * launch);
+  EXPECT_GT(step(2, false, LayerKind::dense).host, 10 * launch) << "the pass is one graph or none";
+  rank.traits.decode.graphed = false;
+  const Seconds eager = step(2, true, LayerKind::sparse).device;
+  EXPECT_NEAR(step(2, false, LayerKind::sparse).device - eager, 18 * launch, 1e-9)
+      << "the host waits for the sizes among the router's operators";
+}
+
+// Oracle: the tensors' sizes. Fused, a norm reads and writes each element; backward counts twice.
+TEST(HeadNorms, ReadAndWriteQueriesAndKeysOnceMore) {
+  const Calibration h100 = shipped("h100");
+  RankModel plain = attending(128, 0), normed = plain;
+  normed.model.qk_norm = true;
+  const double bytes = 2 * 2 * 128 * (64 + 8);
+  EXPECT_NEAR((layer_elementwise_bytes(normed) - layer_elementwise_bytes(plain)).value, bytes, 1);
+  const Seconds floor{h100.kernel_floor_s.value};
+  const Seconds passes = stream_seconds(Traffic{bytes * kBatch.tokens}, h100);
+  EXPECT_NEAR(
+      layer_forward(normed, kBatch, h100).device - layer_forward(plain, kBatch, h100).device,
+      passes + 2 * floor, 1e-9);
+  EXPECT_NEAR(layer_backward(normed, kBatch, Recompute::none, h100).device -
+                  layer_backward(plain, kBatch, Recompute::none, h100).device,
+              2 * passes + 4 * floor, 1e-9);
+  normed.tp = plain.tp = 4;
+  EXPECT_NEAR((layer_elementwise_bytes(normed) - layer_elementwise_bytes(plain)).value, bytes / 4,
+              1);
+}
+
 TEST(Ring, LaunchesForEveryBlockThatArrives) {
   const Calibration h100 = shipped("h100");
   RankModel rank = attending(128, 0);

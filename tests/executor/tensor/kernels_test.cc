@@ -57,8 +57,14 @@ void expect_equal(const Operator& op, const Inputs& inputs, double bf16 = 2e-2) 
 }
 
 TEST_F(Kernels, RmsNormWithAndWithoutResidual) {
-  for (const auto& [rows, columns] :
-       {std::pair{1, 1}, {7, 18}, {33, 129}, {5, 40}, {700, 3584}, {9, 8200}}) {
+  for (const auto& [rows, columns] : {std::pair{1, 1},
+                                      {7, 18},
+                                      {33, 129},
+                                      {5, 40},
+                                      {9001, 128},
+                                      {70, 256},
+                                      {700, 3584},
+                                      {9, 8200}}) {
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
     const Inputs inputs{torch::randn({rows, columns}), torch::randn({rows, columns}),
                         torch::randn({columns})};
