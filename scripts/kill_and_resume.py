@@ -2,14 +2,14 @@
 """Kills all ranks of a run at random moments and lets it go on, until it ends by itself.
 
 usage: kill_and_resume.py --run RUN [--kills N] [--in any|save|step] [--seed S] [--save-freq K]
-                          -- tessera run PLAN --config ...
+                          [--report FILE] -- tessera run PLAN --config ...
 
 Every attempt is the command with --resume in one folder. SIGKILL goes to the ranks, the launcher
 and their parent at once, as when a machine loses its power. After each kill the next attempt must
 go on from the newest folder global_step_N, which therefore loads, at most save-freq steps behind
 the last step that was finished. After the last kill the run is left alone for two more steps; its
 samples and its model must then equal, bit for bit, those of a run of as many steps that nobody
-killed (RUN-whole). Exit status 1 and a line for what did not hold.
+killed (RUN-whole). Exit status 1 and a line for what did not hold; FILE gets the figures as JSON.
 """
 import argparse
 import json
@@ -30,6 +30,7 @@ def parse():
     parser.add_argument("--in", dest="where", choices=["any", "save", "step"], default="any")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save-freq", type=int, default=2)
+    parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     options.command = [word for word in options.command if word != "--"]
@@ -145,10 +146,12 @@ def main():
     options = parse()
     rng = random.Random(options.seed)
     log_path = pathlib.Path(str(options.run) + ".log")
-    kills = in_save = lost = 0
+    began = time.monotonic()
+    kills = in_save = 0
+    lost = []  # steps after each kill
     while True:
         saved, done = newest(options.run), finished_steps(options.run)
-        lost = max(lost, done - saved)
+        lost.append(done - saved)
         steps = 10**9 if kills < options.kills else saved + 2
         with open(log_path, "w") as log:
             process = attempt(options, steps, log)
@@ -169,7 +172,12 @@ def main():
             break
         kills += 1
     same_as_whole(options, steps)
-    print(f"{kills} kills, {in_save} of them in a save, in {steps} steps; at most {lost} were lost, "
+    if options.report:
+        options.report.write_text(json.dumps(
+            {"kills": kills, "met_a_save": in_save, "steps": steps, "most_steps_lost": max(lost),
+             "kills_by_steps_lost": {str(n): lost[1:].count(n) for n in sorted(set(lost[1:]))},
+             "seconds": round(time.monotonic() - began, 1)}))
+    print(f"{kills} kills, {in_save} of them in a save, in {steps} steps; at most {max(lost)} were lost, "
           "and samples and model are those of a run that was never killed")
 
 

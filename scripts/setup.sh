@@ -71,7 +71,10 @@ if [ "$torch" = 1 ]; then
   echo "setup: torch 2.11.0 with its CUDA libraries (4.7 GB on disk)"
   install_python torch torch==2.11.0 numpy
   install_python pyarrow pyarrow==26.0.1  # libparquet and its headers, to read prompts
-  if [ "$test" = 1 ]; then install_python transformers transformers==5.17.0 safetensors==0.8.0; fi
+  if [ "$test" = 1 ]; then
+    install_python transformers transformers==5.17.0 safetensors==0.8.0
+    install_python prometheus_client prometheus_client==0.26.0  # parses what a run serves
+  fi
   # The CUDA runtime's headers include the compiler's (crt/), which the torch wheel lacks; nvcc
   # comes with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.
   install_python nvidia.cu13.nvvm 'cuda-toolkit[nvcc,cccl,cudart,nvml]==13.0.2' \

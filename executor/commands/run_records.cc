@@ -4,6 +4,7 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
+#include "executor/records/prometheus_text.h"
 #include "executor/rl/samples.h"
 #include "executor/rl/validation_metrics.h"
 
@@ -25,6 +26,15 @@ RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan&
       answers_(config.validation.samples_folder.empty() ? run / "validation"
                                                         : config.validation.samples_folder) {
   if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan);
+  if (config.trainer.prometheus_port > 0) serve(config.trainer.prometheus_port);
+}
+
+void RunRecords::serve(int port) {
+  try {
+    prometheus_.emplace(port, kPrometheusPath, kPrometheusType);
+  } catch (const Error& error) {
+    note(std::string("[Prometheus] ") + error.what() + "; the run goes on without it");
+  }
 }
 
 AskedActions RunRecords::judge(std::int64_t step, const Metrics& numbers) {
@@ -49,6 +59,7 @@ void RunRecords::rolled_back(std::int64_t step) {
 void RunRecords::step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
                       std::span<const Sequence> sequences) {
   log_.add_step(step, numbers);
+  if (prometheus_) prometheus_->set(prometheus_text(step, numbers));
   for (const Sequence& sequence : sequences) log_.add_sample(line_of(step, prompts, sequence));
   progress_.step(step, numbers);
 }

@@ -13,6 +13,7 @@
 
 #include "executor/commands/run_rules.h"
 #include "executor/config/run_config.h"
+#include "executor/http/page_server.h"
 #include "executor/prompts/prompt_set.h"
 #include "executor/records/run_log.h"
 #include "executor/records/step_progress.h"
@@ -23,6 +24,7 @@ namespace tessera {
 class RunRecords {
  public:
   /// Error (io) where the run's files cannot be opened, (bad_input) where its rules cannot be read.
+  /// A port for Prometheus that is taken is told, and nobody listens.
   RunRecords(const std::filesystem::path& run, const RunConfig& config, const Plan& plan);
 
   /// A line that is written and printed, or only written.
@@ -45,10 +47,13 @@ class RunRecords {
                   std::span<const Sequence> answers);
 
  private:
+  void serve(int port);
+
   RunLog log_;
   StepProgress progress_;
   std::filesystem::path answers_;  // folder
   std::optional<RunRules> rules_;
+  std::optional<PageServer> prometheus_;
 };
 
 }  // namespace tessera

@@ -71,6 +71,10 @@ class RunReader {
     read_seed(*reader, "seed", trainer.seed);
     reader->optional("deterministic", trainer.deterministic);
     reader->optional("memory_limit_gib", trainer.memory_limit_gib, kAboveZero);
+    constexpr Whole kPort{.least = 1, .most = 65535};
+    std::int64_t port = 0;
+    reader->optional("prometheus_port", port, kPort);
+    trainer.prometheus_port = static_cast<std::uint16_t>(port);
     reader->optional("allocator", trainer.allocator);
     reader->optional("random_weights", trainer.random_weights);
     reader->optional("rules", trainer.rules);

@@ -148,12 +148,13 @@ struct TrainerConfig {
   double timeout_s = 600;  // what a rank waits for its peers, e.g. for another role's phase to end
   std::int64_t total_training_steps = 0;
   std::uint64_t seed = 0;
-  bool seed_stated = false;              // by the file
-  bool deterministic = false;            // the same bits in every run, for some speed on GPUs
-  double memory_limit_gib = 0;           // of a rank's device memory; 0 = all that it has
-  std::string allocator;                 // of torch on GPUs; empty = MemoryOptions's choice
-  bool random_weights = false;           // models' weights are drawn, no file of them is read
-  std::string rules;                     // a profile or a file of rules on each step; empty = none
+  bool seed_stated = false;           // by the file
+  bool deterministic = false;         // the same bits in every run, for some speed on GPUs
+  std::uint16_t prometheus_port = 0;  // of 127.0.0.1, where the newest numbers are read; 0 = none
+  double memory_limit_gib = 0;        // of a rank's device memory; 0 = all that it has
+  std::string allocator;              // of torch on GPUs; empty = MemoryOptions's choice
+  bool random_weights = false;        // models' weights are drawn, no file of them is read
+  std::string rules;                  // a profile or a file of rules on each step; empty = none
   std::filesystem::path rollout_replay;  // samples.jsonl to take rollouts from; empty = generate
 };
 

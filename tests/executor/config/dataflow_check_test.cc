@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <map>
+
 #include "cost_models/documents/problem.h"
 #include "tests/executor/config/grpo_plan.h"
 
@@ -76,6 +79,48 @@ TEST(DataflowCheck, WhatTheRunFileReadsCounts) {
   EXPECT_THAT(refused(late), IsEmpty());
   EXPECT_THAT(refused(late, "rollout_correction: {rollout_is: token}"),
               ElementsAre(HasSubstr("'adv' without 'old_log_prob' before it")));
+}
+
+/// What a call of this PPO reads, as docs/inputs/workload.md says it: the divergence is in the
+/// reward, and the estimator is GAE.
+const std::map<Phase, std::vector<Phase>> kReads = {
+    {Phase::gen, {}},
+    {Phase::old_log_prob, {Phase::gen}},
+    {Phase::ref, {Phase::gen}},
+    {Phase::values, {Phase::gen}},
+    {Phase::reward, {Phase::gen}},
+    {Phase::adv, {Phase::reward, Phase::values, Phase::ref, Phase::old_log_prob}},
+    {Phase::update_critic, {Phase::values, Phase::adv}},
+    {Phase::update_actor, {Phase::adv, Phase::old_log_prob}}};
+
+/// A run takes the calls in the order of its plan: it accepts exactly those orders in which every
+/// call comes after all that it reads.
+TEST(DataflowCheck, OfAllOrdersThoseRunInWhichEveryCallFindsWhatItReads) {
+  Plan plan = sample_plan();
+  Problems problems;
+  const auto config =
+      parse_run_config("data: {train_files: a.jsonl}\ntrainer: {total_training_steps: 1}\n",
+                       "run.yaml", plan, problems);
+  ASSERT_TRUE(config) << to_string(problems.at(0));
+  std::vector<Phase> order;
+  for (const auto& [phase, reads] : kReads) order.push_back(phase);
+  std::sort(order.begin(), order.end());
+  int accepted = 0;
+  do {
+    plan.schedule.clear();
+    bool finds = true;
+    for (auto at = order.begin(); at != order.end(); ++at) {
+      plan.schedule.push_back({.phase = *at});
+      for (const Phase read : kReads.at(*at))
+        finds = finds && std::find(order.begin(), at, read) != at;
+    }
+    problems.clear();
+    check_dataflow(plan, *config, "plan.json", problems);
+    ASSERT_EQ(problems.empty(), finds) << (problems.empty() ? "" : to_string(problems[0]));
+    accepted += finds ? 1 : 0;
+  } while (std::next_permutation(order.begin(), order.end()));
+  // The first is gen and the fifth at the earliest adv, behind four in any order; then two updates.
+  EXPECT_EQ(accepted, 24 * 2);
 }
 
 TEST(DataflowCheck, ACallOfAnotherRoleOrKindIsRefused) {

@@ -118,12 +118,14 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
   const auto limited = parse_run_config(
       changed("  seed: 7",
               "  seed: 7\n  memory_limit_gib: 70.5\n  allocator: expandable_segments:True\n"
-              "  random_weights: true"),
+              "  random_weights: true\n  prometheus_port: 9464"),
       "run.yaml", plan, problems);
   ASSERT_TRUE(limited);
   EXPECT_EQ(limited->trainer.memory_limit_gib, 70.5);
   EXPECT_EQ(limited->trainer.allocator, "expandable_segments:True");
   EXPECT_TRUE(limited->trainer.random_weights);
+  EXPECT_EQ(limited->trainer.prometheus_port, 9464);
+  EXPECT_EQ(patient->trainer.prometheus_port, 0);
   const auto refused = [&](const std::string& from, const std::string& to) {
     Problems found;
     EXPECT_FALSE(parse_run_config(changed(from, to), "run.yaml", plan, found)) << to;
@@ -132,6 +134,7 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
   refused("top_p: 0.9", "temperature: 0");
   refused("  seed: 7", "  default_hdfs_dir: somewhere");
   refused("  seed: 7", "  memory_limit_gib: 0");
+  refused("  seed: 7", "  prometheus_port: 65536");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {reshard_after_forward: false}");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
 }
