@@ -58,7 +58,8 @@ struct StageOptions {
   /// Gets what the routers of the chunk's layers did; nullptr: nobody asks. Not with full
   /// recomputation.
   RouterLoads* loads = nullptr;
-  RouterZLoss z_loss;  // of the chunk's routers
+  RouterZLoss z_loss;   // of the chunk's routers
+  RouterReplay replay;  // of the chunk's layers with experts and all its rows
 };
 
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the

@@ -48,13 +48,20 @@ class HashModel : public TokenModel {
   void launch(const Pass& pass) override {
     std::vector<Draw> draws;
     std::set<std::int64_t> slots;
+    std::vector<std::int16_t>& notes = notes_on_their_way_.emplace_back();
+    const auto store = [&](std::span<const std::int32_t> pages, std::int64_t at, std::int32_t id) {
+      write(pages, at, id);
+      for (const std::int64_t x : {at, std::int64_t{id}, std::int64_t(decoded.size())}) {
+        notes.push_back(static_cast<std::int16_t>(x));
+      }
+    };
     for (const DecodeRow& row : pass.decode) {
       EXPECT_TRUE(slots.insert(row.draw.slot).second) << "a slot twice in one pass";
-      write(row.pages, row.position, last_.at(static_cast<std::size_t>(row.draw.slot)));
+      store(row.pages, row.position, last_.at(static_cast<std::size_t>(row.draw.slot)));
     }
     for (const PrefillRow& row : pass.prefill) {
       for (std::size_t t = 0; t < row.tokens.size(); ++t) {
-        write(row.pages, row.begin + static_cast<std::int64_t>(t), row.tokens[t]);
+        store(row.pages, row.begin + static_cast<std::int64_t>(t), row.tokens[t]);
       }
       prefills.push_back(row.tokens.size());
     }
@@ -81,8 +88,12 @@ class HashModel : public TokenModel {
   std::vector<Draw> collect() override {
     std::vector<Draw> draws = std::move(on_their_way.front());
     on_their_way.pop_front();
+    notes_ = std::move(notes_on_their_way_.front());
+    notes_on_their_way_.pop_front();
     return draws;
   }
+  /// "Experts" that tell a token's position, the token itself and the pass that computed it.
+  std::span<const std::int16_t> routed_experts() const override { return notes_; }
 
   std::vector<std::size_t> prefills, decoded;  // tokens of prefill rows; decode rows, by pass
   std::deque<std::vector<Draw>> on_their_way;
@@ -108,6 +119,8 @@ class HashModel : public TokenModel {
     return result;
   }
 
+  std::deque<std::vector<std::int16_t>> notes_on_their_way_;
+  std::vector<std::int16_t> notes_;
   std::vector<std::int32_t> last_;
   std::vector<std::vector<std::int32_t>> pages_;
   SamplingOptions sampling_;
@@ -365,6 +378,25 @@ TEST(RequestQueue, WithTooFewPagesSequencesLeaveAndComeBackWithTheSameText) {
   EXPECT_GT(preemptions, 10);
 }
 
+/// The experts of every token but the last are its own, and of a response's tokens those of the
+/// pass that drew the next one, which comes once and in order. Takes them away.
+void expect_own_experts(std::vector<Sequence>& sequences) {
+  for (Sequence& s : sequences) {
+    std::vector<std::int32_t> text = s.prompt;
+    text.insert(text.end(), s.response.begin(), s.response.end());
+    ASSERT_EQ(s.routed_experts.size(), 3 * (text.size() - 1));
+    for (std::size_t t = 0; t + 1 < text.size(); ++t) {
+      const std::int16_t* const noted = &s.routed_experts[3 * t];
+      ASSERT_EQ(noted[0], static_cast<std::int16_t>(t));
+      ASSERT_EQ(noted[1], static_cast<std::int16_t>(text[t]));
+      if (t >= s.prompt.size()) {
+        ASSERT_GT(noted[2], noted[-1]) << "token " << t;
+      }
+    }
+    s.routed_experts.clear();
+  }
+}
+
 /// Random prompts, slots, pages, limits and ends: what comes out is what comes one by one.
 TEST(RequestQueue, NoScheduleChangesWhatIsSaid) {
   std::uint64_t state = 7;
@@ -395,12 +427,14 @@ TEST(RequestQueue, NoScheduleChangesWhatIsSaid) {
     mixed.max_response_tokens = random(20, 40);
     mixed.prefill_tokens = random(0, 9);
     if (random(0, 1) == 1) mixed.eos = {};
+    mixed.note_experts = true;
     const std::int64_t least = (18 + mixed.max_response_tokens + kPageTokens - 1) / kPageTokens;
     const std::int64_t pages = random(least, 3 * least);
     HashModel model(mixed.max_sequences, pages);
     RolloutCounts counts;
-    ASSERT_EQ(generate(model, round, all, mixed, &counts, pages),
-              one_by_one(all, static_cast<std::uint32_t>(round), mixed));
+    std::vector<Sequence> said = generate(model, round, all, mixed, &counts, pages);
+    ASSERT_NO_FATAL_FAILURE(expect_own_experts(said));
+    ASSERT_EQ(said, one_by_one(all, static_cast<std::uint32_t>(round), mixed));
     preemptions += counts.preemptions;
     dropped += counts.dropped_tokens;
     pieces += static_cast<std::int64_t>(model.prefills.size());
