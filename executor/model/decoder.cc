@@ -1,5 +1,7 @@
 #include "executor/model/decoder.h"
 
+#include <algorithm>
+
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
 #include "executor/tensor/recompute.h"
@@ -22,6 +24,17 @@ PackedTokens pack_tokens(std::span<const std::vector<std::int64_t>> sequences,
   packed.ids = torch::tensor(ids, torch::kInt64).to(device);
   packed.positions = torch::tensor(positions, torch::kInt64).to(device);
   return packed;
+}
+
+LayerRange chunk_layers(const Weights& weights, int chunk) {
+  const int index = chunk * weights.layout.pp + weights.coord.pp;
+  return weights.layout.stages.at(static_cast<std::size_t>(index));
+}
+
+std::int64_t routed_layers(const Weights& weights, LayerRange layers) {
+  const auto first = weights.rows.layers.begin();
+  return std::count_if(first + layers.first, first + layers.last,
+                       [](const LayerRows& rows) { return rows.routed(); });
 }
 
 bool is_first_chunk(const Weights& weights, int chunk) {

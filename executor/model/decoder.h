@@ -73,6 +73,10 @@ torch::Tensor stage_forward(const Weights& weights, const ParallelGroups& groups
 
 TensorParallel tensor_parallel(const Weights& weights, const ParallelGroups& groups);
 
+/// The layers of chunk `chunk` of this rank's stage, and how many of some layers have experts.
+LayerRange chunk_layers(const Weights& weights, int chunk);
+std::int64_t routed_layers(const Weights& weights, LayerRange layers);
+
 bool is_first_chunk(const Weights& weights, int chunk);
 bool is_last_chunk(const Weights& weights, int chunk);
 

@@ -9,6 +9,7 @@
 
 #include "cost_models/documents/check.h"
 #include "executor/comm/groups.h"
+#include "executor/model/decoder.h"
 #include "executor/model/scores.h"
 #include "executor/rollout/captured_graph.h"
 #include "executor/rollout/pass_tensors.h"

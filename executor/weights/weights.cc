@@ -173,17 +173,6 @@ bool HeadRange::uniform() const {
   return true;
 }
 
-LayerRange chunk_layers(const Weights& weights, int chunk) {
-  const int index = chunk * weights.layout.pp + weights.coord.pp;
-  return weights.layout.stages.at(static_cast<std::size_t>(index));
-}
-
-std::int64_t routed_layers(const Weights& weights, LayerRange layers) {
-  const auto first = weights.rows.layers.begin();
-  return std::count_if(first + layers.first, first + layers.last,
-                       [](const LayerRows& rows) { return rows.routed(); });
-}
-
 Interval vocab_range(const Weights& weights) {
   return split(weights.model().vocab, weights.layout.tp, weights.coord.tp);
 }

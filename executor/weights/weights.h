@@ -108,10 +108,6 @@ struct HeadRange {
 };
 HeadRange head_range(const ModelSpec& model, int tp, int tp_rank);
 
-/// The layers of chunk `chunk` of this rank's stage, and how many of some layers have experts.
-LayerRange chunk_layers(const Weights& weights, int chunk);
-std::int64_t routed_layers(const Weights& weights, LayerRange layers);
-
 /// Vocabulary rows that the rank's embedding and lm_head hold.
 Interval vocab_range(const Weights& weights);
 

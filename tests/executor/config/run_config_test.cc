@@ -282,6 +282,9 @@ TEST(RunConfig, RoutersMayReplayTheChoiceOfTheOldPolicyOrOfTheRollout) {
   };
   refused(also(with_mode("R3"), "  seed: 7", "  seed: 7\n  rollout_replay: a.jsonl"), "R2",
           "rollout_replay");
+  refused(also(with_mode("R2"), "  lam: 0.95",
+               "  lam: 0.95\n  rollout_correction: {bypass_mode: true}"),
+          "R3", "bypass");
   for (const auto& [text, mode] : {std::pair{"R2", RouterReplayMode::r2},
                                    {"R3", RouterReplayMode::r3},
                                    {"disabled", RouterReplayMode::disabled}}) {
