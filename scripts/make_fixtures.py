@@ -6,7 +6,8 @@ would write it (a tied lm_head is absent). Presets of configs/models are built o
 In their names [a-b] stands for every number from a to b: runs of layers and of experts that have
 the same tensors are one entry. Tiny random models of the families that the executor runs also get
 model.safetensors in fp32, input_ids.json and logits.safetensors; those with routed experts
-gradients.safetensors too: of a loss by parameter, and the load-balancing loss with its own.
+gradients.safetensors too: of a loss by parameter, and the load-balancing loss with its own; and
+replay.safetensors: the same loss where drawn experts replace the routers' choice.
 Written with transformers 5.17.0 and torch 2.11.0.
 
     python scripts/make_fixtures.py [--only NAME ...]
@@ -18,6 +19,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import unittest.mock
 
 import torch
 import torch.nn.functional as F
@@ -289,6 +291,48 @@ def write_gradients(model, ids, folder):
     save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "gradients.safetensors")
 
 
+def scored(model, ids):
+    """Log-probs of 7 id + 3 mod vocabulary at every token, and write_gradients' loss of them."""
+    scores = model(ids, use_cache=False).logits.log_softmax(-1).flatten(0, 1)
+    targets = ((ids * 7 + 3) % model.config.vocab_size).flatten()
+    log_probs = scores[torch.arange(targets.numel()), targets]
+    return log_probs, (torch.arange(1, targets.numel() + 1).float().cos() * log_probs).sum()
+
+
+def write_replay(model, ids, folder):
+    """own: the experts that routers choose, [layers with experts, tokens, k]. chosen: drawn ones,
+    which replace torch.topk's in transformers' routers; log_probs, loss and gradients (of routers,
+    embedding and each layer's first expert) are of the model with these."""
+    layers = sum(name.endswith("mlp.gate") for name, _ in model.named_modules())
+    experts = getattr(model.config, "num_experts", None) or model.config.num_local_experts
+    k, own, topk = model.config.num_experts_per_tok, [], torch.topk
+    draws = torch.rand((layers, ids.numel(), experts),
+                       generator=torch.Generator().manual_seed(SEED + 2))
+    chosen = draws.argsort(-1)[..., :k].contiguous()
+    forced = iter(chosen)
+
+    def noted(probabilities, count, dim):
+        values, indices = topk(probabilities, count, dim=dim)
+        own.append(indices)
+        return values, indices
+
+    def replayed(probabilities, count, dim):
+        indices = next(forced)
+        return probabilities.gather(dim, indices), indices
+
+    with torch.no_grad(), unittest.mock.patch.object(torch, "topk", noted):
+        scored(model, ids)
+    with unittest.mock.patch.object(torch, "topk", replayed):
+        log_probs, loss = scored(model, ids)
+    assert len(own) == layers and next(forced, None) is None
+    tensors = {"own": torch.stack(own), "chosen": chosen, "log_probs": log_probs.detach(),
+               "loss": loss.detach().reshape(1)}
+    for name, gradient in gradients_of(model, loss).items():
+        if name.endswith(("gate.weight", "embed_tokens.weight")) or ".experts.0." in name:
+            tensors[name] = gradient
+    save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "replay.safetensors")
+
+
 def write_tiny(name, config, folder):
     config.dtype = torch.float32
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
@@ -304,6 +348,7 @@ def write_tiny(name, config, folder):
     save_file({"logits": logits.contiguous()}, folder / "logits.safetensors")
     if hasattr(config, "router_aux_loss_coef"):
         write_gradients(model, ids, folder)
+        write_replay(model, ids, folder)
     stored = saved_parameters(model)
     with safe_open(folder / "model.safetensors", "pt") as file:
         assert set(file.keys()) == set(stored), f"{name}: saved names differ"

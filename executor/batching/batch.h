@@ -16,6 +16,9 @@ namespace tessera {
 /// One prompt and its response; neither is empty.
 struct TokenSequence {
   std::span<const std::int32_t> prompt, response;
+  /// Experts that its first tokens are sent to, by token, layer with experts and choice; empty, and
+  /// for the tokens after them: the router's own choice.
+  std::span<const std::int16_t> routed_experts = {};
 
   std::int64_t tokens() const { return static_cast<std::int64_t>(prompt.size() + response.size()); }
 };
@@ -28,6 +31,8 @@ struct LogProbs {
   /// Of the distribution that it was drawn from; each empty unless asked for.
   TokenValues entropy;
   TokenValues sum_pi_squared;  // of its squared probabilities
+  /// Of every token of each sequence: the experts that it went to, as TokenSequence has them.
+  std::vector<std::vector<std::int16_t>> routed_experts;
 };
 
 /// A micro-batch's part of the loss and its derivatives by what the model put out for each response

@@ -9,12 +9,12 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
-#include "cost_models/spec/expert_parallel.h"
 #include "executor/config/run_config_algorithm.h"
 #include "executor/config/run_config_checkpoint.h"
 #include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "executor/config/run_config_reward.h"
+#include "executor/config/run_config_routers.h"
 #include "executor/config/run_config_validation.h"
 #include "executor/config/run_config_vllm.h"
 #include "planner/plan/plan.h"
@@ -45,6 +45,7 @@ class RunReader {
     critic();
     config_.reshard = read_reshard(root_, plan_);
     if (config_.rollout.engine == GenerationEngine::vllm) generated_by_vllm();
+    check_router_replay(root_, config_);
     config_.reward = read_reward(root_, plan_);
     check_validation(root_, config_);
     refuse_unsupported(root_,
@@ -212,7 +213,10 @@ class RunReader {
     refuse_unsupported(
         reader,
         {{"strategy", "the plan's layouts say how a role is cut"},
-         {"megatron", "the plan's layout says it; moe_z_loss_coeff is actor.router_z_loss_coef"},
+         {"megatron",
+          "the plan's layout says it; moe_z_loss_coeff is actor.router_z_loss_coef, router_replay "
+          "is "
+          "actor.router_replay"},
          {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
          {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
          {"ppo_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
@@ -248,22 +252,6 @@ class RunReader {
                                 {"data_loader_seed", "mini-batches follow the prompts' order"}});
   }
 
-  void router_loss(ObjectReader& reader, double& coefficient) {
-    reader.optional("router_aux_loss_coef", coefficient, kFromZero);
-    const RolePlan* const planned = role(Role::actor);
-    if (coefficient == 0 || planned == nullptr) return;
-    const std::string why = balance_refusal(plan_.model_of(Role::actor), planned->layout,
-                                            planned->recompute == Recompute::full);
-    if (!why.empty())
-      reader.refuse("router_aux_loss_coef", "0", "tessera does not train with " + why);
-  }
-
-  void z_loss(ObjectReader& reader, double& coefficient) {
-    reader.optional("router_z_loss_coef", coefficient, kFromZero);
-    if (coefficient == 0 || role(Role::actor) == nullptr || plan_.model_of(Role::actor).moe) return;
-    reader.refuse("router_z_loss_coef", "0", "the model has no experts, and so no routers");
-  }
-
   void actor(ObjectReader& reader) {
     ActorConfig& actor = config_.actor;
     read_optim(reader, actor.optim);
@@ -274,8 +262,7 @@ class RunReader {
     read_kl_type(reader, "kl_loss_type", actor.objective.kl_loss_type);
     read_aggregation(reader, plan_.workload.response_tokens.max, actor.aggregation);
     reader.optional("grad_clip", actor.grad_clip, kAboveZero);
-    router_loss(reader, actor.router_aux_loss_coef);
-    z_loss(reader, actor.router_z_loss_coef);
+    read_routers(reader, plan_, actor);
     fsdp_config(reader, Role::actor, actor.reshard_after_forward);
     update_keys(reader, Role::actor);
     reader.refuse_unknown_keys();
@@ -321,6 +308,7 @@ class RunReader {
                  {"enable_prefix_caching", "samples of a prompt always share it"},
                  {"checkpoint_engine", "the plan's reshard says it"},
                  {"calculate_log_probs", "rollouts always return them"},
+                 {"enable_rollout_routing_replay", "actor.router_replay.mode R3 says it"},
                  {"multi_turn", "multi-turn rollouts are not supported"}});
     reader.refuse_unknown_keys();
   }

@@ -75,14 +75,20 @@ struct OptimConfig {
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
 };
 
+/// Whose choice of experts the actor replays: nobody's; in the update that of the old policy's pass
+/// (R2); in both that of the rollout (R3). verl's modes.
+enum class RouterReplayMode : std::uint8_t { disabled, r2, r3 };
+std::string_view name_of(RouterReplayMode mode);
+
 struct ActorConfig {
   OptimConfig optim;
   ActorOptions objective;  // policy loss, entropy bonus, KL loss (the plan's kl), distillation
   std::filesystem::path teacher;  // weights of the role reference; empty = its model's
   Aggregation aggregation;
   double grad_clip = 1.0;
-  double router_aux_loss_coef = 0;    // of the routers' load-balancing loss; verl trains without it
-  double router_z_loss_coef = 0;      // of their z loss
+  double router_aux_loss_coef = 0;  // of the routers' load-balancing loss; verl trains without it
+  double router_z_loss_coef = 0;    // of their z loss
+  RouterReplayMode router_replay = RouterReplayMode::disabled;
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
 };
 

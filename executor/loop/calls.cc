@@ -18,10 +18,14 @@
 namespace tessera {
 namespace {
 
-std::vector<TokenSequence> views_of(std::span<const Sequence> sequences) {
+/// `replay`: with the experts that they carry.
+std::vector<TokenSequence> views_of(std::span<const Sequence> sequences, bool replay = false) {
   std::vector<TokenSequence> views;
   views.reserve(sequences.size());
-  for (const Sequence& sequence : sequences) views.push_back({sequence.prompt, sequence.response});
+  for (const Sequence& sequence : sequences) {
+    views.push_back({sequence.prompt, sequence.response});
+    if (replay) views.back().routed_experts = sequence.routed_experts;
+  }
   return views;
 }
 
@@ -30,13 +34,11 @@ void store_values(TokenValues values, std::vector<Sequence>& sequences,
   for (size_t i = 0; i < sequences.size(); ++i) sequences[i].*field = std::move(values[i]);
 }
 
-LogProbs log_probs_of(RoleWorker& role, const RunConfig& config, const Experience& experience,
-                      bool entropy, bool squares) {
-  LogProbs scores = role.trainer->log_probs(views_of(experience.sequences),
-                                            {.token_limit = role.plan->batching.log_prob_tokens,
-                                             .temperature = config.rollout.sampling.temperature,
-                                             .entropy = entropy,
-                                             .sum_pi_squared = squares});
+LogProbs log_probs_of(RoleWorker& role, const RunConfig& config,
+                      std::span<const TokenSequence> batch, InferOptions asked) {
+  asked.token_limit = role.plan->batching.log_prob_tokens;
+  asked.temperature = config.rollout.sampling.temperature;
+  LogProbs scores = role.trainer->log_probs(batch, asked);
   role.trainer->rest();
   return scores;
 }
@@ -144,11 +146,18 @@ Metrics compute_old_log_prob(Worker& worker, const RunConfig& config, Experience
   RoleWorker* const role = worker.find(Role::actor);
   if (role == nullptr || !role->member()) return {};
   const bool squares = config.algorithm.advantage.estimator->reads_sum_pi_squared;
-  LogProbs scores = log_probs_of(*role, config, experience, /*entropy=*/true, squares);
+  const RouterReplayMode replay = config.actor.router_replay;
+  const bool notes = replay == RouterReplayMode::r2;
+  LogProbs scores =
+      log_probs_of(*role, config, views_of(experience.sequences, replay == RouterReplayMode::r3),
+                   {.entropy = true, .sum_pi_squared = squares, .note_experts = notes});
   const double entropy = mean_entropy(scores.entropy, experience, config.actor.aggregation);
   store_values(std::move(scores.log_prob), experience.sequences, &Sequence::old_log_prob);
   if (squares) {
     store_values(std::move(scores.sum_pi_squared), experience.sequences, &Sequence::sum_pi_squared);
+  }
+  for (std::size_t i = 0; i < scores.routed_experts.size(); ++i) {
+    experience.sequences[i].routed_experts = std::move(scores.routed_experts[i]);
   }
   return role->leader() ? Metrics{{"actor/entropy", entropy}} : Metrics{};
 }
@@ -156,7 +165,7 @@ Metrics compute_old_log_prob(Worker& worker, const RunConfig& config, Experience
 void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
   RoleWorker* const role = worker.find(Role::reference);
   if (role == nullptr || !role->member()) return;
-  LogProbs scores = log_probs_of(*role, config, experience, /*entropy=*/false, /*squares=*/false);
+  LogProbs scores = log_probs_of(*role, config, views_of(experience.sequences), {});
   store_values(std::move(scores.log_prob), experience.sequences, &Sequence::ref_log_prob);
 }
 
@@ -186,6 +195,7 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
     return {};
   }
   const double rate = rate_of_step(config.actor.optim, config, worker, experience.step);
+  const bool replays = config.actor.router_replay != RouterReplayMode::disabled;
   const auto size = static_cast<std::size_t>(role->plan->batching.mini_batch);
   const auto batches = static_cast<std::int64_t>((experience.sequences.size() + size - 1) / size);
   const std::int64_t last = epochs * batches - 1;
@@ -198,7 +208,7 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
       written = [&](std::span<const int> rows) { worker.weight_reshard->written(rows); };
     }
     UpdateResult result =
-        role->trainer->update(views_of(batch),
+        role->trainer->update(views_of(batch, replays),
                               actor_loss_function(batch, config.actor.objective, counts,
                                                   {config.rollout.seed, experience.step}),
                               {.token_limit = role->plan->batching.update_tokens,
@@ -211,11 +221,12 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
     result.metrics["actor/grad_norm"] = result.grad_norm;
     result.metrics["actor/lr"] = rate;
     result.metrics["actor/loss"] = result.loss;
-    for (const char* const name : {"router_aux_loss", "router_z_loss"}) {
-      auto loss = result.metrics.extract(name);
-      if (!loss) continue;
-      loss.key() = std::string("actor/") + name;
-      result.metrics.insert(std::move(loss));
+    for (const char* const name :
+         {"router_aux_loss", "router_z_loss", "router_replay_mismatch_fraction"}) {
+      auto of_routers = result.metrics.extract(name);
+      if (!of_routers) continue;
+      of_routers.key() = std::string("actor/") + name;
+      result.metrics.insert(std::move(of_routers));
     }
     result.metrics["actor/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;

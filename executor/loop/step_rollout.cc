@@ -100,6 +100,7 @@ std::vector<Sequence> greedy_answers(const RolloutSetting& setting, std::int64_t
                                      std::vector<TokenPrompt> prompts) {
   RolloutOptions options = setting.options;
   options.sampling = {.temperature = 0};
+  options.note_experts = false;
   for (TokenPrompt& prompt : prompts) prompt.samples = 1;
   Metrics unreported;  // the step's figures are of its samples
   return generate_on_replicas(setting, setting.worker.generation.get(), step, prompts, options,
@@ -118,6 +119,7 @@ RolloutOptions rollout_options(const Plan& plan, const RunConfig& config,
   options.max_sequences = batching.max_sequences;
   options.prefill_tokens = batching.prefill_tokens;
   options.cache_tokens = batching.kv_cache_tokens;
+  options.note_experts = config.actor.router_replay == RouterReplayMode::r3;
   options.eos = prompts.end_tokens;
   const ModelSpec model = plan.model_of(Role::actor);
   if (options.eos.empty() && model.eos_token)
@@ -136,8 +138,9 @@ std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, Rollou
     metrics[name] = adds_up ? metrics[name] + value : std::max(metrics[name], value);
   }
   Experience all{.step = step};
-  share_sequences(*setting.worker.context.host, share.sequences,
-                  SequenceField::tokens | SequenceField::rollout_log_prob, all);
+  SequenceFields fields = SequenceField::tokens | SequenceField::rollout_log_prob;
+  if (options.note_experts) fields = fields | SequenceField::routed_experts;
+  share_sequences(*setting.worker.context.host, share.sequences, fields, all);
   std::sort(all.sequences.begin(), all.sequences.end(), [](const Sequence& a, const Sequence& b) {
     return std::pair(a.prompt_index, a.sample_index) < std::pair(b.prompt_index, b.sample_index);
   });

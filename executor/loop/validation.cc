@@ -40,6 +40,7 @@ Validation validate(const RolloutSetting& setting, std::int64_t step) {
   RolloutOptions options = setting.options;
   options.sampling = config.sampling;
   options.seed ^= kOwnNumbers;
+  options.note_experts = false;
   const RoleWorker& rollout = *setting.worker.find(Role::rollout);
   std::unique_ptr<RolloutEngine> engine;
   if (rollout.weights != nullptr) {  // else others generate, or servers

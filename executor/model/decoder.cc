@@ -1,20 +1,14 @@
 #include "executor/model/decoder.h"
 
+#include <algorithm>
+
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
 #include "executor/tensor/recompute.h"
 
 namespace tessera {
-namespace {
 
 using torch::Tensor;
-
-LayerRange chunk_layers(const Weights& weights, int chunk) {
-  const int index = chunk * weights.layout.pp + weights.coord.pp;
-  return weights.layout.stages.at(static_cast<std::size_t>(index));
-}
-
-}  // namespace
 
 PackedTokens pack_tokens(std::span<const std::vector<std::int64_t>> sequences,
                          torch::Device device) {
@@ -30,6 +24,17 @@ PackedTokens pack_tokens(std::span<const std::vector<std::int64_t>> sequences,
   packed.ids = torch::tensor(ids, torch::kInt64).to(device);
   packed.positions = torch::tensor(positions, torch::kInt64).to(device);
   return packed;
+}
+
+LayerRange chunk_layers(const Weights& weights, int chunk) {
+  const int index = chunk * weights.layout.pp + weights.coord.pp;
+  return weights.layout.stages.at(static_cast<std::size_t>(index));
+}
+
+std::int64_t routed_layers(const Weights& weights, LayerRange layers) {
+  const auto first = weights.rows.layers.begin();
+  return std::count_if(first + layers.first, first + layers.last,
+                       [](const LayerRows& rows) { return rows.routed(); });
 }
 
 bool is_first_chunk(const Weights& weights, int chunk) {
@@ -116,17 +121,19 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
                               .z_loss = options.z_loss,
                               .recompute_product = options.recompute == Recompute::selective};
   // By value: the backward pass may run it again after this function has returned.
-  const auto run_layer = [&weights, tp, plan, context, rope, experts](std::int64_t layer,
-                                                                      const Tensor& in) {
+  const LayerRange range = chunk_layers(weights, chunk);
+  const auto run_layer = [&weights, tp, plan, context, rope, experts, replay = options.replay,
+                          range](std::int64_t layer, const Tensor& in) {
     const LayerRows& rows = weights.rows.layers[static_cast<std::size_t>(layer)];
     const Tensor normed =
         rms_norm(in, weights.tensor(rows.input_norm), weights.model().norm_epsilon);
     const HeadStates heads = project_heads(weights, rows, normed, rope, tp);
     const Tensor attended = context ? attend_context(context, plan.heads, heads.q, heads.k, heads.v)
                                     : attend(plan, heads.q, heads.k, heads.v);
-    return after_attention(weights, rows, in, attended, tp, experts);
+    ExpertOptions own = experts;
+    if (rows.routed()) own.replay = replay.of_layer(routed_layers(weights, {range.first, layer}));
+    return after_attention(weights, rows, in, attended, tp, own);
   };
-  const LayerRange range = chunk_layers(weights, chunk);
   LayerAccess* const access = options.access;
   for (std::int64_t layer = range.first; layer < range.last; ++layer) {
     if (access != nullptr) {

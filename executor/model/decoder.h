@@ -58,7 +58,8 @@ struct StageOptions {
   /// Gets what the routers of the chunk's layers did; nullptr: nobody asks. Not with full
   /// recomputation.
   RouterLoads* loads = nullptr;
-  RouterZLoss z_loss;  // of the chunk's routers
+  RouterZLoss z_loss;   // of the chunk's routers
+  RouterReplay replay;  // of the chunk's layers with experts and all its rows
 };
 
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the
@@ -71,6 +72,10 @@ torch::Tensor stage_forward(const Weights& weights, const ParallelGroups& groups
                             const StageOptions& options = {});
 
 TensorParallel tensor_parallel(const Weights& weights, const ParallelGroups& groups);
+
+/// The layers of chunk `chunk` of this rank's stage, and how many of some layers have experts.
+LayerRange chunk_layers(const Weights& weights, int chunk);
+std::int64_t routed_layers(const Weights& weights, LayerRange layers);
 
 bool is_first_chunk(const Weights& weights, int chunk);
 bool is_last_chunk(const Weights& weights, int chunk);

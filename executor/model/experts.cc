@@ -35,13 +35,15 @@ Routing route(const Weights& weights, const LayerRows& rows, const Tensor& x,
   const Tensor logits =
       with_z_loss(replicated_product(x, weights.tensor(rows.router)), options.z_loss);
   const Tensor probabilities = at::softmax(logits, -1, at::kFloat);
-  Tensor chosen = std::get<1>(probabilities.detach().topk(moe.experts_per_token, -1));
+  const Tensor own = std::get<1>(probabilities.detach().topk(moe.experts_per_token, -1));
+  const Tensor chosen = replayed_choice(own, options.replay);
   Tensor scores = probabilities.gather(1, chosen);
   if (moe.normalised) scores = scores / scores.sum(-1, /*keepdim=*/true);
   // Mixtral's class leaves them in fp32.
   const bool wide = facts_of(weights.model().family).modules.wide_scores;
   if (!wide) scores = scores.to(x.scalar_type());
-  if (options.loads != nullptr) record(*options.loads, probabilities, chosen);
+  // As Megatron-LM balances: what the router asks for, whatever is replayed.
+  if (options.loads != nullptr) record(*options.loads, probabilities, own);
   return {scores, chosen};
 }
 
@@ -82,7 +84,9 @@ Tensor experts_of_shares(const Weights& weights, const LayerRows& rows, const Te
   const std::int64_t most = (count + ranks - 1) / ranks;
   const std::int64_t first = std::min(count, most * tp.group->rank());
   const std::int64_t own = std::min(most, count - first);
-  const Tensor done = experts_of(weights, rows, x.narrow(0, first, own), options);
+  ExpertOptions share = options;
+  share.replay = options.replay.of_rows(first, own);
+  const Tensor done = experts_of(weights, rows, x.narrow(0, first, own), share);
   if (count == 0) return done;
   return all_rows(at::constant_pad_nd(done, {0, 0, 0, most - own}), tp.group).narrow(0, 0, count);
 }
@@ -107,8 +111,10 @@ Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const Tensor& n
     if (cut) {
       return leave_parallel(experts_of(weights, rows, enter_parallel(normed, tp), options), tp);
     }
-    return tp.sequence ? experts_of(weights, rows, normed, options)
-                       : experts_of_shares(weights, rows, normed, tp, options);
+    if (!tp.sequence) return experts_of_shares(weights, rows, normed, tp, options);
+    ExpertOptions own = options;
+    own.replay = options.replay.of_rows(tp.group->rank() * normed.size(0), normed.size(0));
+    return experts_of(weights, rows, normed, own);
   };
   const Tensor out = routed();
   if (rows.down < 0) return out;

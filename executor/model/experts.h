@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "executor/comm/communicator.h"
+#include "executor/model/router_replay.h"
 #include "executor/model/router_z_loss.h"
 #include "executor/weights/parallel_ops.h"
 #include "executor/weights/weights.h"
@@ -33,6 +34,7 @@ struct ExpertOptions {
   Communicator* group = nullptr;  // expert parallelism; nullptr: this rank holds all experts
   RouterLoads* loads = nullptr;
   RouterZLoss z_loss;
+  RouterReplay replay;             // of all rows that the tensor-parallel ranks have together
   bool recompute_product = false;  // selective recomputation
 };
 

@@ -147,6 +147,8 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
   Tensor hidden = embed_tokens(weights_, batch.ids, tp);
   Tensor normed =
       rms_norm(hidden, weights_.tensor(weights_.rows.layers.front().input_norm), epsilon);
+  const RouterReplay noted{.noted = batch.experts};
+  std::int64_t routed = 0;  // layers so far
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const LayerRows& rows = weights_.rows.layers[layer];
     const fused::PagedCache& cache = layers_[layer];
@@ -163,7 +165,9 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
                                           weights_.tensor(rows.o_bias), tp);
     const auto [sum, between] =
         add_rms_norm(projected, hidden, weights_.tensor(rows.post_norm), epsilon);
-    Tensor product = feed_forward(weights_, rows, between, tp, {.group = groups_.ep.get()});
+    ExpertOptions experts{.group = groups_.ep.get()};
+    if (rows.routed()) experts.replay = noted.of_layer(routed++);
+    Tensor product = feed_forward(weights_, rows, between, tp, experts);
     const bool last = layer + 1 == layers_.size();
     hidden = sum;
     if (last && batch.chosen.defined()) {
@@ -174,6 +178,11 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
     const auto [next, next_normed] = add_rms_norm(product, hidden, weights_.tensor(norm), epsilon);
     hidden = next;
     normed = next_normed;
+  }
+  // Ranks that bring a share of the rows each have noted theirs among zeros.
+  if (batch.experts.defined() && weights_.layout.etp != weights_.layout.tp) {
+    Tensor bytes = batch.experts.view(torch::kByte);
+    all_reduce_(bytes, groups_.tp.get());
   }
   return normed;
 }

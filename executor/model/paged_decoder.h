@@ -26,6 +26,9 @@ struct PagedBatch {
   torch::Tensor places;          // int64 [tokens]: page * page_tokens + token within the page
   fused::PagedRows decode, prefill;
   torch::Tensor chosen;  // int64: tokens whose hidden states come out; undefined: all
+  /// int16 [layers with experts, tokens, experts a token], zeros: gets the tokens' experts, alike
+  /// on all tensor-parallel ranks. Undefined: nobody asks.
+  torch::Tensor experts;
 };
 
 class PagedDecoder {

@@ -101,6 +101,7 @@ void write_sequence(Writer& out, const Sequence& s, SequenceFields fields) {
     out.value(static_cast<std::uint8_t>(s.finished));
   }
   if (has(fields, SequenceField::score)) out.value(s.score);
+  if (has(fields, SequenceField::routed_experts)) out.array(s.routed_experts);
   each_float_field(s, fields, [&](const std::vector<float>& x) { out.array(x); });
 }
 
@@ -113,6 +114,7 @@ void read_sequence(Reader& in, Sequence& s, SequenceFields fields) {
     s.finished = in.value<std::uint8_t>() != 0;
   }
   if (has(fields, SequenceField::score)) s.score = in.value<double>();
+  if (has(fields, SequenceField::routed_experts)) in.array(s.routed_experts);
   each_float_field(s, fields, [&](std::vector<float>& x) { in.array(x); });
 }
 

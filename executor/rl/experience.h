@@ -25,6 +25,10 @@ struct Sequence {
   std::vector<std::uint8_t> response_mask;     // empty = all ones; 0 = a hole (tool output)
   std::vector<std::uint8_t> rejected;          // empty = none; 1 = left out by rollout correction
 
+  /// Which experts the first tokens of prompt and response went to, by token, layer with experts
+  /// and choice; empty = not noted. The last token of a rollout goes nowhere.
+  std::vector<std::int16_t> routed_experts;
+
   double score = 0;                // of the whole response
   std::vector<double> components;  // scores of single rewards, where an estimator reads them
   double greedy_score = 0;         // of the greedy answer to the prompt, likewise
@@ -57,6 +61,7 @@ enum class SequenceField : std::uint32_t {
   advantages = 1u << 7,
   returns = 1u << 8,
   sum_pi_squared = 1u << 9,
+  routed_experts = 1u << 10,
 };
 using SequenceFields = std::uint32_t;
 constexpr SequenceFields operator|(SequenceField a, SequenceField b) {
@@ -65,7 +70,7 @@ constexpr SequenceFields operator|(SequenceField a, SequenceField b) {
 constexpr SequenceFields operator|(SequenceFields a, SequenceField b) {
   return a | static_cast<SequenceFields>(b);
 }
-inline constexpr SequenceFields kAllFields = (1u << 10) - 1;
+inline constexpr SequenceFields kAllFields = (1u << 11) - 1;
 
 /// Sorts by (prompt_index, sample_index).
 void sort_sequences(Experience& experience);

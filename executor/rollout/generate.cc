@@ -132,6 +132,7 @@ Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> 
     Cache& cache = cache_for(prompts, options);
     rollout.kv_cache_bytes = cache.memory->bytes();
     cache.model->set_sampling(options.sampling);
+    cache.model->note_experts(options.note_experts);
     RolloutOptions limited = options;
     limited.max_sequences = std::min(options.max_sequences, cache.model->shape().slots);
     RequestQueue queue(*cache.model, step, limited, cache.model->shape().pages);

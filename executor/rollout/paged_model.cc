@@ -9,6 +9,7 @@
 
 #include "cost_models/documents/check.h"
 #include "executor/comm/groups.h"
+#include "executor/model/decoder.h"
 #include "executor/model/scores.h"
 #include "executor/rollout/captured_graph.h"
 #include "executor/rollout/pass_tensors.h"
@@ -36,12 +37,12 @@ Tensor on_host(const Tensor& x) {
 struct PagedModel::Captured {
   PassArrays arrays;  // on the device
   PassTensors inputs;
-  DrawnRows drawn;
+  Results results;
   std::unique_ptr<CapturedGraph> graph;
 };
 
 struct PagedModel::Launched {
-  DrawnRows drawn;                           // on the host, once `done`
+  Results results;                           // on the host, once `done`
   std::optional<c10::cuda::CUDAEvent> done;  // none on the CPU
   std::int64_t decoded = 0, padded = 0;      // decode rows that are sequences; all of them
 };
@@ -73,30 +74,32 @@ void PagedModel::launch(const Pass& pass) {
   const PassArrays host = pack_pass(
       pass, padded, shape_.row_pages, shape_.page_tokens,
       {.page = static_cast<std::int32_t>(shape_.pages), .slot = shape_.slots}, cuda, cuda);
-  DrawnRows drawn;
+  Results results;
   if (graphed && pass.prefill.empty()) {
-    drawn = replay(host);
+    results = replay(host);
   } else {
     const PassArrays there{host.counts, host.words.to(weights_.device(), /*non_blocking=*/true),
                            host.halves.to(weights_.device(), /*non_blocking=*/true)};
-    drawn = run(tensors_of(there));
+    results = run(tensors_of(there));
   }
   Launched launched{.decoded = decoded, .padded = padded};
   if (host.counts.draws() > 0) {
-    launched.drawn = {on_host(drawn.tokens), on_host(drawn.log_probs)};
+    const DrawnRows& drawn = results.drawn;
+    launched.results.drawn = {on_host(drawn.tokens), on_host(drawn.log_probs)};
   }
+  if (results.experts.defined()) launched.results.experts = on_host(results.experts);
   if (cuda) launched.done.emplace().record();
   launched_.push_back(std::move(launched));
 }
 
 /// A pass that only decodes: the first of its size runs and is captured then.
-DrawnRows PagedModel::replay(const PassArrays& host) {
-  std::unique_ptr<Captured>& entry = graphs_[{host.counts.decode_rows, sampling_}];
+PagedModel::Results PagedModel::replay(const PassArrays& host) {
+  std::unique_ptr<Captured>& entry = graphs_[{host.counts.decode_rows, notes_experts_, sampling_}];
   if (entry) {
     entry->arrays.words.copy_(host.words, /*non_blocking=*/true);
     entry->arrays.halves.copy_(host.halves, /*non_blocking=*/true);
     entry->graph->replay();
-    return entry->drawn;
+    return entry->results;
   }
   entry = std::make_unique<Captured>();
   entry->arrays = {host.counts, host.words.to(weights_.device(), /*non_blocking=*/true),
@@ -104,30 +107,40 @@ DrawnRows PagedModel::replay(const PassArrays& host) {
   // Any pass of this size: keys up to the longest text.
   entry->arrays.counts.longest_keys = shape_.row_pages * shape_.page_tokens;
   entry->inputs = tensors_of(entry->arrays);
-  const DrawnRows drawn = run(entry->inputs);
+  const Results results = run(entry->inputs);
   Captured& captured = *entry;
-  captured.graph =
-      std::make_unique<CapturedGraph>([&] { captured.drawn = run(captured.inputs); }, first_graph_);
+  captured.graph = std::make_unique<CapturedGraph>([&] { captured.results = run(captured.inputs); },
+                                                   first_graph_);
   if (first_graph_ == nullptr) first_graph_ = captured.graph.get();
-  return drawn;
+  return results;
 }
 
-DrawnRows PagedModel::run(const PassTensors& inputs) {
+torch::Tensor PagedModel::room_for_experts(std::int64_t tokens) const {
+  if (!notes_experts_) return {};
+  const ModelSpec& model = weights_.model();
+  return torch::zeros(
+      {routed_layers(weights_, {0, model.layers}), tokens, model.moe->experts_per_token},
+      torch::TensorOptions().dtype(torch::kShort).device(weights_.device()));
+}
+
+PagedModel::Results PagedModel::run(const PassTensors& inputs) {
   const PassCounts& counts = inputs.counts;
   Tensor ids = inputs.prefill_ids;
   if (counts.decode_rows > 0) {
     const Tensor last = last_tokens_.index_select(0, inputs.slots.narrow(0, 0, counts.decode_rows));
     ids = counts.prefill_tokens > 0 ? torch::cat({last, ids}) : last;
   }
+  const Tensor experts = room_for_experts(counts.tokens());
   const Tensor hidden = decoder_.forward({.ids = ids,
                                           .positions = inputs.positions,
                                           .places = inputs.places,
                                           .decode = inputs.decode,
                                           .prefill = inputs.prefill,
-                                          .chosen = inputs.chosen});
+                                          .chosen = inputs.chosen,
+                                          .experts = experts});
   if (counts.copies > 0) decoder_.copy_pages(inputs.copy_from, inputs.copy_to);
-  if (counts.draws() == 0) return {};
-  return draw(full_logits(weights_, groups_, hidden), inputs);
+  if (counts.draws() == 0) return {.drawn = {}, .experts = experts};
+  return {.drawn = draw(full_logits(weights_, groups_, hidden), inputs), .experts = experts};
 }
 
 DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
@@ -174,13 +187,19 @@ std::vector<Draw> PagedModel::collect() {
   Launched launched = std::move(launched_.front());
   launched_.pop_front();
   if (launched.done) launched.done->synchronize();
-  if (!launched.drawn.tokens.defined()) return {};
   const auto without_padding = [&](const Tensor& x) {
     if (launched.padded == launched.decoded) return x;
     return torch::cat({x.narrow(0, 0, launched.decoded), x.slice(0, launched.padded)});
   };
-  return draws_of(
-      {without_padding(launched.drawn.tokens), without_padding(launched.drawn.log_probs)});
+  routed_experts_.clear();
+  if (const Tensor& experts = launched.results.experts; experts.defined()) {
+    const Tensor by_token = without_padding(experts.transpose(0, 1)).contiguous();
+    const auto* first = by_token.const_data_ptr<std::int16_t>();
+    routed_experts_.assign(first, first + by_token.numel());
+  }
+  const DrawnRows& drawn = launched.results.drawn;
+  if (!drawn.tokens.defined()) return {};
+  return draws_of({without_padding(drawn.tokens), without_padding(drawn.log_probs)});
 }
 
 }  // namespace tessera

@@ -14,6 +14,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
+#include <tuple>
 #include <vector>
 
 #include "executor/model/paged_decoder.h"
@@ -44,10 +46,13 @@ class PagedModel : public TokenModel {
   const CacheShape& shape() const { return shape_; }
   /// Passes that are launched from now on draw so.
   void set_sampling(const SamplingOptions& sampling) { sampling_ = sampling; }
+  /// And note the experts of their tokens, or not. Precondition of noting: the model has some.
+  void note_experts(bool note) { notes_experts_ = note; }
 
   std::int64_t page_tokens() const override { return shape_.page_tokens; }
   void launch(const Pass& pass) override;
   std::vector<Draw> collect() override;
+  std::span<const std::int16_t> routed_experts() const override { return routed_experts_; }
   /// After the last pass: takes part in those of replicas that share experts, until all have ended.
   void join_others();
 
@@ -56,11 +61,18 @@ class PagedModel : public TokenModel {
 
  private:
   struct Captured;  // passes of one size as a graph
-  struct Launched;  // draws on their way to the host
+  struct Launched;  // results on their way to the host
+
+  /// On the device; undefined where there are none.
+  struct Results {
+    DrawnRows drawn;
+    torch::Tensor experts;  // int16 [layers with experts, tokens, experts a token]
+  };
 
   bool somebody(bool works) const;
-  DrawnRows replay(const PassArrays& host);
-  DrawnRows run(const PassTensors& inputs);
+  Results replay(const PassArrays& host);
+  Results run(const PassTensors& inputs);
+  torch::Tensor room_for_experts(std::int64_t tokens) const;
   DrawnRows draw(const torch::Tensor& logits, const PassTensors& inputs);
 
   const Weights& weights_;
@@ -69,8 +81,10 @@ class PagedModel : public TokenModel {
   SamplingOptions sampling_;
   PagedDecoder decoder_;
   torch::Tensor last_tokens_;  // int64 [slots + 1]; the last is of rows that pad
-  /// By decode rows and sampling. They share one memory pool.
-  std::map<std::pair<std::int64_t, SamplingOptions>, std::unique_ptr<Captured>> graphs_;
+  bool notes_experts_ = false;
+  std::vector<std::int16_t> routed_experts_;  // of the last pass that was collected
+  /// By decode rows, whether experts are noted, and sampling. They share one memory pool.
+  std::map<std::tuple<std::int64_t, bool, SamplingOptions>, std::unique_ptr<Captured>> graphs_;
   const CapturedGraph* first_graph_ = nullptr;
   std::deque<Launched> launched_;
 };

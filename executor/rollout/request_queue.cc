@@ -228,6 +228,7 @@ void RequestQueue::add_decodes(Pass& pass, Launched& launched) {
     pass.decode.push_back(
         {.draw = next_draw(sample), .position = tokens - 1, .pages = sample.pages});
     launched.samples.push_back(index);
+    if (options_.note_experts) launched.computed.push_back({{index}, tokens - 1, 1});
   }
   if (pass.decode.empty()) return;
   const auto rows = static_cast<std::int64_t>(pass.decode.size());
@@ -255,6 +256,7 @@ void RequestQueue::add_prefills(Pass& pass, Launched& launched) {
         {.tokens = text.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
          .begin = begin,
          .pages = samples_[entering.samples.front()].pages});
+    if (options_.note_experts) launched.computed.push_back({entering.samples, begin, count});
     if (!whole) return;
     finish_prefill(entering, pass.prefill.back(), launched);
     entering_.pop_front();
@@ -289,6 +291,7 @@ void RequestQueue::collect() {
   launched_.pop_front();
   const std::vector<Draw> draws = model_.collect();
   TESSERA_CHECK(draws.size() == launched.samples.size());
+  if (options_.note_experts) note_experts(launched);
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const std::size_t index = launched.samples[i];
     Sample& sample = samples_[index];
@@ -303,6 +306,44 @@ void RequestQueue::collect() {
         std::find(options_.eos.begin(), options_.eos.end(), draws[i].token) != options_.eos.end();
     const auto length = static_cast<std::int64_t>(text.response.size());
     if (text.finished || length >= sample.limit) end(index, /*cancelled=*/false);
+  }
+}
+
+/// Adds the experts of a pass' tokens to its samples. A token that is computed again, after its
+/// sample had to leave, keeps those with which the token after it was drawn; tokens on shared pages
+/// have those of the sample that computed them, whose pass was collected before.
+void RequestQueue::note_experts(const Launched& launched) {
+  std::int64_t rows = 0;
+  for (const Computed& part : launched.computed) rows += part.tokens;
+  const std::span<const std::int16_t> all = model_.routed_experts();
+  const std::size_t width = all.size() / static_cast<std::size_t>(rows);  // of a token
+  TESSERA_CHECK(width > 0 && all.size() == width * static_cast<std::size_t>(rows));
+  std::size_t next = 0;
+  for (const Computed& part : launched.computed) {
+    const auto begin = static_cast<std::size_t>(part.begin) * width;
+    const auto own = all.subspan(next, static_cast<std::size_t>(part.tokens) * width);
+    next += own.size();
+    // Of the text from its first token on, the part that is not noted yet, up to `most` entries.
+    const auto extend = [&](std::vector<std::int16_t>& noted, std::size_t most) {
+      const std::size_t end = std::min(begin + own.size(), most);
+      TESSERA_CHECK(noted.size() >= std::min(begin, most));
+      if (noted.size() >= end) return;
+      const auto from = own.begin() + static_cast<std::ptrdiff_t>(noted.size() - begin);
+      noted.insert(noted.end(), from, own.begin() + static_cast<std::ptrdiff_t>(end - begin));
+    };
+    for (const std::size_t index : part.samples) {
+      Sample& sample = samples_[index];
+      Request& request = requests_[sample.request];
+      extend(request.routed_experts, request.prompt.tokens.size() * width);
+      if (sample.state == State::ended) continue;
+      std::vector<std::int16_t>& noted = sample.text.routed_experts;
+      if (noted.size() < begin) {
+        const auto& shared = request.routed_experts;
+        noted.insert(noted.end(), shared.begin() + static_cast<std::ptrdiff_t>(noted.size()),
+                     shared.begin() + static_cast<std::ptrdiff_t>(begin));
+      }
+      extend(noted, begin + own.size());
+    }
   }
 }
 

@@ -51,6 +51,7 @@ struct RolloutOptions {
   std::int64_t max_sequences = 0;   // that decode at a time
   std::int64_t prefill_tokens = 0;  // prompt tokens per pass; 0 = no limit
   std::int64_t cache_tokens = 0;    // that the cache holds; 0 = max_sequences of the longest texts
+  bool note_experts = false;        // Sequence::routed_experts, of a model with experts
 };
 
 struct RolloutCounts {
@@ -109,6 +110,7 @@ class RequestQueue {
     /// Full pages of the prompt with which samples that enter later begin; held while `active`.
     std::vector<std::int32_t> shared;
     bool prefilling = false;
+    std::vector<std::int16_t> routed_experts;  // of the prompt's tokens that have been computed
   };
   /// Samples that enter together: the first one's text is computed, the others take its pages.
   struct Entering {
@@ -117,9 +119,15 @@ class RequestQueue {
     std::vector<std::int32_t> tokens;
     std::int64_t computed = 0;  // of the tokens, by passes that are launched or shared pages
   };
+  /// Rows of a pass that are tokens of some samples' text from `begin` on.
+  struct Computed {
+    std::vector<std::size_t> samples;
+    std::int64_t begin = 0, tokens = 0;
+  };
   struct Launched {
     std::vector<std::size_t> samples;              // by draw
     std::vector<std::vector<std::int32_t>> texts;  // that the pass points to
+    std::vector<Computed> computed;                // where experts are noted: all its rows
   };
 
   std::int64_t limit_of(const TokenPrompt& prompt, std::int32_t sample) const;
@@ -141,6 +149,7 @@ class RequestQueue {
   void add_prefills(Pass& pass, Launched& launched);
   void finish_prefill(const Entering& entering, PrefillRow& row, Launched& launched);
   void collect();
+  void note_experts(const Launched& launched);
 
   TokenModel& model_;
   std::int64_t step_;

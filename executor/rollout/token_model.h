@@ -64,6 +64,9 @@ class TokenModel {
   virtual void launch(const Pass& pass) = 0;
   /// Waits for the oldest pass that was launched and not collected; its draws in order.
   virtual std::vector<Draw> collect() = 0;
+  /// Which experts the tokens of that pass went to: [decode rows and then prefill tokens][layers
+  /// with experts][experts a token]. Until the next call of collect; empty where nothing is noted.
+  virtual std::span<const std::int16_t> routed_experts() const { return {}; }
 };
 
 }  // namespace tessera

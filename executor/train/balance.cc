@@ -1,18 +1,10 @@
 #include "executor/train/balance.h"
 
-#include <algorithm>
-
 namespace tessera {
 namespace {
 
 /// Every tensor-parallel rank's layers see other tokens.
 bool cuts_tokens(const ParallelLayout& layout) { return layout.etp != layout.tp; }
-
-/// Layers of the whole model whose tokens are routed.
-std::int64_t routed_layers(const Weights& weights) {
-  return std::count_if(weights.rows.layers.begin(), weights.rows.layers.end(),
-                       [](const LayerRows& rows) { return rows.routed(); });
-}
 
 /// The first of the rows that this rank's routers see.
 std::int64_t first_row(const Weights& weights, std::int64_t rows) {
@@ -66,7 +58,8 @@ void add_z_loss(const Weights& weights, const ParallelGroups& groups, const Rout
   const auto value = sum.item<double>();
   result.loss += value;
   result.metrics["router_z_loss"] =
-      value / (coefficient * static_cast<double>(routed_layers(weights)));
+      value /
+      (coefficient * static_cast<double>(routed_layers(weights, {0, weights.model().layers})));
 }
 
 }  // namespace tessera

@@ -203,18 +203,15 @@ void Trainer::with_whole_weights(const std::function<void()>& use) {
   end_pass();
 }
 
+/// `asked`: the chunk and what its routers are asked for.
 torch::Tensor Trainer::forward(const PackedMicroBatch& packed, const torch::Tensor& input,
-                               int chunk, RouterLoads* loads, const RouterZLoss& z_loss) {
-  const torch::Tensor hidden =
-      stage_forward(weights_, groups_, packed.tokens, input,
-                    {.chunk = chunk,
-                     .recompute = training_pass_ ? options_.recompute : Recompute::none,
-                     .access = shares_layers() ? this : nullptr,
-                     .exchange = exchange_.get(),
-                     .context = options_.context,
-                     .loads = loads,
-                     .z_loss = z_loss});
-  if (!is_last_chunk(weights_, chunk)) return hidden;
+                               StageOptions asked) {
+  if (training_pass_) asked.recompute = options_.recompute;
+  asked.access = shares_layers() ? this : nullptr;
+  asked.exchange = exchange_.get();
+  asked.context = options_.context;
+  const torch::Tensor hidden = stage_forward(weights_, groups_, packed.tokens, input, asked);
+  if (!is_last_chunk(weights_, asked.chunk)) return hidden;
   return gather_tokens(hidden, tensor_parallel(weights_, groups_));
 }
 
@@ -285,6 +282,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   std::int64_t batch_tokens = 0;
   for (const TokenSequence& sequence : batch) batch_tokens += sequence.tokens();
   const RouterZLoss z_loss = z_loss_of(weights_, options.router_z_loss_coef, batch_tokens);
+  const torch::Tensor compared = room_to_compare(batch, weights_.device());
   for (const ShardBucket& bucket : optimizer_->map().buckets) {
     backwards_left_[bucket.layer] = static_cast<int>(mine.size());
   }
@@ -297,8 +295,12 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
     const std::int64_t tokens = tokens_of(batch, {sequences});
     RouterLoads loads = balance_loads(weights_, tokens, packed.tokens.tokens());
     const bool balanced = coefficient > 0 && tokens > 0;
-    const torch::Tensor hidden = forward(packed, input, chunk, balanced ? &loads : nullptr,
-                                         on_rows(z_loss, weights_, packed));
+    StageOptions asked{.chunk = chunk,
+                       .loads = balanced ? &loads : nullptr,
+                       .z_loss = on_rows(z_loss, weights_, packed),
+                       .replay = replay_of(weights_, chunk, batch, sequences, packed, slice())};
+    asked.replay.compared = compared;
+    const torch::Tensor hidden = forward(packed, input, asked);
     if (!is_last_chunk(weights_, chunk)) return {{hidden}, {}};
     if (sequences.empty()) return {{hidden}, {torch::zeros_like(hidden)}};
     StageOutput output = differentiate(hidden, packed, sequences, loss, options, parts);
@@ -314,6 +316,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   UpdateResult result =
       mean_over_replicas(share_parts(groups_, parts, weights_.device()), groups_.dp_size);
   add_z_loss(weights_, groups_, z_loss, options.router_z_loss_coef, result);
+  add_mismatch(groups_, compared, result);
   return result;
 }
 

@@ -22,6 +22,7 @@
 #include "executor/train/optimizer.h"
 #include "executor/train/packing.h"
 #include "executor/train/pipeline.h"
+#include "executor/train/router_replay.h"
 
 namespace tessera {
 
@@ -30,6 +31,7 @@ struct InferOptions {
   double temperature = 1.0;
   bool entropy = false;         // log_probs only
   bool sum_pi_squared = false;  // log_probs only
+  bool note_experts = false;    // log_probs only, of a model with experts
 };
 
 struct UpdateOptions {
@@ -118,8 +120,8 @@ class Trainer : private LayerAccess {
   bool ends_model(std::int64_t layer) const;
   void begin_pass(bool training);
   void end_pass();
-  torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input, int chunk,
-                        RouterLoads* loads = nullptr, const RouterZLoss& z_loss = {});
+  torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input,
+                        StageOptions asked);
   PackedMicroBatch packed(std::span<const TokenSequence> batch,
                           std::span<const int> sequences) const;
   ContextSlice slice() const;
@@ -133,7 +135,7 @@ class Trainer : private LayerAccess {
   std::vector<MicroBatches> plan(std::span<const TokenSequence> batch, std::int64_t limit) const;
   PipelineShape shape(std::span<const TokenSequence> batch, const MicroBatches& mine) const;
   std::vector<TokenValues> infer(std::span<const TokenSequence> batch, Wanted wanted,
-                                 const InferOptions& options);
+                                 const InferOptions& options, ExpertNotes* notes = nullptr);
   StageOutput differentiate(const torch::Tensor& hidden, const PackedMicroBatch& packed,
                             std::span<const int> sequences, const LossFunction& loss,
                             const UpdateOptions& options, LossParts& parts) const;

@@ -10,13 +10,33 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
+/// Channels of values by sequence, from those of each replica's micro-batches: `largest` a replica,
+/// count(s) of sequence s in every channel.
+template <class Count>
+std::vector<TokenValues> by_sequence(const std::vector<std::vector<std::vector<int>>>& plans,
+                                     const std::vector<float>& all, std::size_t largest,
+                                     std::vector<TokenValues> result, Count count) {
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    const float* next = all.data() + r * largest;
+    for (const auto& sequences : plans[r])
+      for (TokenValues& channel : result)
+        for (const int s : sequences) {
+          channel[index(s)].assign(next, next + count(s));
+          next += count(s);
+        }
+  }
+  return result;
+}
+
 }  // namespace
 
 LogProbs Trainer::log_probs(std::span<const TokenSequence> batch, const InferOptions& options) {
-  std::vector<TokenValues> channels = infer(batch, Wanted::log_probs, options);
+  ExpertNotes notes(weights_, batch, options.note_experts);
+  std::vector<TokenValues> channels = infer(batch, Wanted::log_probs, options, &notes);
   LogProbs result{.log_prob = std::move(channels[0])};
   if (options.entropy) result.entropy = std::move(channels[1]);
   if (options.sum_pi_squared) result.sum_pi_squared = std::move(channels.back());
+  result.routed_experts = notes.shared(groups_);
   return result;
 }
 
@@ -33,7 +53,7 @@ std::vector<float> Trainer::scores(std::span<const TokenSequence> batch,
 }
 
 std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wanted wanted,
-                                        const InferOptions& options) {
+                                        const InferOptions& options, ExpertNotes* notes) {
   const torch::NoGradGuard no_grad;
   const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
@@ -43,7 +63,12 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
   begin_pass(/*training=*/false);
   infer_pipeline(links_, shape(batch, mine), [&](int m, int chunk, const torch::Tensor& input) {
     const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
-    const torch::Tensor hidden = forward(packed, input, chunk);
+    StageOptions asked{
+        .chunk = chunk,
+        .replay = replay_of(weights_, chunk, batch, mine[index(m)], packed, slice())};
+    if (notes != nullptr) asked.replay.noted = notes->room(chunk, packed);
+    const torch::Tensor hidden = forward(packed, input, asked);
+    if (notes != nullptr) notes->take(asked.replay.noted, chunk, mine[index(m)], packed, slice());
     if (!is_last_chunk(weights_, chunk)) return hidden;
     if (mine[index(m)].empty()) return torch::Tensor();
     if (wanted == Wanted::log_probs) {
@@ -76,17 +101,7 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
   }
   const std::vector<float> all =
       share_results(groups_, outputs, static_cast<std::int64_t>(largest), weights_.device());
-  std::vector<TokenValues> result(channels, TokenValues(batch.size()));
-  for (std::size_t r = 0; r < plans.size(); ++r) {
-    const float* next = all.data() + r * largest;
-    for (const auto& sequences : plans[r])
-      for (TokenValues& channel : result)
-        for (const int s : sequences) {
-          channel[index(s)].assign(next, next + count(s));
-          next += count(s);
-        }
-  }
-  return result;
+  return by_sequence(plans, all, largest, {channels, TokenValues(batch.size())}, count);
 }
 
 }  // namespace tessera

@@ -122,6 +122,40 @@ TEST_F(ExpertsRun, EveryRolloutLayoutSaysTheSame) {
   }
 }
 
+/// Routing replay: what the first step says and learns is what it is without, as rollout and
+/// trainer choose alike here; the second one's experts are counted.
+TEST_F(ExpertsRun, ReplaysTheExpertsOfTheOldPolicyOrOfTheRollout) {
+  const std::string actor = "actor.tp=2 actor.pp=2 actor.ep=1 actor.etp=2 actor.zero=0";
+  ASSERT_EQ(plan("replay", actor + " rollout.tp=2 rollout.dp=2 rollout.ep=4 rollout.etp=1"), 0);
+  const std::string mode = "--set actor_rollout_ref.actor.router_replay.mode=";
+  const auto mismatch = [&](const std::string& set) {
+    const std::string name = set.empty() ? "no-replay" : set;
+    EXPECT_EQ(train(name, 2, set.empty() ? "" : mode + set, "replay.json"), 0);
+    std::vector<double> shares;
+    Problems problems;
+    const auto steps = read_metrics(folder_ / name / "metrics.jsonl", problems);
+    for (const StepNumbers& step : steps.value()) {
+      const auto share = step.data.find("actor/router_replay_mismatch_fraction");
+      if (share != step.data.end()) shares.push_back(share->second);
+    }
+    return shares;
+  };
+  EXPECT_TRUE(mismatch("").empty());
+  for (const char* set : {"R2", "R3"}) {
+    SCOPED_TRACE(set);
+    const std::vector<double> shares = mismatch(set);
+    ASSERT_EQ(shares.size(), 2u);
+    for (const double share : shares) {
+      EXPECT_GE(share, 0);
+      EXPECT_LT(share, 0.05);
+    }
+    const std::vector<double> got = rewards(set), want = rewards("no-replay");
+    ASSERT_EQ(got.size(), want.size());
+    EXPECT_EQ(got[0], want[0]);
+    EXPECT_NEAR(got[1], want[1], 0.02);
+  }
+}
+
 TEST_F(ExpertsRun, ARunGoesOnUnderAnotherLayoutAsItWas) {
   const std::string rollout = " rollout.tp=1 rollout.dp=4";
   ASSERT_EQ(plan("from", "actor.tp=1 actor.pp=1 actor.ep=4 actor.zero=0" + rollout), 0);

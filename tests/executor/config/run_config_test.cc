@@ -161,6 +161,52 @@ TEST(RunConfig, RoutersOfAModelWithExpertsMayHaveAZLoss) {
   EXPECT_EQ(set->actor.router_z_loss_coef, 1e-3);
 }
 
+/// In verl's keys. Nobody's choice can be replayed that nobody makes or notes.
+TEST(RunConfig, RoutersMayReplayTheChoiceOfTheOldPolicyOrOfTheRollout) {
+  Plan plan = sample_plan();
+  const std::string place = "    clip_ratio_high: 0.28";
+  const auto read = [&](const std::string& text, Problems& problems) {
+    return parse_run_config(text, "run.yaml", plan, problems);
+  };
+  const auto with_mode = [&](const std::string& mode) {
+    return changed(place, "    router_replay: {mode: " + mode + "}");
+  };
+  const auto refused = [&](const std::string& text, const std::string& expected,
+                           const std::string& hint) {
+    Problems found;
+    EXPECT_FALSE(read(text, found));
+    ASSERT_EQ(found.size(), 1U) << expected;
+    EXPECT_EQ(found[0].file, "run.yaml");
+    EXPECT_NE(found[0].place.find("router_replay"), std::string::npos) << found[0].place;
+    EXPECT_NE(found[0].expected.find(expected), std::string::npos) << found[0].expected;
+    EXPECT_NE(found[0].hint.find(hint), std::string::npos) << found[0].hint;
+  };
+  refused(with_mode("R2"), "disabled", "no experts");
+  for (auto& [name, model] : plan.models) {
+    model.spec.moe = MoeSpec{.experts = 4, .experts_per_token = 2, .expert_ffn = 64};
+  }
+  refused(with_mode("R1"), "R3", "");
+  refused(changed(place, "    router_replay: {mode: R2, record_file: a}"), "tessera supports", "");
+  const auto also = [](std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  refused(also(with_mode("R3"), "  seed: 7", "  seed: 7\n  rollout_replay: a.jsonl"), "R2",
+          "rollout_replay");
+  refused(also(with_mode("R2"), "  lam: 0.95",
+               "  lam: 0.95\n  rollout_correction: {bypass_mode: true}"),
+          "R3", "bypass");
+  for (const auto& [text, mode] : {std::pair{"R2", RouterReplayMode::r2},
+                                   {"R3", RouterReplayMode::r3},
+                                   {"disabled", RouterReplayMode::disabled}}) {
+    Problems none;
+    const auto set = read(with_mode(text), none);
+    ASSERT_TRUE(set) << to_string(none.at(0));
+    EXPECT_EQ(set->actor.router_replay, mode);
+  }
+}
+
 TEST(RunConfig, SeedsThatTheFileDoesNotStateAreTheDefaultOnes) {
   const auto read = [](const std::string& text) {
     Problems problems;

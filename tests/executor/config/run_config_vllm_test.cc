@@ -9,6 +9,7 @@ namespace tessera {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string yaml(const std::string& rollout, const std::string& more = "") {
   return "version: 1\ndata: {train_files: [a.jsonl]}\nactor_rollout_ref: {rollout: {" + rollout +
@@ -102,6 +103,18 @@ TEST(VllmConfig, APlanForItsServersSaysSoByItself) {
   EXPECT_EQ(read(bare).engine, GenerationEngine::tessera);
   EXPECT_EQ(generation_note(plan, read(bare)), "");
   EXPECT_THAT(generation_note(plan, read(yaml("engine: vllm"))), HasSubstr("'tessera' is not for"));
+}
+
+TEST(VllmConfig, RefusesToReplayExpertsThatItsServersDoNotTell) {
+  Plan plan = grpo_plan();
+  for (auto& [name, model] : plan.models) {
+    model.spec.moe = MoeSpec{.experts = 4, .experts_per_token = 2, .expert_ffn = 64};
+  }
+  const auto with_mode = [](const std::string& mode) {
+    return yaml("engine: vllm}, actor: {router_replay: {mode: " + mode + "}");
+  };
+  EXPECT_THAT(refused(plan, with_mode("R3")), HasSubstr("not asked for the experts"));
+  EXPECT_THAT(refused(plan, with_mode("R2")), Not(HasSubstr("router_replay")));
 }
 
 TEST(VllmConfig, RefusesWordsThatSayNothingOrTooMuch) {

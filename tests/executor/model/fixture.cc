@@ -22,7 +22,7 @@ nlohmann::json read_json(const std::filesystem::path& path) {
 }
 
 torch::Tensor tensor_of(const TensorView& view) {
-  torch::Tensor tensor = torch::empty(view.shape, torch::kFloat);
+  torch::Tensor tensor = torch::empty(view.shape, scalar_type(view.dtype));
   std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
   return tensor;
 }
@@ -46,9 +46,13 @@ Fixture read_fixture(const std::string& name) {
   fixture.logits = tensor_of(file->tensors.at(0)).view({-1, spec->vocab});
   if (!spec->moe) return fixture;
   const auto gradients = open_safetensors(fixture.folder / "gradients.safetensors", problems);
-  if (!gradients) throw Error(ExitCode::bad_input, problems);
+  const auto replay = open_safetensors(fixture.folder / "replay.safetensors", problems);
+  if (!gradients || !replay) throw Error(ExitCode::bad_input, problems);
   for (const TensorView& view : gradients->tensors) {
     fixture.gradients[std::string(view.name)] = tensor_of(view);
+  }
+  for (const TensorView& view : replay->tensors) {
+    fixture.replay[std::string(view.name)] = tensor_of(view);
   }
   return fixture;
 }

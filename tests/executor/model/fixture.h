@@ -25,6 +25,7 @@ struct Fixture {
   torch::Tensor logits;  // [sequences * tokens, vocab], as transformers computed them
   /// Of models with experts: what scripts/make_fixtures.py says of gradients.safetensors.
   std::map<std::string, torch::Tensor> gradients;
+  std::map<std::string, torch::Tensor> replay;  // likewise of replay.safetensors
 };
 Fixture read_fixture(const std::string& name);
 

@@ -19,6 +19,7 @@ Sequence sequence(int prompt, int sample) {
   s.response = {7, 8, 9 + sample, 2};
   s.finished = true;
   s.score = 0.1 * (prompt + 1) + sample;
+  s.routed_experts = {0, 3, 2, 127, 300, 1};
   s.rollout_log_prob = {-0.1f, -0.69314718f, -1e-7f, -23.5f};
   s.old_log_prob = {-0.2f, -0.3f, -0.4f, -0.5f};
   s.ref_log_prob = {-1.0f, -2.0f, -3.0f, -4.0f};

@@ -177,6 +177,54 @@ TEST(Generate, ReplicasThatShareExpertsSayWhatOneRankSays) {
   }
 }
 
+/// The experts of each token but the last, by a forward pass over the whole text.
+std::vector<std::int16_t> experts_of_text(const Weights& weights, const ParallelGroups& groups,
+                                          const Sequence& s) {
+  std::vector<std::vector<std::int64_t>> text{{s.prompt.begin(), s.prompt.end()}};
+  text[0].insert(text[0].end(), s.response.begin(), s.response.end() - 1);
+  const auto tokens = static_cast<std::int64_t>(text[0].size());
+  const ModelSpec& model = weights.model();
+  StageOptions options;
+  options.replay.noted =
+      torch::zeros({model.layers, tokens, model.moe->experts_per_token}, torch::kShort);
+  stage_forward(weights, groups, pack_tokens(text, torch::kCPU), {}, options);
+  const torch::Tensor noted =
+      std::get<0>(options.replay.noted.transpose(0, 1).sort(-1)).contiguous();
+  const auto* first = noted.const_data_ptr<std::int16_t>();
+  return {first, first + noted.numel()};
+}
+
+/// Samples that share a prompt's pages or not, prompts in pieces, texts that leave and come back,
+/// ranks that bring a share of the rows: every token has the experts that its text gives it.
+TEST(Generate, NotesTheExpertsThatTheWholeTextGives) {
+  const ModelSpec model = with_experts(false);
+  const auto all = prompts(3, 3);
+  RolloutOptions crowded = options();
+  crowded.eos = {3, 11};
+  crowded.max_response_tokens = 24;
+  crowded.cache_tokens = 64;
+  crowded.prefill_tokens = 3;
+  crowded.note_experts = true;
+  for (const Degrees& degrees :
+       {Degrees{}, Degrees{.tp = 2}, Degrees{.tp = 2, .dp = 2, .ep = 4, .whole_experts = true}}) {
+    SCOPED_TRACE(words(degrees));
+    RolloutCounts counts;
+    auto sequences = generated(degrees, all, crowded, &counts, model);
+    EXPECT_GT(counts.preemptions, 0);
+    testing::on_ranks(model, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+      const torch::NoGradGuard no_grad;
+      const Weights weights = testing::loaded(model, layout, groups, {});
+      for (Sequence& s : sequences) {
+        for (std::size_t i = 0; i + 1 < s.routed_experts.size(); i += 2) {
+          if (s.routed_experts[i] > s.routed_experts[i + 1])
+            std::swap(s.routed_experts[i], s.routed_experts[i + 1]);
+        }
+        EXPECT_EQ(s.routed_experts, experts_of_text(weights, groups, s));
+      }
+    });
+  }
+}
+
 /// What transformers computes of a whole text is what generation over shared experts says of it.
 TEST(Generate, ReplicasThatShareExpertsComputeTransformersLogits) {
   for (const char* name : {"tiny-mixtral", "tiny-qwen2-moe", "tiny-qwen3-moe"}) {

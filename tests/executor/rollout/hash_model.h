@@ -45,13 +45,20 @@ class HashModel : public TokenModel {
   void launch(const Pass& pass) override {
     std::vector<Draw> draws;
     std::set<std::int64_t> slots;
+    std::vector<std::int16_t>& notes = notes_on_their_way_.emplace_back();
+    const auto store = [&](std::span<const std::int32_t> pages, std::int64_t at, std::int32_t id) {
+      write(pages, at, id);
+      for (const std::int64_t x : {at, std::int64_t{id}, std::int64_t(decoded.size())}) {
+        notes.push_back(static_cast<std::int16_t>(x));
+      }
+    };
     for (const DecodeRow& row : pass.decode) {
       EXPECT_TRUE(slots.insert(row.draw.slot).second) << "a slot twice in one pass";
-      write(row.pages, row.position, last_.at(static_cast<std::size_t>(row.draw.slot)));
+      store(row.pages, row.position, last_.at(static_cast<std::size_t>(row.draw.slot)));
     }
     for (const PrefillRow& row : pass.prefill) {
       for (std::size_t t = 0; t < row.tokens.size(); ++t) {
-        write(row.pages, row.begin + static_cast<std::int64_t>(t), row.tokens[t]);
+        store(row.pages, row.begin + static_cast<std::int64_t>(t), row.tokens[t]);
       }
       prefills.push_back(row.tokens.size());
     }
@@ -78,8 +85,12 @@ class HashModel : public TokenModel {
   std::vector<Draw> collect() override {
     std::vector<Draw> draws = std::move(on_their_way.front());
     on_their_way.pop_front();
+    notes_ = std::move(notes_on_their_way_.front());
+    notes_on_their_way_.pop_front();
     return draws;
   }
+  /// "Experts" that tell a token's position, the token itself and the pass that computed it.
+  std::span<const std::int16_t> routed_experts() const override { return notes_; }
 
   std::vector<std::size_t> prefills, decoded;  // tokens of prefill rows; decode rows, by pass
   std::deque<std::vector<Draw>> on_their_way;
@@ -105,6 +116,8 @@ class HashModel : public TokenModel {
     return result;
   }
 
+  std::deque<std::vector<std::int16_t>> notes_on_their_way_;
+  std::vector<std::int16_t> notes_;
   std::vector<std::int32_t> last_;
   std::vector<std::vector<std::int32_t>> pages_;
   SamplingOptions sampling_;

@@ -105,6 +105,25 @@ TEST(RequestQueue, WithTooFewPagesSequencesLeaveAndComeBackWithTheSameText) {
   EXPECT_GT(preemptions, 10);
 }
 
+/// The experts of every token but the last are its own, and of a response's tokens those of the
+/// pass that drew the next one, which comes once and in order. Takes them away.
+void expect_own_experts(std::vector<Sequence>& sequences) {
+  for (Sequence& s : sequences) {
+    std::vector<std::int32_t> text = s.prompt;
+    text.insert(text.end(), s.response.begin(), s.response.end());
+    ASSERT_EQ(s.routed_experts.size(), 3 * (text.size() - 1));
+    for (std::size_t t = 0; t + 1 < text.size(); ++t) {
+      const std::int16_t* const noted = &s.routed_experts[3 * t];
+      ASSERT_EQ(noted[0], static_cast<std::int16_t>(t));
+      ASSERT_EQ(noted[1], static_cast<std::int16_t>(text[t]));
+      if (t >= s.prompt.size()) {
+        ASSERT_GT(noted[2], noted[-1]) << "token " << t;
+      }
+    }
+    s.routed_experts.clear();
+  }
+}
+
 /// Random prompts, slots, pages, limits and ends: what comes out is what comes one by one.
 TEST(RequestQueue, NoScheduleChangesWhatIsSaid) {
   std::uint64_t state = 7;
@@ -135,12 +154,14 @@ TEST(RequestQueue, NoScheduleChangesWhatIsSaid) {
     mixed.max_response_tokens = random(20, 40);
     mixed.prefill_tokens = random(0, 9);
     if (random(0, 1) == 1) mixed.eos = {};
+    mixed.note_experts = true;
     const std::int64_t least = (18 + mixed.max_response_tokens + kPageTokens - 1) / kPageTokens;
     const std::int64_t pages = random(least, 3 * least);
     HashModel model(mixed.max_sequences, pages);
     RolloutCounts counts;
-    ASSERT_EQ(generate(model, round, all, mixed, &counts, pages),
-              one_by_one(all, static_cast<std::uint32_t>(round), mixed));
+    std::vector<Sequence> said = generate(model, round, all, mixed, &counts, pages);
+    ASSERT_NO_FATAL_FAILURE(expect_own_experts(said));
+    ASSERT_EQ(said, one_by_one(all, static_cast<std::uint32_t>(round), mixed));
     preemptions += counts.preemptions;
     dropped += counts.dropped_tokens;
     pieces += static_cast<std::int64_t>(model.prefills.size());
