@@ -29,10 +29,10 @@ class ExpertsRun : public ProgramTest {
               0);
   }
 
-  static int plan(const std::string& name, const std::string& fixed) {
-    return run("plan --model " + at("experts") +
-               " --cluster local-cpu --workload grpo-digits --fix " + fixed + " -o " +
-               at(name + ".json"));
+  static int plan(const std::string& name, const std::string& fixed,
+                  const std::string& workload = "grpo-digits") {
+    return run("plan --model " + at("experts") + " --cluster local-cpu --workload " + workload +
+               " --fix " + fixed + " -o " + at(name + ".json"));
   }
 
   /// Of the first step's routers, whose weights are every layout's.
@@ -122,15 +122,19 @@ TEST_F(ExpertsRun, EveryRolloutLayoutSaysTheSame) {
   }
 }
 
-/// Routing replay: what the first step says and learns is what it is without, as rollout and
-/// trainer choose alike here; the second one's experts are counted.
+/// Routing replay: rollout, old policy and update choose alike where a step updates once, so that
+/// a run says and learns what it does without; an expert noted for another token would be counted.
 TEST_F(ExpertsRun, ReplaysTheExpertsOfTheOldPolicyOrOfTheRollout) {
+  std::ofstream(at("once.yaml")) << "version: 1\nalgorithm: grpo\nprompts_per_step: 32\n"
+                                 << "samples_per_prompt: 16\nprompt_tokens: 8\n"
+                                 << "response_tokens: {mean: 4, cv: 0, max: 4}\n"
+                                 << "mini_batches: 1\nepochs: 1\nkl: none\n";
   const std::string actor = "actor.tp=2 actor.pp=2 actor.ep=1 actor.etp=2 actor.zero=0";
-  ASSERT_EQ(plan("replay", actor + " rollout.tp=2 rollout.dp=2 rollout.ep=4 rollout.etp=1"), 0);
-  const std::string mode = "--set actor_rollout_ref.actor.router_replay.mode=";
-  const auto mismatch = [&](const std::string& set) {
-    const std::string name = set.empty() ? "no-replay" : set;
-    EXPECT_EQ(train(name, 2, set.empty() ? "" : mode + set, "replay.json"), 0);
+  ASSERT_EQ(plan("replay", actor + " rollout.tp=2 rollout.dp=2 rollout.ep=4 rollout.etp=1",
+                 at("once.yaml")),
+            0);
+  const auto mismatch = [&](const std::string& name, const std::string& mode) {
+    EXPECT_EQ(train(name, 2, mode, "replay.json"), 0);
     std::vector<double> shares;
     Problems problems;
     const auto steps = read_metrics(folder_ / name / "metrics.jsonl", problems);
@@ -140,16 +144,15 @@ TEST_F(ExpertsRun, ReplaysTheExpertsOfTheOldPolicyOrOfTheRollout) {
     }
     return shares;
   };
-  EXPECT_TRUE(mismatch("").empty());
-  for (const char* set : {"R2", "R3"}) {
-    SCOPED_TRACE(set);
-    const std::vector<double> shares = mismatch(set);
+  EXPECT_TRUE(mismatch("no-replay", "").empty());
+  for (const std::string mode : {"R2", "R3"}) {
+    SCOPED_TRACE(mode);
+    const std::vector<double> shares =
+        mismatch(mode, "--set actor_rollout_ref.actor.router_replay.mode=" + mode);
     ASSERT_EQ(shares.size(), 2u);
-    for (const double share : shares) {
-      EXPECT_GE(share, 0);
-      EXPECT_LT(share, 0.05);
-    }
-    const std::vector<double> got = rewards(set), want = rewards("no-replay");
+    // Two experts that are equally likely may change places by rounding.
+    for (const double share : shares) EXPECT_LE(share, mode == "R2" ? 0 : 0.001);
+    const std::vector<double> got = rewards(mode), want = rewards("no-replay");
     ASSERT_EQ(got.size(), want.size());
     EXPECT_EQ(got[0], want[0]);
     EXPECT_NEAR(got[1], want[1], 0.02);
