@@ -13,7 +13,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/min_cost_flow.h"
-#include "sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 
 namespace tessera {
 namespace {

@@ -10,7 +10,7 @@
 #include "cost_models/collective.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/reshard_plan.h"
-#include "sample_models.h"
+#include "tests/cost_models/layout/sample_models.h"
 
 namespace tessera {
 namespace {
