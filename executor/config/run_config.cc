@@ -215,8 +215,7 @@ class RunReader {
         {{"strategy", "the plan's layouts say how a role is cut"},
          {"megatron",
           "the plan's layout says it; moe_z_loss_coeff is actor.router_z_loss_coef, router_replay "
-          "is "
-          "actor.router_replay"},
+          "is actor.router_replay"},
          {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
          {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
          {"ppo_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "cost_models/spec/enum_names.h"
 #include "cost_models/spec/expert_parallel.h"
 #include "executor/config/run_config_readers.h"
 #include "planner/plan/plan.h"
@@ -12,6 +13,10 @@ namespace {
 
 constexpr std::array kReplayModes{RouterReplayMode::disabled, RouterReplayMode::r2,
                                   RouterReplayMode::r3};
+constexpr auto kReplayNames =
+    enum_names<RouterReplayMode>({{RouterReplayMode::disabled, "disabled"},
+                                  {RouterReplayMode::r2, "R2"},
+                                  {RouterReplayMode::r3, "R3"}});
 
 void read_balance_loss(ObjectReader& reader, const Plan& plan, double& coefficient) {
   reader.optional("router_aux_loss_coef", coefficient, kFromZero);
@@ -43,10 +48,7 @@ void read_replay(ObjectReader& actor, const Plan& plan, RouterReplayMode& mode) 
 
 }  // namespace
 
-std::string_view name_of(RouterReplayMode mode) {
-  constexpr std::array<std::string_view, 3> kNames{"disabled", "R2", "R3"};
-  return kNames.at(static_cast<std::size_t>(mode));
-}
+std::string_view name_of(RouterReplayMode mode) { return kReplayNames[mode]; }
 
 void read_routers(ObjectReader& actor, const Plan& plan, ActorConfig& config) {
   read_balance_loss(actor, plan, config.router_aux_loss_coef);

@@ -8,13 +8,12 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
+#include "gui/document/project.h"
 
 namespace tessera::gui {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kMostFileBytes = std::size_t{256} << 20;  // as of a project
 
 struct KnownKey {
   std::string_view key;
@@ -50,9 +49,9 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
                         ".json, .yaml or .yml, or a folder", ""});
     return std::nullopt;
   }
-  const auto text = read_text_file(path, kMostFileBytes, problems);
+  const auto text = read_text_file(path, Project::kMostBytes, problems);
   if (!text) return std::nullopt;
-  const auto document = json ? parse_json(*text, file, problems, {.bytes = kMostFileBytes})
+  const auto document = json ? parse_json(*text, file, problems, {.bytes = Project::kMostBytes})
                              : parse_yaml(*text, file, problems);
   if (!document) return std::nullopt;
   const Node& root = document->root;

@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kVersion = 1;
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // five plans of the largest clusters
 
 // Where nodes keep their lines, what is wrong with a plan is told at its line of the project.
 std::optional<Plan> plan_at(const tessera::Document& project, const Node& node,
@@ -101,9 +100,9 @@ bool operator==(const Project& a, const Project& b) {
 
 std::optional<Project> read_project(const fs::path& file, Problems& problems) {
   const std::size_t before = problems.size();
-  const auto text = read_text_file(file, kMostBytes, problems);
+  const auto text = read_text_file(file, Project::kMostBytes, problems);
   if (!text) return std::nullopt;
-  const auto document = parse_json(*text, file.string(), problems, {.bytes = kMostBytes});
+  const auto document = parse_json(*text, file.string(), problems, {.bytes = Project::kMostBytes});
   if (!document) return std::nullopt;
   ObjectReader root(*document, problems);
   if (problems.size() != before) return std::nullopt;

@@ -17,6 +17,8 @@ namespace tessera::gui {
 
 struct Project {
   static constexpr std::size_t kMostPinned = 4, kMostRuns = 5;
+  /// Of a file: five plans of the largest clusters.
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
   std::optional<PlanQuery> question;        // nullopt: nothing was asked so far
   std::vector<Plan> pinned;                 // in the order of their columns
