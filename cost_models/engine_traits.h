@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cost_models/packing.h"
 #include "cost_models/spec/units.h"
 
 namespace tessera {
@@ -95,17 +96,6 @@ enum class TrainedRanks {
   contiguous,
   /// Data before pipeline parallelism, always (Megatron-LM core/parallel_state.py, RankGenerator).
   megatron,
-};
-
-/// How many micro-batches a call of interleaved stages (vpp > 1) has.
-enum class InterleavedCount {
-  any,  // the last round of pp stays incomplete
-  /// A multiple of pp into which a replica's sequences are packed (verl 0.9.1's
-  /// rearrange_micro_batches, num_batches_divided_by).
-  rounded,
-  /// A multiple of pp with equally many sequences in each (Megatron-LM's micro- and global batch
-  /// size; core/pipeline_parallel/schedules.py raises a RuntimeError where a remainder is left).
-  equal,
 };
 
 /// Of a layer's forward and backward passes.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "cost_models/engine_traits.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -27,6 +26,17 @@ std::vector<PackedPart> longest_first(const std::vector<std::int64_t>& responses
 /// the limit (0 = none); only a sequence that is alone exceeds it.
 std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, std::int64_t limit,
                                int count);
+
+/// How many micro-batches a call of interleaved stages (vpp > 1) has.
+enum class InterleavedCount {
+  any,  // the last round of pp stays incomplete
+  /// A multiple of pp into which a replica's sequences are packed (verl 0.9.1's
+  /// rearrange_micro_batches, num_batches_divided_by).
+  rounded,
+  /// A multiple of pp with equally many sequences in each (Megatron-LM's micro- and global batch
+  /// size; core/pipeline_parallel/schedules.py raises a RuntimeError where a remainder is left).
+  equal,
+};
 
 /// What the number of a call's micro-batches is a multiple of: pp where the stages are interleaved
 /// and the engine wants whole rounds, else 1.

@@ -10,6 +10,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/plan_query.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 

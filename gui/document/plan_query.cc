@@ -2,10 +2,8 @@
 #include "gui/document/plan_query.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "cost_models/documents/object_reader.h"
@@ -13,9 +11,8 @@
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/spec_document.h"
-#include "planner/explain/infeasible.h"
-#include "planner/explain/planner.h"
 #include "planner/plan/model_source.h"
+#include "planner/plan/plan.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -53,6 +50,19 @@ PlanRequest named_request(const PlanQuery& query, Problems& problems) {
   return request;
 }
 
+// The preset whose file holds this value, by `read`; empty: none does.
+template <class Value, class Read>
+std::string preset_of(const Value& value, const std::vector<std::string>& names, const Read& read) {
+  for (const std::string& name : names) {
+    Problems unheard;
+    const auto known = read(name, unheard);
+    if (known && *known == value) return name;
+  }
+  return {};
+}
+
+}  // namespace
+
 PlanRequest request_from(const PlanQuery& query, Problems& problems) {
   PlanRequest request = named_request(query, problems);
   if (!problems.empty()) return request;
@@ -70,59 +80,6 @@ PlanRequest request_from(const PlanQuery& query, Problems& problems) {
   }
   return request;
 }
-
-/// `plan` appends to the Problems it is given where it makes none.
-template <class Search>
-PlanAnswer timed(Problems problems, const Search& plan) {
-  if (!problems.empty()) return {std::move(problems)};
-  const auto start = std::chrono::steady_clock::now();
-  std::optional<PlanOutcome> outcome = plan(problems);
-  PlanAnswer answer{std::move(problems)};
-  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!outcome) return answer;
-  if (Plan* plan = std::get_if<Plan>(&*outcome)) {
-    answer.result = std::move(*plan);
-  } else {
-    answer.result = std::get<Infeasible>(*std::move(outcome));
-  }
-  return answer;
-}
-
-PlanAnswer search(const PlanRequest& request, Problems problems) {
-  return timed(std::move(problems), [&](Problems& found) { return make_plan(request, found); });
-}
-
-bool same_prices(const PlanRequest& a, const PlanRequest& b) {
-  return a.models == b.models && a.cluster == b.cluster && a.workload == b.workload &&
-         a.calibration == b.calibration && a.engine == b.engine &&
-         a.choices.fused_loss == b.choices.fused_loss &&
-         a.choices.host_optimizer == b.choices.host_optimizer && a.lora == b.lora &&
-         a.risk == b.risk && a.one_step_off == b.one_step_off;
-}
-
-// The preset whose file holds this value, by `read`; empty: none does.
-template <class Value, class Read>
-std::string preset_of(const Value& value, const std::vector<std::string>& names, const Read& read) {
-  for (const std::string& name : names) {
-    Problems unheard;
-    const auto known = read(name, unheard);
-    if (known && *known == value) return name;
-  }
-  return {};
-}
-
-template <class Body>
-PlanAnswer without_exceptions(const Body& body) {
-  try {
-    return body();
-  } catch (const Error& error) {
-    return {error.problems()};
-  } catch (const std::exception& error) {
-    return {Problems{{"planner", "", error.what(), "a plan", ""}}};
-  }
-}
-
-}  // namespace
 
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node) {
   // Another number of nodes is one of the weakest of several GPU types.
@@ -196,75 +153,6 @@ PlanQuery changed(PlanQuery query, const RequestChange& change) {
   if (change.fixed) query.fixed = words_of(*change.fixed);
   if (change.nodes > 0) query.nodes = change.nodes;
   return query;
-}
-
-PlanAnswer answer(const PlanQuery& query) {
-  return without_exceptions([&] {
-    Problems problems;
-    const PlanRequest request = request_from(query, problems);
-    return search(request, std::move(problems));
-  });
-}
-
-PlanAnswer KeptPlanner::answer(const PlanQuery& query) {
-  return without_exceptions([&] {
-    Problems problems;
-    const PlanRequest request = request_from(query, problems);
-    const std::unique_lock lock(busy_, std::try_to_lock);
-    if (!problems.empty() || !lock.owns_lock()) return search(request, std::move(problems));
-    return timed(std::move(problems), [&](Problems& found) { return replan(request, found); });
-  });
-}
-
-void KeptPlanner::keep(const PlanRequest& request) {
-  if (planner_ && same_prices(request_, request)) return;
-  request_ = request;
-  planner_ = std::make_unique<Planner>(request_);
-}
-
-std::vector<std::string> KeptPlanner::against(const PlanQuery& query) {
-  std::vector<std::string> reasons;
-  Problems problems;
-  try {
-    const PlanRequest request = request_from(query, problems);
-    const std::scoped_lock lock(busy_);
-    if (problems.empty()) {
-      keep(request);
-      reasons = planner_->against(request.fixed, problems);
-    }
-  } catch (const std::exception& error) {
-    reasons.emplace_back(error.what());
-  }
-  for (const Problem& problem : problems) reasons.push_back(to_string(problem));
-  return reasons;
-}
-
-std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Problems& problems) {
-  keep(request);
-  auto outcome = planner_->plan(request.fixed, request.objective, problems);
-  if (!outcome) return outcome;
-  Plan* const plan = std::get_if<Plan>(&*outcome);
-  // A setting may name a layout that the kept candidates do not have.
-  if (plan == nullptr) return make_plan(request, problems);
-  plan->provenance.created = request.created;
-  return outcome;
-}
-
-PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
-  return without_exceptions([&] {
-    Problems problems;
-    if (other.settings.empty()) {
-      return PlanAnswer{Problems{{"the plan's certificate", "runner_up", "no settings",
-                                  "a plan of this version", "plan again"}}};
-    }
-    auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, problems);
-    if (!calibration) return PlanAnswer{std::move(problems)};
-    PlanRequest request = request_of(plan, *std::move(calibration));
-    request.tessera_version = TESSERA_VERSION;
-    request.created = utc_now();
-    request.fixed = parse_settings(other.settings, problems);
-    return search(request, std::move(problems));
-  });
 }
 
 }  // namespace tessera::gui

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the user asks the planner, and its answer; any thread.
+// What the user asks the planner, and the request that it makes; any thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "planner/explain/infeasible.h"
-#include "planner/explain/planner.h"
-#include "planner/plan/plan.h"
 #include "planner/request/request.h"
+
+namespace tessera {
+struct Plan;
+}
 
 namespace tessera::gui {
 
@@ -42,10 +42,8 @@ PlanQuery query_of(std::shared_ptr<const Plan> plan);
 /// The question with what a fix changes about it.
 PlanQuery changed(PlanQuery query, const RequestChange& change);
 
-struct PlanAnswer {
-  std::variant<Problems, Infeasible, Plan> result;
-  double seconds = 0;  // that the search took
-};
+/// Of the files and of what the opened plan states; what is wrong goes to Problems.
+PlanRequest request_from(const PlanQuery& query, Problems& problems);
 
 /// The cluster with fewer (or more) nodes and GPUs per node; network cards keep their number per
 /// GPU.
@@ -58,30 +56,5 @@ Workload resized(Workload workload, const WorkloadChange& change);
 void check_size(const ClusterSpec& cluster, Problems& problems);
 /// What no workload file may say of its numbers: Problems.
 void check_size(const Workload& workload, Problems& problems);
-
-/// Reads the files, searches. Never throws.
-PlanAnswer answer(const PlanQuery& query);
-
-/// Answers as answer() does, and keeps prices: another setting on the same model, cluster and
-/// workload is answered in a fraction of the time. Any thread; what is asked while another search
-/// runs is planned from scratch.
-class KeptPlanner {
- public:
-  PlanAnswer answer(const PlanQuery& query);
-  /// What speaks against a question, reason by reason; empty: a plan answers it. Never throws.
-  std::vector<std::string> against(const PlanQuery& query);
-
- private:
-  std::optional<PlanOutcome> replan(const PlanRequest& request, Problems& problems);
-  void keep(const PlanRequest& request);
-
-  std::mutex busy_;  // over both
-  PlanRequest request_;
-  std::unique_ptr<Planner> planner_;
-};
-
-/// The whole plan of a runner-up of `plan`: a search with its settings fixed, which
-/// plans of earlier versions do not state: Problems then.
-PlanAnswer answer(const Plan& plan, const RunnerUp& other);
 
 }  // namespace tessera::gui

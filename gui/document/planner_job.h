@@ -10,7 +10,7 @@
 #include <QThreadPool>
 #include <functional>
 
-#include "gui/document/plan_query.h"
+#include "gui/document/plan_answer.h"
 
 namespace tessera::gui {
 

@@ -12,6 +12,7 @@
 
 #include "cost_models/documents/problem_list.h"
 #include "gui/document/plan_query.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "gui/document/newest.h"
-#include "gui/document/plan_query.h"
+#include "gui/document/plan_answer.h"
 
 namespace tessera::gui {
 

@@ -12,7 +12,7 @@
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
-#include "gui/document/plan_query.h"
+#include "gui/document/plan_answer.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {

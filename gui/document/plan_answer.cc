@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/document/plan_answer.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "cost_models/documents/utc_now.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+
+namespace tessera::gui {
+namespace {
+
+/// `plan` appends to the Problems it is given where it makes none.
+template <class Search>
+PlanAnswer timed(Problems problems, const Search& plan) {
+  if (!problems.empty()) return {std::move(problems)};
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<PlanOutcome> outcome = plan(problems);
+  PlanAnswer answer{std::move(problems)};
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!outcome) return answer;
+  if (Plan* plan = std::get_if<Plan>(&*outcome)) {
+    answer.result = std::move(*plan);
+  } else {
+    answer.result = std::get<Infeasible>(*std::move(outcome));
+  }
+  return answer;
+}
+
+PlanAnswer search(const PlanRequest& request, Problems problems) {
+  return timed(std::move(problems), [&](Problems& found) { return make_plan(request, found); });
+}
+
+bool same_prices(const PlanRequest& a, const PlanRequest& b) {
+  return a.models == b.models && a.cluster == b.cluster && a.workload == b.workload &&
+         a.calibration == b.calibration && a.engine == b.engine &&
+         a.choices.fused_loss == b.choices.fused_loss &&
+         a.choices.host_optimizer == b.choices.host_optimizer && a.lora == b.lora &&
+         a.risk == b.risk && a.one_step_off == b.one_step_off;
+}
+
+template <class Body>
+PlanAnswer without_exceptions(const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    return {error.problems()};
+  } catch (const std::exception& error) {
+    return {Problems{{"planner", "", error.what(), "a plan", ""}}};
+  }
+}
+
+}  // namespace
+
+PlanAnswer answer(const PlanQuery& query) {
+  return without_exceptions([&] {
+    Problems problems;
+    const PlanRequest request = request_from(query, problems);
+    return search(request, std::move(problems));
+  });
+}
+
+PlanAnswer KeptPlanner::answer(const PlanQuery& query) {
+  return without_exceptions([&] {
+    Problems problems;
+    const PlanRequest request = request_from(query, problems);
+    const std::unique_lock lock(busy_, std::try_to_lock);
+    if (!problems.empty() || !lock.owns_lock()) return search(request, std::move(problems));
+    return timed(std::move(problems), [&](Problems& found) { return replan(request, found); });
+  });
+}
+
+void KeptPlanner::keep(const PlanRequest& request) {
+  if (planner_ && same_prices(request_, request)) return;
+  request_ = request;
+  planner_ = std::make_unique<Planner>(request_);
+}
+
+std::vector<std::string> KeptPlanner::against(const PlanQuery& query) {
+  std::vector<std::string> reasons;
+  Problems problems;
+  try {
+    const PlanRequest request = request_from(query, problems);
+    const std::scoped_lock lock(busy_);
+    if (problems.empty()) {
+      keep(request);
+      reasons = planner_->against(request.fixed, problems);
+    }
+  } catch (const std::exception& error) {
+    reasons.emplace_back(error.what());
+  }
+  for (const Problem& problem : problems) reasons.push_back(to_string(problem));
+  return reasons;
+}
+
+std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Problems& problems) {
+  keep(request);
+  auto outcome = planner_->plan(request.fixed, request.objective, problems);
+  if (!outcome) return outcome;
+  Plan* const plan = std::get_if<Plan>(&*outcome);
+  // A setting may name a layout that the kept candidates do not have.
+  if (plan == nullptr) return make_plan(request, problems);
+  plan->provenance.created = request.created;
+  return outcome;
+}
+
+PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
+  return without_exceptions([&] {
+    Problems problems;
+    if (other.settings.empty()) {
+      return PlanAnswer{Problems{{"the plan's certificate", "runner_up", "no settings",
+                                  "a plan of this version", "plan again"}}};
+    }
+    auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, problems);
+    if (!calibration) return PlanAnswer{std::move(problems)};
+    PlanRequest request = request_of(plan, *std::move(calibration));
+    request.tessera_version = TESSERA_VERSION;
+    request.created = utc_now();
+    request.fixed = parse_settings(other.settings, problems);
+    return search(request, std::move(problems));
+  });
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The planner's answer to what the user asks; any thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+#include "gui/document/plan_query.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+
+struct PlanAnswer {
+  std::variant<Problems, Infeasible, Plan> result;
+  double seconds = 0;  // that the search took
+};
+
+/// Reads the files, searches. Never throws.
+PlanAnswer answer(const PlanQuery& query);
+
+/// Answers as answer() does, and keeps prices: another setting on the same model, cluster and
+/// workload is answered in a fraction of the time. Any thread; what is asked while another search
+/// runs is planned from scratch.
+class KeptPlanner {
+ public:
+  PlanAnswer answer(const PlanQuery& query);
+  /// What speaks against a question, reason by reason; empty: a plan answers it. Never throws.
+  std::vector<std::string> against(const PlanQuery& query);
+
+ private:
+  std::optional<PlanOutcome> replan(const PlanRequest& request, Problems& problems);
+  void keep(const PlanRequest& request);
+
+  std::mutex busy_;  // over both
+  PlanRequest request_;
+  std::unique_ptr<Planner> planner_;
+};
+
+/// The whole plan of a runner-up of `plan`: a search with its settings fixed, which
+/// plans of earlier versions do not state: Problems then.
+PlanAnswer answer(const Plan& plan, const RunnerUp& other);
+
+}  // namespace tessera::gui
