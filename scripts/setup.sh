@@ -74,6 +74,8 @@ if [ "$torch" = 1 ]; then
   if [ "$test" = 1 ]; then
     install_python transformers transformers==5.17.0 safetensors==0.8.0
     install_python prometheus_client prometheus_client==0.26.0  # parses what a run serves
+    install_python mlflow mlflow-skinny==3.17.2  # these two: what a run's numbers are sent to
+    install_python wandb wandb==0.31.0
   fi
   # The CUDA runtime's headers include the compiler's (crt/), which the torch wheel lacks; nvcc
   # comes with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.

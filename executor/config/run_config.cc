@@ -87,19 +87,20 @@ class RunReader {
     read_validation_times(*reader, config_.validation);
     fixed(*reader, "nnodes", plan_.cluster.nodes, "cluster.nodes");
     fixed(*reader, "n_gpus_per_node", plan_.cluster.gpus_per_node, "cluster.gpus_per_node");
-    refuse_unsupported(*reader,
-                       {{"total_epochs", "state total_training_steps"},
-                        {"log_val_generations", "every answer of a validation is written"},
-                        {"critic_warmup", "the actor is updated from the first step"},
-                        {"logger", "every run writes metrics.jsonl"},
-                        {"project_name", "the run's folder names it"},
-                        {"experiment_name", "the run's folder names it"},
-                        {"default_local_dir", "the run's folder is an argument of tessera run"},
-                        {"del_local_ckpt_after_load", "max_actor_ckpt_to_keep decides what stays"},
-                        {"default_hdfs_dir", "checkpoints lie in the run's folder"},
-                        {"balance_batch", "batches are always balanced by tokens"},
-                        {"rollout_data_dir", "every run writes samples.jsonl"},
-                        {"device", "the plan's cluster says it"}});
+    refuse_unsupported(
+        *reader,
+        {{"total_epochs", "state total_training_steps"},
+         {"log_val_generations", "every answer of a validation is written"},
+         {"critic_warmup", "the actor is updated from the first step"},
+         {"logger", "every run writes metrics.jsonl, which python3 -m tessera_trackers sends on"},
+         {"project_name", "the run's folder names it"},
+         {"experiment_name", "the run's folder names it"},
+         {"default_local_dir", "the run's folder is an argument of tessera run"},
+         {"del_local_ckpt_after_load", "max_actor_ckpt_to_keep decides what stays"},
+         {"default_hdfs_dir", "checkpoints lie in the run's folder"},
+         {"balance_batch", "batches are always balanced by tokens"},
+         {"rollout_data_dir", "every run writes samples.jsonl"},
+         {"device", "the plan's cluster says it"}});
     reader->refuse_unknown_keys();
   }
 

@@ -1,0 +1,1 @@
+"""Sends the numbers of Tessera's runs to experiment trackers, by the trackers' own libraries."""
