@@ -80,7 +80,7 @@ class RolloutBench {
         groups_(make_groups(*site.world, map_of(layout_, site.host->size()))),
         weights_(make_weights(parameter_table(model), layout_, groups_.coord, options.dtype,
                               site.device)),
-        engine_(weights_, groups_),
+        engine_(weights_, groups_, options.batch_invariant ? SumOrder::fixed : SumOrder::fastest),
         prompts_(prompts_of(load, model.vocab, layout_.dp())) {
     initialize(weights_, /*seed=*/11, /*deviation=*/0.02, site.device);
   }
@@ -94,6 +94,7 @@ class RolloutBench {
                 {"tp", options_.tp},
                 {"replicas", layout_.dp()},
                 {"dtype", name_of(options_.dtype)},
+                {"batch_invariant", options_.batch_invariant},
                 {"max_sequences", options_.max_sequences}};
     // Graphs are captured, kernels chosen.
     result["cold_s"] = generate(load_.response).seconds;

@@ -32,7 +32,8 @@ struct RolloutBenchOptions {
   DType dtype = DType::bf16;
   std::int64_t max_sequences = 256, prefill_tokens = 16384;
   int repetitions = 2;
-  bool profile = false;  // once more, by kernel
+  bool batch_invariant = false;  // in the fixed order, as rollout.batch_invariant
+  bool profile = false;          // once more, by kernel
 };
 
 /// cold_s: the first time, with everything that is done once. Of every repetition: seconds (the

@@ -38,6 +38,7 @@ std::string rollout_table(const json& r) {
       line("%d x %d samples, %d + %d tokens, cv %g, tp %d x %d replicas\n", r["prompts"].get<int>(),
            r["samples"].get<int>(), r["prompt"].get<int>(), r["response"].get<int>(),
            r["cv"].get<double>(), r["tp"].get<int>(), r["replicas"].get<int>());
+  if (r["batch_invariant"].get<bool>()) text.insert(text.size() - 1, ", batch-invariant");
   for (const json& one : r["repetitions"]) {
     text += line("  %9.3f s %9.0f tok/s per GPU, prefill %8.0f tok/s", one["seconds"].get<double>(),
                  one["output_tokens_per_s_per_gpu"].get<double>(),

@@ -80,6 +80,8 @@ void add_bench_rollout(CLI::App& bench, const std::vector<std::string>& words) {
   command->add_option("--repeat", o->each.repetitions, "Timed repetitions")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--profile", o->each.profile, "Also one repetition by kernel");
+  command->add_flag("--batch-invariant", o->each.batch_invariant,
+                    "Samples have the same bits in any batch (rollout.batch_invariant)");
   command->add_option("--dtype", o->dtype, "bf16 or fp32");
   command->add_option("--ranks", o->start.ranks, "Ranks, one GPU each where there are enough")
       ->check(CLI::Range(1, 1024));

@@ -11,6 +11,7 @@
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config_algorithm.h"
 #include "executor/config/run_config_checkpoint.h"
+#include "executor/config/run_config_invariant.h"
 #include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "executor/config/run_config_reward.h"
@@ -46,6 +47,7 @@ class RunReader {
     config_.reshard = read_reshard(root_, plan_);
     if (config_.rollout.engine == GenerationEngine::vllm) generated_by_vllm();
     check_router_replay(root_, config_);
+    check_batch_invariance(root_, plan_, config_);
     config_.reward = read_reward(root_, plan_);
     check_validation(root_, config_);
     refuse_unsupported(root_,
@@ -276,6 +278,7 @@ class RunReader {
     reader.optional("min_p", rollout.sampling.min_p, Real{.least = 0, .most = 1});
     read_seed(reader, "seed", rollout.seed);
     reader.optional("verify_weights", rollout.verify_weights, kNotNegative);
+    reader.optional("batch_invariant", rollout.batch_invariant);
     fixed(reader, "n", plan_.workload.samples_per_prompt, "workload.samples_per_prompt");
     fixed(reader, "prompt_length", plan_.workload.prompt_tokens, "workload.prompt_tokens");
     fixed(reader, "response_length", plan_.workload.response_tokens.max,

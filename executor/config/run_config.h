@@ -95,6 +95,9 @@ struct ActorConfig {
 struct RolloutConfig {
   SamplingOptions sampling;
   std::uint64_t seed = 0;  // default: trainer.seed
+  /// A sample's tokens and log-probs have the same bits whatever else is generated, and are those
+  /// that the actor computes.
+  bool batch_invariant = false;
   /// Steps between two in which digests prove the rollout's weights, beginning with the first; 0 =
   /// never.
   std::int64_t verify_weights = 10;

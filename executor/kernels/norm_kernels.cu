@@ -11,28 +11,33 @@ constexpr int kMostThreads = 1024;  // of a block
 constexpr int kRowsAhead = 2;       // of a norm's backward pass; their memory fits sm_80, too
 constexpr int kNormBlocks = 528;    // four per multiprocessor of an H200
 
+/// What a norm reads at `at`: x, or its sum with the residual, which is kept.
+template <typename T, int N>
+__device__ void load_sum(const T* x, const T* residual, std::int64_t at, T* sum, float (&a)[N]) {
+  load<T, N>(x + at, a);
+  if (residual == nullptr) return;
+  float b[N];
+  load<T, N>(residual + at, b);
+#pragma unroll
+  for (int i = 0; i < N; ++i) a[i] = static_cast<float>(static_cast<T>(a[i] + b[i]));
+  store<T, N>(sum + at, a);
+}
+
 template <typename T, int N>
 __global__ void norm_kernel(const T* x, const T* residual, const T* weight, float epsilon,
                             std::int64_t columns, T* sum, T* y, float* r) {
   const std::int64_t start = blockIdx.x * columns;
-  const T* in = x + start;
   float squares = 0;
   for (std::int64_t c = threadIdx.x * N; c < columns; c += blockDim.x * N) {
     float a[N];
-    load<T, N>(in + c, a);
-    if (residual != nullptr) {
-      float b[N];
-      load<T, N>(residual + start + c, b);
-#pragma unroll
-      for (int i = 0; i < N; ++i) a[i] = static_cast<float>(static_cast<T>(a[i] + b[i]));
-      store<T, N>(sum + start + c, a);
-    }
+    load_sum<T, N>(x, residual, start + c, sum, a);
 #pragma unroll
     for (int i = 0; i < N; ++i) squares += a[i] * a[i];
   }
   const float scale = rsqrtf(block_sum(squares) / static_cast<float>(columns) + epsilon);
   if (threadIdx.x == 0) r[blockIdx.x] = scale;
-  const T* whole = residual != nullptr ? sum + start : in;  // written by the same thread
+  // Written by the same thread.
+  const T* whole = (residual != nullptr ? sum : x) + start;
   for (std::int64_t c = threadIdx.x * N; c < columns; c += blockDim.x * N) {
     float a[N], w[N];
     load<T, N>(whole + c, a);
@@ -180,14 +185,7 @@ __global__ void narrow_norm_kernel(const T* x, const T* residual, const T* weigh
   const bool mine = row < rows && c < columns;
   float a[N] = {}, squares = 0;
   if (mine) {
-    load<T, N>(x + at, a);
-    if (residual != nullptr) {
-      float b[N];
-      load<T, N>(residual + at, b);
-#pragma unroll
-      for (int i = 0; i < N; ++i) a[i] = static_cast<float>(static_cast<T>(a[i] + b[i]));
-      store<T, N>(sum + at, a);
-    }
+    load_sum<T, N>(x, residual, at, sum, a);
 #pragma unroll
     for (int i = 0; i < N; ++i) squares += a[i] * a[i];
   }

@@ -230,6 +230,25 @@ __device__ void find_column(const DrawOptions& options, const float* row, Segmen
   __syncthreads();
 }
 
+/// Of a token whose logit is `gap` above the highest, where all weights of the row sum to `total`.
+__device__ float log_prob_of(double gap, const DrawOptions& options, std::int64_t total) {
+  return static_cast<float>(gap / options.temperature -
+                            log(static_cast<double>(total) / 1099511627776.0));
+}
+
+__global__ void score_kernel(DrawOptions options, const float* logits, std::int64_t columns,
+                             const std::int64_t* rows, const std::int64_t* tokens,
+                             std::int64_t count, const SegmentScratch* scratch, float* log_probs) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const Highest top = highest_of(scratch[i]);
+  std::int64_t total = 0;
+  for (int s = 0; s < kSegments; ++s) total += scratch[i].weight[s];
+  const double gap =
+      top.good ? static_cast<double>(logits[rows[i] * columns + tokens[i]]) - top.value : 0;
+  log_probs[i] = log_prob_of(gap, options, total);
+}
+
 __global__ void draw_kernel(DrawOptions options, const float* logits, std::int64_t columns,
                             const std::int64_t* rows, const double* uniforms,
                             const std::int64_t* slots, SegmentScratch* scratch,
@@ -255,8 +274,7 @@ __global__ void draw_kernel(DrawOptions options, const float* logits, std::int64
   targets.tokens[draw] = token;
   targets.last_tokens[slots[draw]] = max(token, 0);
   const double gap = top.good ? static_cast<double>(row[token]) - top.value : 0;
-  targets.log_probs[draw] = static_cast<float>(gap / options.temperature -
-                                               log(static_cast<double>(total) / 1099511627776.0));
+  targets.log_probs[draw] = log_prob_of(gap, options, total);
 }
 
 }  // namespace
@@ -294,6 +312,21 @@ void draw_tokens(const DrawOptions& options, const float* logits, std::int64_t c
   draw_kernel<<<static_cast<unsigned>(draws), kDrawThreads, 0, stream_of(stream)>>>(
       options, logits, columns, rows, uniforms, slots, segments, targets);
   check_launch("draw_tokens");
+}
+
+void score_tokens(const DrawOptions& options, const float* logits, std::int64_t columns,
+                  const std::int64_t* rows, const std::int64_t* tokens, std::int64_t count,
+                  float* log_probs, void* scratch, void* stream) {
+  if (count == 0) return;
+  auto* segments = static_cast<SegmentScratch*>(scratch);
+  const dim3 grid(kSegments, static_cast<unsigned>(count));
+  highest_kernel<<<grid, kDrawThreads, 0, stream_of(stream)>>>(logits, columns, rows, segments);
+  weight_kernel<<<grid, kDrawThreads, 0, stream_of(stream)>>>(options, logits, columns, rows,
+                                                              segments);
+  const auto blocks = static_cast<unsigned>((count + kDrawThreads - 1) / kDrawThreads);
+  score_kernel<<<blocks, kDrawThreads, 0, stream_of(stream)>>>(options, logits, columns, rows,
+                                                               tokens, count, segments, log_probs);
+  check_launch("score_tokens");
 }
 
 }  // namespace tessera::kernels

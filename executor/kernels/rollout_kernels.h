@@ -56,4 +56,9 @@ void draw_tokens(const DrawOptions& options, const float* logits, std::int64_t c
                  const std::int64_t* rows, const double* uniforms, const std::int64_t* slots,
                  std::int64_t draws, const DrawTargets& targets, void* scratch, void* stream);
 
+/// The log-probs that draw_tokens reports of tokens that are given: tokens[i] from row rows[i].
+void score_tokens(const DrawOptions& options, const float* logits, std::int64_t columns,
+                  const std::int64_t* rows, const std::int64_t* tokens, std::int64_t count,
+                  float* log_probs, void* scratch, void* stream);
+
 }  // namespace tessera::kernels

@@ -138,6 +138,7 @@ GeneratedShare generate_share(Worker& worker, RolloutEngine* engine, std::int64_
                    {"rollout/dropped_tokens", static_cast<double>(counts.dropped_tokens)},
                    {"rollout/prefill_tokens", static_cast<double>(counts.prefill_tokens)},
                    {"rollout/kv_cache_bytes", static_cast<double>(rollout.kv_cache_bytes)}};
+  share.order_cost = rollout.order_cost;
   if (speaks) share.sequences = std::move(rollout.sequences);
   return share;
 }
@@ -150,7 +151,10 @@ Metrics compute_old_log_prob(Worker& worker, const RunConfig& config, Experience
   const bool notes = replay == RouterReplayMode::r2;
   LogProbs scores =
       log_probs_of(*role, config, views_of(experience.sequences, replay == RouterReplayMode::r3),
-                   {.entropy = true, .sum_pi_squared = squares, .note_experts = notes});
+                   {.entropy = true,
+                    .sum_pi_squared = squares,
+                    .note_experts = notes,
+                    .order = sum_order(config.rollout)});
   const double entropy = mean_entropy(scores.entropy, experience, config.actor.aggregation);
   store_values(std::move(scores.log_prob), experience.sequences, &Sequence::old_log_prob);
   if (squares) {

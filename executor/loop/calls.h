@@ -5,12 +5,14 @@
 // shared.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "executor/loop/worker.h"
 #include "executor/rl/experience.h"
 #include "executor/rl/rows.h"
+#include "executor/rollout/order_cost.h"
 #include "executor/rollout/request_queue.h"
 
 namespace tessera {
@@ -24,6 +26,7 @@ bool speaks_for_replica(const RoleWorker& rollout);
 struct GeneratedShare {
   std::vector<Sequence> sequences;
   Metrics metrics;
+  std::optional<OrderCost> order_cost;  // of Rollout
 };
 GeneratedShare generate_share(Worker& worker, RolloutEngine* engine, std::int64_t step,
                               std::span<const TokenPrompt> prompts, const RolloutOptions& options,

@@ -1,6 +1,7 @@
 #include "executor/loop/step_rollout.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <utility>
@@ -61,6 +62,20 @@ Metrics shape(const OverlongBuffer& buffer, std::span<Sequence> sequences) {
   return {{"reward/overlong_reward/mean", sum / n}, {"reward/overlong/mean", count / n}};
 }
 
+/// What rollout.batch_invariant costs, by the first generation's measurement.
+void note_order_cost(const OrderCost& cost, const Note& note, Metrics& metrics) {
+  metrics["rollout/batch_invariant_pass_s"] = cost.fixed_s;
+  metrics["rollout/fastest_pass_s"] = cost.fastest_s;
+  if (!note) return;
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "[Rollout] batch_invariant: a pass of %lld sequences takes %.3f ms, %.3f ms "
+                "without it (%+.1f %%)",
+                static_cast<long long>(cost.sequences), 1e3 * cost.fixed_s, 1e3 * cost.fastest_s,
+                100 * (cost.fixed_s / cost.fastest_s - 1));
+  note(line);
+}
+
 ScoredRollout scored_rollout(const RolloutSetting& setting, std::vector<Sequence> sequences) {
   ScoredRollout rollout{std::move(sequences), {}};
   score_by_functions(setting.worker, setting.prompts, rollout.sequences, setting.note);
@@ -100,7 +115,7 @@ std::vector<Sequence> greedy_answers(const RolloutSetting& setting, std::int64_t
                                      std::vector<TokenPrompt> prompts) {
   RolloutOptions options = setting.options;
   options.sampling = {.temperature = 0};
-  options.note_experts = false;
+  options.note_experts = options.measure_order = false;
   for (TokenPrompt& prompt : prompts) prompt.samples = 1;
   Metrics unreported;  // the step's figures are of its samples
   return generate_on_replicas(setting, setting.worker.generation.get(), step, prompts, options,
@@ -120,6 +135,7 @@ RolloutOptions rollout_options(const Plan& plan, const RunConfig& config,
   options.prefill_tokens = batching.prefill_tokens;
   options.cache_tokens = batching.kv_cache_tokens;
   options.note_experts = config.actor.router_replay == RouterReplayMode::r3;
+  options.measure_order = config.rollout.batch_invariant;
   options.eos = prompts.end_tokens;
   const ModelSpec model = plan.model_of(Role::actor);
   if (options.eos.empty() && model.eos_token)
@@ -137,6 +153,7 @@ std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, Rollou
     const bool adds_up = name != "rollout/kv_cache_bytes";
     metrics[name] = adds_up ? metrics[name] + value : std::max(metrics[name], value);
   }
+  if (share.order_cost) note_order_cost(*share.order_cost, setting.note, metrics);
   Experience all{.step = step};
   SequenceFields fields = SequenceField::tokens | SequenceField::rollout_log_prob;
   if (options.note_experts) fields = fields | SequenceField::routed_experts;

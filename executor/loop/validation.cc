@@ -40,11 +40,12 @@ Validation validate(const RolloutSetting& setting, std::int64_t step) {
   RolloutOptions options = setting.options;
   options.sampling = config.sampling;
   options.seed ^= kOwnNumbers;
-  options.note_experts = false;
+  options.note_experts = options.measure_order = false;
   const RoleWorker& rollout = *setting.worker.find(Role::rollout);
   std::unique_ptr<RolloutEngine> engine;
   if (rollout.weights != nullptr) {  // else others generate, or servers
-    engine = std::make_unique<RolloutEngine>(*rollout.weights, rollout.groups);
+    engine = std::make_unique<RolloutEngine>(*rollout.weights, rollout.groups,
+                                             sum_order(setting.config.rollout));
   }
   Metrics unreported;  // figures of the passes
   Experience answers{.step = step};

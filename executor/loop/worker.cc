@@ -308,7 +308,8 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
   }
   if (const RoleWorker* rollout = worker.find(Role::rollout);
       rollout != nullptr && rollout->weights != nullptr) {
-    worker.generation = std::make_unique<RolloutEngine>(*rollout->weights, rollout->groups);
+    worker.generation = std::make_unique<RolloutEngine>(*rollout->weights, rollout->groups,
+                                                        sum_order(config.rollout));
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, tables.of(pair.from), pair, context.world->rank());

@@ -100,6 +100,11 @@ struct Worker {
   RoleWorker* find(Role role);
 };
 
+/// How the rollout adds up, and the actor where it computes what the rollout has drawn.
+inline SumOrder sum_order(const RolloutConfig& config) {
+  return config.batch_invariant ? SumOrder::fixed : SumOrder::fastest;
+}
+
 /// Some role's collectives can run beside its computation: gradients or parameters by layer, blocks
 /// of a ring.
 bool shares_layers(const Plan& plan);

@@ -4,6 +4,7 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
+#include "executor/model/ordered_attention.h"
 #include "executor/tensor/recompute.h"
 
 namespace tessera {
@@ -106,14 +107,18 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
   const ModelSpec& model = weights.model();
   TensorParallel tp = tensor_parallel(weights, groups);
   tp.exchange = options.exchange;
+  tp.order = options.order;
+  const bool fixed = options.order == SumOrder::fixed;
   const int chunk = options.chunk;
   Tensor x = is_first_chunk(weights, chunk) ? embed_tokens(weights, tokens.ids, tp) : hidden;
   ContextParallel parallel = options.context;
   if (parallel.group == nullptr) parallel.group = groups.cp.get();
   const HeadRange head_counts = head_range(model, weights.layout.tp, weights.coord.tp);
   const auto context = parallel.alone() ? nullptr : plan_context(weights, tokens.lengths, parallel);
-  const AttentionPlan plan =
-      context ? AttentionPlan{.heads = head_counts} : plan_attention(weights, tokens.lengths);
+  const AttentionPlan plan = context || fixed ? AttentionPlan{.heads = head_counts}
+                                              : plan_attention(weights, tokens.lengths);
+  const auto in_order =
+      fixed ? std::make_shared<const OrderedPlan>(plan_in_order(weights, tokens)) : nullptr;
   const RopeTable rope = rope_table(weights.inverse_frequencies, model.rope.attention_factor,
                                     tokens.positions, scalar_type(weights.dtype));
   const ExpertOptions experts{.group = groups.ep.get(),
@@ -122,14 +127,17 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
                               .recompute_product = options.recompute == Recompute::selective};
   // By value: the backward pass may run it again after this function has returned.
   const LayerRange range = chunk_layers(weights, chunk);
-  const auto run_layer = [&weights, tp, plan, context, rope, experts, replay = options.replay,
-                          range](std::int64_t layer, const Tensor& in) {
+  const auto run_layer = [&weights, tp, plan, in_order, context, rope, experts,
+                          replay = options.replay, range](std::int64_t layer, const Tensor& in) {
     const LayerRows& rows = weights.rows.layers[static_cast<std::size_t>(layer)];
     const Tensor normed =
         rms_norm(in, weights.tensor(rows.input_norm), weights.model().norm_epsilon);
-    const HeadStates heads = project_heads(weights, rows, normed, rope, tp);
-    const Tensor attended = context ? attend_context(context, plan.heads, heads.q, heads.k, heads.v)
-                                    : attend(plan, heads.q, heads.k, heads.v);
+    const auto attended_by = [&](const HeadStates& heads) {
+      return context ? attend_context(context, plan.heads, heads.q, heads.k, heads.v)
+                     : attend(plan, heads.q, heads.k, heads.v);
+    };
+    const Tensor attended = in_order ? attend_layer_in_order(weights, rows, normed, *in_order, tp)
+                                     : attended_by(project_heads(weights, rows, normed, rope, tp));
     ExpertOptions own = experts;
     if (rows.routed()) own.replay = replay.of_layer(routed_layers(weights, {range.first, layer}));
     return after_attention(weights, rows, in, attended, tp, own);

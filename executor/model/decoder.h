@@ -60,6 +60,8 @@ struct StageOptions {
   RouterLoads* loads = nullptr;
   RouterZLoss z_loss;   // of the chunk's routers
   RouterReplay replay;  // of the chunk's layers with experts and all its rows
+  /// Fixed: without gradients; stage_forward throws as require_fixed_order.
+  SumOrder order = SumOrder::fastest;
 };
 
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the

@@ -3,6 +3,8 @@
 #include <array>
 #include <optional>
 
+#include "cost_models/documents/check.h"
+#include "executor/model/ordered_ops.h"
 #include "executor/model/token_exchange.h"
 #include "executor/tensor/fused.h"
 #include "executor/tensor/gradient_products.h"
@@ -34,7 +36,8 @@ struct RegionInput {
 };
 
 bool exchanges(std::int64_t own_tokens, const TensorParallel& tp) {
-  return tp.cuts_tokens() && tp.exchange != nullptr && tp.exchange->pays(own_tokens);
+  return tp.order == SumOrder::fastest && tp.cuts_tokens() && tp.exchange != nullptr &&
+         tp.exchange->pays(own_tokens);
 }
 
 RegionInput enter_region(const Tensor& x, const TensorParallel& tp) {
@@ -52,6 +55,10 @@ Tensor all_of(const RegionInput& input, const TensorParallel& tp) {
 Tensor product_of(const RegionInput& input, const Tensor& weight, const Tensor& bias,
                   const TensorParallel& tp) {
   if (!input.rows.defined()) return tp.exchange->product(input.arriving, weight, bias);
+  if (tp.order == SumOrder::fixed) {
+    const Tensor y = ordered_product(input.rows, weight);
+    return bias.defined() ? y.add_(bias) : y;
+  }
   return bias.defined() ? at::addmm(bias, input.rows, weight) : at::mm(input.rows, weight);
 }
 
@@ -60,7 +67,8 @@ Tensor summed_product(const Tensor& x, const Tensor& weight, const TensorParalle
   if (tp.cuts_tokens() && exchanges(x.size(0) / tp.group->size(), tp)) {
     return tp.exchange->product_summed(x, weight);
   }
-  return whole_sum(at::mm(x, weight), tp);
+  const bool fixed = tp.order == SumOrder::fixed;
+  return whole_sum(fixed ? ordered_product(x, weight) : at::mm(x, weight), tp);
 }
 
 variable_list project_columns(const Tensor& x, at::TensorList weights, at::TensorList biases,
@@ -156,8 +164,9 @@ struct RowParallel : torch::autograd::Function<RowParallel> {
   }
 };
 
-Tensor swiglu_forward(const Tensor& gate, const Tensor& up) {
+Tensor swiglu_forward(const Tensor& gate, const Tensor& up, SumOrder order = SumOrder::fastest) {
   if (fused::usable(gate) && gate.stride(0) == up.stride(0)) return fused::swiglu(gate, up);
+  if (order == SumOrder::fixed) return ordered_swiglu(gate, up);
   return at::silu(gate).mul_(up);
 }
 
@@ -247,6 +256,7 @@ Tensor replicated_product(const Tensor& x, const Tensor& weight) {
 
 Projections column_parallel(const Tensor& x, const Projections& w, const Projections& b,
                             const TensorParallel& tp) {
+  TESSERA_CHECK(tp.order == SumOrder::fastest || !recording({&x, &w.a, &w.b, &w.c}));
   variable_list weights{w.a, w.b}, biases;
   if (b.a.defined()) biases = {b.a, b.b};
   if (w.c.defined()) {
@@ -262,7 +272,10 @@ Projections column_parallel(const Tensor& x, const Projections& w, const Project
 
 Tensor row_parallel(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     const TensorParallel& tp) {
-  if (recording({&x, &weight})) return RowParallel::apply(x, weight, present(bias), tp);
+  if (recording({&x, &weight})) {
+    TESSERA_CHECK(tp.order == SumOrder::fastest);
+    return RowParallel::apply(x, weight, present(bias), tp);
+  }
   return project_rows(x, weight, bias, tp);
 }
 
@@ -271,7 +284,7 @@ Tensor gated_row_parallel(const Tensor& gate, const Tensor& up, const Tensor& we
   if (recording({&gate, &up, &weight})) {
     return GatedRowParallel::apply(gate, up, weight, present(bias), tp, recompute);
   }
-  return project_rows(swiglu_forward(gate, up), weight, bias, tp);
+  return project_rows(swiglu_forward(gate, up, tp.order), weight, bias, tp);
 }
 
 Tensor swiglu(const Tensor& gate, const Tensor& up) {

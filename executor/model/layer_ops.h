@@ -3,7 +3,8 @@
 // x is [tokens, features]. Weights that are leaves with a gradient buffer (fp32) get their
 // gradients added to it by the node itself, in one matrix product with fp32 accumulation where the
 // device has it; others get them returned. On a GPU the kernels of executor/kernels are used where
-// they were built; the LibTorch path is their reference.
+// they were built; the LibTorch path is their reference. With SumOrder::fixed (which is without
+// gradient) the products are those of ordered_ops.h.
 #pragma once
 
 #include "executor/tensor/torch.h"

@@ -7,6 +7,8 @@
 #include "executor/attention/attention.h"
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
+#include "executor/model/ordered_attention.h"
+#include "executor/model/ordered_ops.h"
 
 namespace tessera {
 namespace {
@@ -75,9 +77,10 @@ Tensor attend_gathered(const fused::PagedRows& rows, const HeadRange& heads, con
 
 }  // namespace
 
-PagedDecoder::PagedDecoder(const Weights& weights, const ParallelGroups& groups)
+PagedDecoder::PagedDecoder(const Weights& weights, const ParallelGroups& groups, SumOrder order)
     : weights_(weights),
       groups_(groups),
+      order_(order),
       heads_(head_range(weights.model(), weights.layout.tp, weights.coord.tp)) {
   TESSERA_CHECK(weights.layout.pp == 1 && weights.layout.cp == 1 &&
                 served_expert_refusal(weights.model(), weights.layout).empty());
@@ -100,9 +103,10 @@ void PagedDecoder::place(const Tensor& memory, std::int64_t pages, std::int64_t 
                        memory.narrow(0, (2 * layer + 1) * elements, elements).view(shape)});
   }
   longest_ = longest;
-  rope_ = rope_table(weights_.inverse_frequencies, model.rope.attention_factor,
-                     torch::arange(longest, torch::TensorOptions().device(weights_.device())),
-                     scalar_type(weights_.dtype));
+  const auto make_rope = order_ == SumOrder::fixed ? ordered_rope_table : rope_table;
+  rope_ = make_rope(weights_.inverse_frequencies, model.rope.attention_factor,
+                    torch::arange(longest, torch::TensorOptions().device(weights_.device())),
+                    scalar_type(weights_.dtype));
 }
 
 bool PagedDecoder::windowed() const {
@@ -114,13 +118,8 @@ bool PagedDecoder::windowed() const {
 Tensor PagedDecoder::store(const LayerRows& rows, const Tensor& normed, const PagedBatch& batch,
                            const fused::PagedCache& cache, const TensorParallel& tp) const {
   if (fused::usable(normed) && weights_.model().head_dim <= 256) {
-    const auto [q, k, v] = column_parallel(
-        normed, {weights_.tensor(rows.q), weights_.tensor(rows.k), weights_.tensor(rows.v)},
-        {weights_.tensor(rows.q_bias), weights_.tensor(rows.k_bias), weights_.tensor(rows.v_bias)},
-        tp);
-    return fused::rotate_and_store({q, k, v, weights_.tensor(rows.q_norm),
-                                    weights_.tensor(rows.k_norm), weights_.model().norm_epsilon},
-                                   rope_.cos, rope_.sin, batch.positions, batch.places, cache);
+    return project_and_store(weights_, rows, normed, rope_, batch.positions, batch.places, cache,
+                             tp);
   }
   const RopeTable rope{rope_.cos.index_select(0, batch.positions),
                        rope_.sin.index_select(0, batch.positions)};
@@ -134,6 +133,9 @@ Tensor PagedDecoder::store(const LayerRows& rows, const Tensor& normed, const Pa
 
 Tensor PagedDecoder::attend(const fused::PagedRows& rows, const Tensor& q,
                             const fused::PagedCache& cache) const {
+  if (order_ == SumOrder::fixed) {
+    return attend_in_order(rows, heads_, q, cache, weights_.model().sliding_window);
+  }
   const bool paged = heads_.uniform() && !windowed() &&
                      fused::attention_usable(q.device(), q.scalar_type(), q.size(2));
   if (paged) return fused::attend_paged(rows, q, cache);
@@ -142,7 +144,8 @@ Tensor PagedDecoder::attend(const fused::PagedRows& rows, const Tensor& q,
 
 Tensor PagedDecoder::forward(const PagedBatch& batch) const {
   const torch::NoGradGuard no_grad;
-  const TensorParallel tp = groups_.tp.get();
+  TensorParallel tp = groups_.tp.get();
+  tp.order = order_;
   const double epsilon = weights_.model().norm_epsilon;
   Tensor hidden = embed_tokens(weights_, batch.ids, tp);
   Tensor normed =

@@ -2,9 +2,10 @@
 // prompts, pieces of them and single tokens, in one batch (tensor parallel; one pipeline stage).
 //
 // On a GPU in bf16 attention is cuDNN's paged kernel and every operation may be captured in a
-// graph; elsewhere keys and values are gathered from the pages and LibTorch attends to them. No
-// gradients. Owned by one rank's rollout; calls are collective over the tensor-parallel group, and
-// passes over the expert-parallel one.
+// graph; elsewhere keys and values are gathered from the pages and LibTorch attends to them. With
+// SumOrder::fixed products and attention are those of ordered_ops.h, on any device. No gradients.
+// Owned by one rank's rollout; calls are collective over the tensor-parallel group, and passes over
+// the expert-parallel one.
 #pragma once
 
 #include "executor/tensor/torch.h"
@@ -34,7 +35,8 @@ struct PagedBatch {
 class PagedDecoder {
  public:
   /// Keeps references: `weights` and `groups` outlive it.
-  PagedDecoder(const Weights& weights, const ParallelGroups& groups);
+  PagedDecoder(const Weights& weights, const ParallelGroups& groups,
+               SumOrder order = SumOrder::fastest);
 
   /// Keys and values of one page, of all layers on this rank.
   std::int64_t page_bytes(std::int64_t page_tokens) const;
@@ -59,6 +61,7 @@ class PagedDecoder {
 
   const Weights& weights_;
   const ParallelGroups& groups_;
+  SumOrder order_;
   HeadRange heads_;
   std::int64_t longest_ = 0;
   RopeTable rope_;  // by position

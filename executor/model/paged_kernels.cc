@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "executor/kernels/ordered_attention.h"
 #include "executor/kernels/paged_attention.h"
 #include "executor/kernels/rollout_kernels.h"
 #include "executor/tensor/kernel_calls.h"
@@ -73,6 +74,49 @@ Tensor attend_paged(const PagedRows& rows, const Tensor& q, const PagedCache& ca
                      .out = out.data_ptr()},
                     scratch.data_ptr(), stream_for(q));
   return out;
+}
+
+Tensor attend_in_order(const PagedRows& rows, const Tensor& q, const PagedCache& cache,
+                       std::int64_t window) {
+  const Tensor in = q.contiguous();
+  Tensor out = empty_of(in, in.sizes());
+  kernels::ordered_attention(
+      {.heads = q.size(1),
+       .kv_heads = cache.keys.size(1),
+       .head_dim = q.size(2),
+       .rows = rows.rows,
+       .longest_queries = rows.longest_queries,
+       .page_tokens = cache.keys.size(2),
+       .row_pages = rows.page_table.size(1),
+       .window = window},
+      {.q = in.data_ptr(),
+       .keys = cache.keys.data_ptr(),
+       .values = cache.values.data_ptr(),
+       .query_starts =
+           rows.longest_queries > 1 ? rows.query_starts.const_data_ptr<std::int32_t>() : nullptr,
+       .query_lengths = rows.query_lengths.const_data_ptr<std::int32_t>(),
+       .key_lengths = rows.key_lengths.const_data_ptr<std::int32_t>(),
+       .page_table = rows.page_table.const_data_ptr<std::int32_t>(),
+       .out = out.data_ptr()},
+      stream_for(q));
+  return out;
+}
+
+Tensor drawn_log_probs(double temperature, const Tensor& logits, const Tensor& tokens) {
+  const std::int64_t rows = logits.size(0);
+  const double kept = temperature == 0 ? 1.0 : temperature;
+  const Tensor in = logits.contiguous(), given = tokens.contiguous();
+  const Tensor places = torch::arange(rows, tokens.options());
+  Tensor log_probs = fp32_like(logits, {rows});
+  const Tensor scratch =
+      torch::empty({std::max<std::int64_t>(kernels::draw_scratch_bytes(rows), 1)},
+                   logits.options().dtype(at::kByte));
+  kernels::score_tokens(
+      {.inverse_temperature = static_cast<float>(1.0 / kept), .temperature = kept},
+      in.const_data_ptr<float>(), in.size(1), places.const_data_ptr<std::int64_t>(),
+      given.const_data_ptr<std::int64_t>(), rows, log_probs.data_ptr<float>(), scratch.data_ptr(),
+      stream_for(logits));
+  return log_probs;
 }
 
 Drawn draw_tokens(double temperature, std::int64_t least_weight, const Tensor& logits,

@@ -41,6 +41,15 @@ torch::Tensor rotate_and_store(const HeadColumns& heads, const torch::Tensor& co
 /// q: the rows' queries [tokens, heads, head_dim]; the result has its shape.
 torch::Tensor attend_paged(const PagedRows& rows, const torch::Tensor& q, const PagedCache& cache);
 
+/// The same by kernels::ordered_attention: a query's bits depend on its own text alone. bf16; keys
+/// up to the query's own, the last `window` of them where it is not 0.
+torch::Tensor attend_in_order(const PagedRows& rows, const torch::Tensor& q,
+                              const PagedCache& cache, std::int64_t window);
+
+/// See kernels::score_tokens. logits: fp32 [rows, vocabulary]; tokens int64 [rows]; fp32 [rows].
+torch::Tensor drawn_log_probs(double temperature, const torch::Tensor& logits,
+                              const torch::Tensor& tokens);
+
 struct Drawn {
   torch::Tensor tokens;     // int32 [draws]; -1 where the row is no row of logits
   torch::Tensor log_probs;  // fp32 [draws]

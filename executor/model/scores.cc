@@ -4,6 +4,7 @@
 
 #include "cost_models/documents/check.h"
 #include "executor/comm/groups.h"
+#include "executor/model/ordered_ops.h"
 #include "executor/tensor/fused.h"
 #include "executor/tensor/gradient_products.h"
 #include "executor/weights/parallel_ops.h"
@@ -192,6 +193,28 @@ Tensor squared_probabilities(const Tensor& hidden, const Tensor& head, Communica
   return torch::cat(parts);
 }
 
+/// Scores of rows in the fixed order, from whole logits.
+TokenScores score_in_order(const Weights& weights, const ParallelGroups& groups,
+                           const Tensor& hidden, const Tensor& targets,
+                           const ScoreOptions& options) {
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> log_probs, entropies, squares;
+  for (std::int64_t first = 0; first < hidden.size(0); first += options.chunk_rows) {
+    const std::int64_t count = std::min(options.chunk_rows, hidden.size(0) - first);
+    const Tensor chunk = targets.narrow(0, first, count);
+    Tensor logits = full_logits(weights, groups, hidden.narrow(0, first, count), SumOrder::fixed);
+    log_probs.push_back(drawn_log_probs(logits, chunk, options.temperature));
+    if (!options.entropy && !options.sum_pi_squared) continue;
+    if (options.temperature != 1.0) logits.div_(options.temperature);
+    const Tensor probability = options.sum_pi_squared ? logits.softmax(1) : Tensor();
+    if (options.sum_pi_squared) squares.push_back(probability.square().sum(1));
+    const LocalTargets all{chunk, torch::ones_like(chunk, torch::kBool)};
+    if (options.entropy) entropies.push_back(score_chunk(logits, all, nullptr, true).entropy);
+  }
+  return {torch::cat(log_probs), options.entropy ? torch::cat(entropies) : Tensor(),
+          options.sum_pi_squared ? torch::cat(squares) : Tensor()};
+}
+
 }  // namespace
 
 const Tensor& head_weight(const Weights& weights) {
@@ -202,6 +225,7 @@ const Tensor& head_weight(const Weights& weights) {
 
 TokenScores score_tokens(const Tensor& hidden, const Tensor& head, Interval vocab,
                          const Tensor& targets, Communicator* tp, const ScoreOptions& options) {
+  TESSERA_CHECK(options.order == SumOrder::fastest);
   const variable_list out =
       ScoreTokens::apply(hidden, head, targets, vocab.lo, vocab.hi, tp, options.temperature,
                          options.entropy, options.chunk_rows);
@@ -211,13 +235,19 @@ TokenScores score_tokens(const Tensor& hidden, const Tensor& head, Interval voca
 
 TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
                          const Tensor& targets, const ScoreOptions& options) {
+  if (options.order == SumOrder::fixed) {
+    return score_in_order(weights, groups, hidden, targets, options);
+  }
   return score_tokens(hidden, head_weight(weights), vocab_range(weights), targets, groups.tp.get(),
                       options);
 }
 
-Tensor full_logits(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden) {
+Tensor full_logits(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
+                   SumOrder order) {
   torch::NoGradGuard no_grad;
-  const Tensor local = wide_logits(hidden, head_weight(weights));
+  const Tensor& head = head_weight(weights);
+  const Tensor local = order == SumOrder::fixed ? ordered_product(hidden, head.t(), at::kFloat)
+                                                : wide_logits(hidden, head);
   return gather_columns(local, weights.model().vocab, groups.tp.get());
 }
 

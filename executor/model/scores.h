@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "executor/comm/communicator.h"
+#include "executor/weights/parallel_ops.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
@@ -26,6 +27,9 @@ struct ScoreOptions {
   /// Rows of logits that exist at a time; beyond that the backward pass computes them again.
   std::int64_t chunk_rows = 4096;
   bool sum_pi_squared = false;  // computes the logits a second time
+  /// Fixed: without gradient, and the log-probs are those with which the rollout draws
+  /// (rl/sampling.h).
+  SumOrder order = SumOrder::fastest;
 };
 
 /// The vocabulary projection of this rank: lm_head, or the embedding where they are tied.
@@ -43,7 +47,7 @@ TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups,
 
 /// Whole logits, fp32 [tokens, vocabulary], on every rank; without gradient. Collective over tp.
 torch::Tensor full_logits(const Weights& weights, const ParallelGroups& groups,
-                          const torch::Tensor& hidden);
+                          const torch::Tensor& hidden, SumOrder order = SumOrder::fastest);
 
 /// One value per token, fp32; differentiable. Precondition: last stage of a model with a value
 /// head.

@@ -71,6 +71,12 @@ void restrict_weights(std::span<const float> logits, const SamplingOptions& opti
   }
 }
 
+/// `total` is the sum of all weights of the row, `temperature` above 0.
+float log_prob_of(float logit, float top, double temperature, std::int64_t total) {
+  const double gap = static_cast<double>(logit) - static_cast<double>(top);
+  return static_cast<float>(gap / temperature - log_normalizer(total));
+}
+
 }  // namespace
 
 std::array<std::uint32_t, 4> random_words(std::uint64_t seed, const DrawIndex& index) {
@@ -107,8 +113,7 @@ Draw draw(std::span<const float> logits, const SamplingOptions& options, double 
   const bool greedy = options.temperature == 0;
   const double temperature = greedy ? 1 : options.temperature;
   std::vector<std::int64_t> weights = weights_of(logits, top, temperature);
-  const double normalizer =
-      log_normalizer(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}));
+  const std::int64_t all = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
 
   std::size_t token = best;
   if (!greedy) {
@@ -120,8 +125,15 @@ Draw draw(std::span<const float> logits, const SamplingOptions& options, double 
       ++token;
     }
   }
-  const double gap = static_cast<double>(logits[token]) - static_cast<double>(top);
-  return {static_cast<std::int32_t>(token), static_cast<float>(gap / temperature - normalizer)};
+  return {static_cast<std::int32_t>(token), log_prob_of(logits[token], top, temperature, all)};
+}
+
+float drawn_log_prob(std::span<const float> logits, std::size_t token, double temperature) {
+  const float top = logits[largest(logits)];
+  const auto inverse = static_cast<float>(1.0 / temperature);
+  std::int64_t all = 0;
+  for (const float logit : logits) all += draw_weight(draw_exponent(logit, top, inverse));
+  return log_prob_of(logits[token], top, temperature, all);
 }
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -49,6 +50,9 @@ struct Draw {
 /// Draws from one row of logits with `uniform` in [0, 1). Logits may be -inf but not all of them.
 /// Throws Error{internal} where a logit is NaN or +inf.
 Draw draw(std::span<const float> logits, const SamplingOptions& options, double uniform);
+
+/// The log_prob of a draw of `token` from this row of logits. Throws as draw().
+float drawn_log_prob(std::span<const float> logits, std::size_t token, double temperature);
 
 /// 2^40, the integer weight of the most likely token.
 inline constexpr double kWeightScale = 1099511627776.0;

@@ -8,6 +8,7 @@
 #include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
 #include "executor/comm/groups.h"
+#include "executor/model/ordered_attention.h"
 #include "executor/rollout/paged_model.h"
 #include "executor/storage/releasable_memory.h"
 #include "executor/weights/parallel_ops.h"
@@ -97,8 +98,10 @@ struct RolloutEngine::Cache {
   std::unique_ptr<PagedModel> model;
 };
 
-RolloutEngine::RolloutEngine(const Weights& weights, const ParallelGroups& groups)
-    : weights_(weights), groups_(groups) {}
+RolloutEngine::RolloutEngine(const Weights& weights, const ParallelGroups& groups, SumOrder order)
+    : weights_(weights), groups_(groups), order_(order) {
+  if (order == SumOrder::fixed) require_fixed_order(weights);
+}
 RolloutEngine::~RolloutEngine() = default;
 
 /// The cache of the last call where it is large enough, else a new one; mapped and finite.
@@ -119,7 +122,7 @@ RolloutEngine::Cache& RolloutEngine::cache_for(std::span<const TokenPrompt> prom
   cache_->tensor =
       torch::from_blob(cache_->memory->data(), {bytes / size_of(weights_.dtype)},
                        torch::TensorOptions().dtype(scalar_type(weights_.dtype)).device(device));
-  cache_->model = std::make_unique<PagedModel>(weights_, groups_, wanted, cache_->tensor);
+  cache_->model = std::make_unique<PagedModel>(weights_, groups_, wanted, cache_->tensor, order_);
   return *cache_;
 }
 
@@ -139,6 +142,11 @@ Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> 
     rollout.sequences = generate_all(queue, prompts, after_pass);
     cache.model->join_others();
     rollout.counts = queue.counts();
+    const bool measures = options.measure_order && order_ == SumOrder::fixed;
+    if (measures && !std::exchange(cost_known_, true)) {
+      rollout.order_cost =
+          measure_order_cost(weights_, groups_, cache.model->shape(), cache.tensor);
+    }
     cache.memory->release();
   }
   check_agreement(rollout.sequences, weights_, groups_);

@@ -7,10 +7,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "executor/rollout/order_cost.h"
 #include "executor/rollout/request_queue.h"
+#include "executor/weights/parallel_ops.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
@@ -19,12 +22,17 @@ struct Rollout {
   std::vector<Sequence> sequences;  // in the order (prompt, sample)
   RolloutCounts counts;
   std::int64_t kv_cache_bytes = 0;  // on this rank
+  /// What the fixed order costs, of the first generation that measures it.
+  std::optional<OrderCost> order_cost;
 };
 
 class RolloutEngine {
  public:
   /// Keeps references: `weights` and `groups` outlive it. Allocates nothing yet.
-  RolloutEngine(const Weights& weights, const ParallelGroups& groups);
+  /// In the fixed order what a sample says and its log-probs have the same bits in any batch.
+  /// Throws as require_fixed_order.
+  RolloutEngine(const Weights& weights, const ParallelGroups& groups,
+                SumOrder order = SumOrder::fastest);
   ~RolloutEngine();
 
   /// Generates the replica's share `prompts` (prompts_of_replica with groups.dp_size and
@@ -41,6 +49,8 @@ class RolloutEngine {
 
   const Weights& weights_;
   const ParallelGroups& groups_;
+  SumOrder order_;
+  bool cost_known_ = false;
   std::unique_ptr<Cache> cache_;
 };
 

@@ -48,8 +48,12 @@ struct PagedModel::Launched {
 };
 
 PagedModel::PagedModel(const Weights& weights, const ParallelGroups& groups,
-                       const CacheShape& shape, const Tensor& memory)
-    : weights_(weights), groups_(groups), shape_(shape), decoder_(weights, groups) {
+                       const CacheShape& shape, const Tensor& memory, SumOrder order)
+    : weights_(weights),
+      groups_(groups),
+      shape_(shape),
+      order_(order),
+      decoder_(weights, groups, order) {
   decoder_.place(memory, cache_pages(shape), shape.page_tokens,
                  shape.row_pages * shape.page_tokens);
   last_tokens_ = torch::zeros({shape.slots + 1},
@@ -140,7 +144,8 @@ PagedModel::Results PagedModel::run(const PassTensors& inputs) {
                                           .experts = experts});
   if (counts.copies > 0) decoder_.copy_pages(inputs.copy_from, inputs.copy_to);
   if (counts.draws() == 0) return {.drawn = {}, .experts = experts};
-  return {.drawn = draw(full_logits(weights_, groups_, hidden), inputs), .experts = experts};
+  return {.drawn = draw(full_logits(weights_, groups_, hidden, order_), inputs),
+          .experts = experts};
 }
 
 DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
@@ -164,6 +169,11 @@ DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
     }
   } else {
     drawn = draw_rows(logits, inputs.rows, inputs.uniforms, sampling_);
+    if (order_ == SumOrder::fixed) {  // by the kernel that scores them, bit for bit
+      drawn.log_probs =
+          fused::drawn_log_probs(sampling_.temperature, logits.index_select(0, inputs.rows),
+                                 drawn.tokens.clamp_min(0).to(torch::kLong));
+    }
   }
   last_tokens_.index_put_({inputs.slots}, drawn.tokens.clamp_min(0).to(torch::kLong));
   return drawn;

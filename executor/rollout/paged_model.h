@@ -38,7 +38,7 @@ class PagedModel : public TokenModel {
   /// Keeps references. `memory` as PagedDecoder::place takes it; the model adds one page to the
   /// shape's for rows that pad a batch: it must hold cache_pages(shape).
   PagedModel(const Weights& weights, const ParallelGroups& groups, const CacheShape& shape,
-             const torch::Tensor& memory);
+             const torch::Tensor& memory, SumOrder order = SumOrder::fastest);
   ~PagedModel() override;
 
   static std::int64_t cache_pages(const CacheShape& shape) { return shape.pages + 1; }
@@ -78,6 +78,7 @@ class PagedModel : public TokenModel {
   const Weights& weights_;
   const ParallelGroups& groups_;
   CacheShape shape_;
+  SumOrder order_;
   SamplingOptions sampling_;
   PagedDecoder decoder_;
   torch::Tensor last_tokens_;  // int64 [slots + 1]; the last is of rows that pad

@@ -52,6 +52,7 @@ struct RolloutOptions {
   std::int64_t prefill_tokens = 0;  // prompt tokens per pass; 0 = no limit
   std::int64_t cache_tokens = 0;    // that the cache holds; 0 = max_sequences of the longest texts
   bool note_experts = false;        // Sequence::routed_experts, of a model with experts
+  bool measure_order = false;       // Rollout::order_cost, of an engine in the fixed order
 };
 
 struct RolloutCounts {

@@ -32,6 +32,9 @@ struct InferOptions {
   bool entropy = false;         // log_probs only
   bool sum_pi_squared = false;  // log_probs only
   bool note_experts = false;    // log_probs only, of a model with experts
+  /// Fixed: log-probs are those with which a rollout in the fixed order drew, bit for bit at equal
+  /// tp and weights.
+  SumOrder order = SumOrder::fastest;
 };
 
 struct UpdateOptions {

@@ -63,18 +63,20 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
   begin_pass(/*training=*/false);
   infer_pipeline(links_, shape(batch, mine), [&](int m, int chunk, const torch::Tensor& input) {
     const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
-    StageOptions asked{
-        .chunk = chunk,
-        .replay = replay_of(weights_, chunk, batch, mine[index(m)], packed, slice())};
+    StageOptions asked{.chunk = chunk,
+                       .replay = replay_of(weights_, chunk, batch, mine[index(m)], packed, slice()),
+                       .order = options.order};
     if (notes != nullptr) asked.replay.noted = notes->room(chunk, packed);
     const torch::Tensor hidden = forward(packed, input, asked);
     if (notes != nullptr) notes->take(asked.replay.noted, chunk, mine[index(m)], packed, slice());
     if (!is_last_chunk(weights_, chunk)) return hidden;
     if (mine[index(m)].empty()) return torch::Tensor();
     if (wanted == Wanted::log_probs) {
-      const TokenScores scores = scored(
-          hidden.index_select(0, packed.rows), packed,
-          {.temperature = options.temperature, .entropy = entropy, .sum_pi_squared = squares});
+      const TokenScores scores = scored(hidden.index_select(0, packed.rows), packed,
+                                        {.temperature = options.temperature,
+                                         .entropy = entropy,
+                                         .sum_pi_squared = squares,
+                                         .order = options.order});
       for (const torch::Tensor& one : {scores.log_prob, scores.entropy, scores.sum_pi_squared}) {
         if (one.defined()) outputs.push_back(whole_values(groups_, one, packed.row_owners));
       }

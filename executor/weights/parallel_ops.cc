@@ -50,6 +50,21 @@ struct RegionEnd : torch::autograd::Function<RegionEnd> {
   }
 };
 
+/// The ranks' parts in the order of the ranks. Two parts have one sum, in any order.
+torch::Tensor ordered_sum(const torch::Tensor& x, const TensorParallel& tp) {
+  const torch::Tensor all = all_rows(x, tp.group);
+  const std::int64_t rows = x.size(0);
+  torch::Tensor sum = all.narrow(0, 0, rows).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  for (int rank = 1; rank < tp.group->size(); ++rank) {
+    sum.add_(all.narrow(0, rank * rows, rows));
+  }
+  if (tp.cuts_tokens()) {
+    const std::int64_t own = rows / tp.group->size();
+    sum = sum.narrow(0, tp.group->rank() * own, own).contiguous();
+  }
+  return sum.to(x.scalar_type());
+}
+
 bool records(const torch::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
 }  // namespace
@@ -93,6 +108,9 @@ torch::Tensor summed_own_rows(const torch::Tensor& x, Communicator* tp) {
 }
 
 torch::Tensor whole_sum(torch::Tensor x, const TensorParallel& tp) {
+  if (tp.order == SumOrder::fixed && !tp.alone() && tp.group->size() > 2) {
+    return ordered_sum(x, tp);
+  }
   if (tp.cuts_tokens()) return summed_own_rows(x, tp.group);
   all_reduce_(x, tp.group);
   return x;

@@ -11,17 +11,25 @@
 
 #include "executor/tensor/torch.h"
 
+#include <cstdint>
+
 #include "executor/comm/communicator.h"
 
 namespace tessera {
 
 class TokenExchange;
 
+/// In which order products, attention and the sums over ranks add up: in whatever order is fastest
+/// for the batch, or in one that a row's own numbers and place in its text decide, so that its bits
+/// are the same whatever other rows are computed with it. Fixed orders are without gradient.
+enum class SumOrder : std::uint8_t { fastest, fixed };
+
 struct TensorParallel {
   Communicator* group = nullptr;
   bool sequence = false;
   /// With sequence parallelism: lets activations travel beside the products; nullptr: collectives.
   TokenExchange* exchange = nullptr;
+  SumOrder order = SumOrder::fastest;
 
   TensorParallel(Communicator* group = nullptr, bool sequence = false,  // NOLINT: converts
                  TokenExchange* exchange = nullptr)
@@ -39,7 +47,8 @@ torch::Tensor all_rows(const torch::Tensor& x, Communicator* tp);
 torch::Tensor summed_own_rows(const torch::Tensor& x, Communicator* tp);
 
 /// Partial sums become whole: all of them, or with sequence parallelism this rank's rows. Without
-/// gradient; may reuse x's memory.
+/// gradient; may reuse x's memory. In the fixed order ranks are added one after another, in fp32,
+/// and rounded once.
 torch::Tensor whole_sum(torch::Tensor x, const TensorParallel& tp);
 /// Gathers all rows of activations, as a parallel region sees those from outside. Without gradient.
 torch::Tensor region_input(const torch::Tensor& x, const TensorParallel& tp);
