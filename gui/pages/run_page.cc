@@ -27,6 +27,7 @@ Tone toneOf(RunState state) {
     case RunState::stalled:
     case RunState::stopped:
     case RunState::unseen:
+    case RunState::unreached:
       return Tone::warning;
     case RunState::none:
     case RunState::loading:
