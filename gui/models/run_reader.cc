@@ -70,6 +70,7 @@ double RunReader::meanStep() const {
 void RunReader::readMirrored(const MirrorState& mirror, RunNews& news) {
   const std::vector<RankStatus> ranks = read_rank_statuses(run_);
   const bool old = mirror.is_old(news.now_ns);
+  news.copied = true;
   news.now_ns = mirror.as_of_ns;
   const std::vector<Life> lives = lives_by(hearts_.look(ranks, mirror.as_of_ns));
   for (std::size_t i = 0; i < ranks.size(); ++i) news.ranks.push_back({ranks[i], lives[i]});

@@ -28,6 +28,7 @@ struct RunNews {
   bool restarted = false;          // they are the run's first: it began again
   std::vector<RankStateModel::Row> ranks;
   RunSummary summary;
+  bool copied = false;  // the folder is a copy of a run on another host
   std::int64_t now_ns = 0;
   std::optional<RunComparison> comparison;  // where something of it changed
   std::optional<Expectation> expectation;   // of another plan than before

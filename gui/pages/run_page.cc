@@ -191,7 +191,7 @@ void RunPage::showState() {
 
 void RunPage::showControls() {
   const RunFollower& run = *session_.run();
-  const bool goes_on = session_.run()->ranks()->running() > 0 && !run.isTelling();
+  const bool goes_on = session_.run()->ranks()->running() > 0 && !run.isTelling() && !run.isCopy();
   const bool stopping = goes_on && run.stopRequested();
   const bool pausing = goes_on && !stopping && run.pauseRequested();
   start_->setEnabled(session_.document().valid() && !starting_.isStarting());

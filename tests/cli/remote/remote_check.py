@@ -217,6 +217,10 @@ class Remote(unittest.TestCase):
         with open(self.run_folder / "metrics.jsonl", "a", encoding="utf-8") as out:
             out.write("".join(line(i) for i in range(2000, 2500)))
         before = (self.copy(server.port) / "metrics.jsonl").stat().st_ino
+        told = subprocess.run([PROGRAM, "signal", str(self.copy(server.port)), "pause"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(told.returncode, 65)
+        self.assertIn("a copy of remote:", told.stderr)
         self.serve(server.port)
         self.assertEqual(self.mirror(server.port).returncode, 0)
         self.assert_same(server.port)
