@@ -22,5 +22,7 @@ void add_sweep(CLI::App& app);
 void add_export(CLI::App& app);
 void add_import(CLI::App& app);
 void add_list(CLI::App& app);
+void add_serve(CLI::App& app);
+void add_mirror(CLI::App& app);
 
 }  // namespace tessera

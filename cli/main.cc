@@ -30,6 +30,8 @@ int parse(int argc, char** argv) {
   tessera::add_reshard(app);
   tessera::add_run(app);
   tessera::add_signal(app);
+  tessera::add_serve(app);
+  tessera::add_mirror(app);
   tessera::add_compare(app);
   tessera::add_learn(app);
   tessera::add_advise(app);

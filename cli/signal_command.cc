@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cost_models/documents/problem.h"
+#include "simulator/remote/mirror_state.h"
 #include "simulator/timeline/run_signal.h"
 
 namespace tessera {
@@ -23,6 +25,10 @@ void add_signal(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember(words));
   command->callback([options] {
+    if (const auto copy = read_mirror_state(options->run)) {
+      throw Error({{options->run, "", "a copy of " + to_text(copy->name),
+                    "the folder of the run, on its host", ""}});
+    }
     for (const RunSignal signal : kEveryRunSignal) {
       if (options->word == name_of(signal)) send_signal(options->run, signal, "tessera signal");
     }

@@ -17,9 +17,10 @@ QString stateText(const RankStateModel::Row& row) {
     case RankState::terminated:
       return "terminated";
     default:
-      return row.life == Life::here   ? "running"
-             : row.life == Life::gone ? "lost"
-                                      : "on another host";
+      return row.life == Life::here || row.life == Life::beating ? "running"
+             : row.life == Life::silent                          ? "no heartbeat"
+             : row.life == Life::gone                            ? "lost"
+                                                                 : "on another host";
   }
 }
 
@@ -37,7 +38,8 @@ void RankStateModel::setStates(std::vector<Row> rows, std::int64_t now_ns) {
 
 int RankStateModel::running() const {
   return static_cast<int>(std::count_if(rows_.begin(), rows_.end(), [](const Row& row) {
-    return row.life != Life::gone && row.status.state == RankState::running;
+    return row.life != Life::gone && row.life != Life::silent &&
+           row.status.state == RankState::running;
   }));
 }
 
@@ -58,7 +60,8 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
     return phase ? QVariant(colourOf(*phase)) : QVariant();
   }
   if (role == BadRole && index.column() == State) {
-    return status.state == RankState::running ? row.life == Life::gone : status.exit_code != 0;
+    return status.state == RankState::running ? row.life == Life::gone || row.life == Life::silent
+                                              : status.exit_code != 0;
   }
   if (role != Qt::DisplayRole) return {};
   switch (index.column()) {

@@ -28,6 +28,7 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   reading_ = false;
   loading_ = true;
   summary_ = {};
+  copied_ = false;
   own_plan_.reset();
   steps_.clear();
   ranks_.setStates({}, 0);
@@ -74,6 +75,7 @@ void RunFollower::take(const RunNews& news) {
   loading_ = false;
   own_plan_ = news.own_plan;
   summary_ = news.summary;
+  copied_ = news.copied;
   if (news.restarted) steps_.clear();
   if (news.expectation) rules_.setExpectation(*news.expectation);
   if (!news.steps.empty()) rules_.setValues(news.steps.back().data);

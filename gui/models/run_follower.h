@@ -59,6 +59,8 @@ class RunFollower : public QObject {
   bool isTelling() const { return telling_ > 0; }
   /// Nothing of the folder has been read so far.
   bool isLoading() const { return loading_; }
+  /// The folder is a copy of a run on another host, which hears nothing from here.
+  bool isCopy() const { return copied_; }
   const RunSummary& summary() const { return summary_; }
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
@@ -83,7 +85,7 @@ class RunFollower : public QObject {
   std::filesystem::path run_;
   std::shared_ptr<RunReader> reader_;
   std::shared_ptr<const Plan> plan_, own_plan_;
-  bool loading_ = false, reading_ = false;
+  bool loading_ = false, reading_ = false, copied_ = false;
   int telling_ = 0;
   RunSummary summary_;
   QTimer timer_;

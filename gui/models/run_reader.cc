@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <QDateTime>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "cost_models/fit/derived_calibration.h"
+#include "gui/document/text.h"
 #include "planner/engines/read_plan.h"
 #include "simulator/rules/plan_metrics.h"
 
@@ -64,7 +66,27 @@ double RunReader::meanStep() const {
   return count > 0 ? sum / count : 0;
 }
 
-void RunReader::readRanks(RunNews& news) const {
+// As of the last contact, whose clock is that of the run's host.
+void RunReader::readMirrored(const MirrorState& mirror, RunNews& news) {
+  const std::vector<RankStatus> ranks = read_rank_statuses(run_);
+  const bool old = mirror.is_old(news.now_ns);
+  news.copied = true;
+  news.now_ns = mirror.as_of_ns;
+  const std::vector<Life> lives = lives_by(hearts_.look(ranks, mirror.as_of_ns));
+  for (std::size_t i = 0; i < ranks.size(); ++i) news.ranks.push_back({ranks[i], lives[i]});
+  news.summary = summary_of(ranks, lives, stop_requested(run_), meanStep(),
+                            written_ns(run_ / "metrics.jsonl"), news.now_ns);
+  if (!old) return;
+  const QDateTime last = QDateTime::fromMSecsSinceEpoch(mirror.reached_ns / 1'000'000);
+  news.summary = {
+      RunState::unreached,
+      QString("not reached since %1 (%2); then: %3")
+          .arg(last.toString("yyyy-MM-dd HH:mm:ss"),
+               mirror.fault.empty() ? "nobody asks" : toText(mirror.fault), news.summary.text)};
+}
+
+void RunReader::readRanks(RunNews& news) {
+  if (const auto mirror = read_mirror_state(run_)) return readMirrored(*mirror, news);
   const std::vector<RankStatus> ranks = read_rank_statuses(run_);
   std::vector<bool> alive;
   for (const RankStatus& rank : ranks) alive.push_back(is_alive(rank.pid));

@@ -15,6 +15,8 @@
 #include "gui/models/rank_state_model.h"
 #include "planner/plan/plan.h"
 #include "simulator/learn/run_comparison.h"
+#include "simulator/remote/heart_watch.h"
+#include "simulator/remote/mirror_state.h"
 #include "simulator/rules/rules.h"
 #include "simulator/timeline/metrics.h"
 
@@ -26,6 +28,7 @@ struct RunNews {
   bool restarted = false;          // they are the run's first: it began again
   std::vector<RankStateModel::Row> ranks;
   RunSummary summary;
+  bool copied = false;  // the folder is a copy of a run on another host
   std::int64_t now_ns = 0;
   std::optional<RunComparison> comparison;  // where something of it changed
   std::optional<Expectation> expectation;   // of another plan than before
@@ -42,7 +45,8 @@ class RunReader {
 
  private:
   void readPlan(Problems& problems);
-  void readRanks(RunNews& news) const;
+  void readRanks(RunNews& news);
+  void readMirrored(const MirrorState& mirror, RunNews& news);
   double meanStep() const;
   void comparePlan(const std::shared_ptr<const Plan>& plan, RunNews& news);
   RunComparison compared() const;
@@ -54,6 +58,7 @@ class RunReader {
   std::optional<Calibration> calibration_;  // of compared_
   std::size_t compared_steps_ = 0;
   std::chrono::steady_clock::time_point compared_at_;
+  HeartWatch hearts_;     // of a copy of a run elsewhere
   WireOptions switches_;  // of the run
   std::vector<StepNumbers> steps_;
 };

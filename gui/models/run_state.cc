@@ -94,6 +94,16 @@ std::vector<Life> lives_of(const std::vector<RankStatus>& ranks, const std::vect
   return lives;
 }
 
+std::vector<Life> lives_by(const std::vector<Pulse>& pulses) {
+  std::vector<Life> lives;
+  for (const Pulse pulse : pulses) {
+    lives.push_back(pulse == Pulse::beating  ? Life::beating
+                    : pulse == Pulse::silent ? Life::silent
+                                             : Life::elsewhere);
+  }
+  return lives;
+}
+
 RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
                       bool stop_asked, double step_s, std::int64_t last_sign_ns,
                       std::int64_t now_ns) {
@@ -109,6 +119,11 @@ RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Li
                                     .arg(placeText(rank))};
     }
     if (rank.state != RankState::running) continue;
+    if (lives[i] == Life::silent) {
+      return {RunState::lost, QString("rank %1 has no heartbeat any more, its last was in %2")
+                                  .arg(rank.rank)
+                                  .arg(placeText(rank))};
+    }
     if (lives[i] == Life::gone) {
       return {RunState::lost,
               QString("rank %1 was lost in %2").arg(rank.rank).arg(placeText(rank))};

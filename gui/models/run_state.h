@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "simulator/remote/heart_watch.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera::gui {
 
 /// Of a rank that did not say that it ended: its process is here, is here no more, or was never
-/// here to be seen.
-enum class Life { here, gone, elsewhere };
+/// here to be seen. Of a copy of a run elsewhere its heartbeat goes on, or has ended.
+enum class Life { here, gone, elsewhere, beating, silent };
 
 /// Who holds a run's folder.
 struct RunHolder {
@@ -33,6 +34,9 @@ std::vector<Life> lives_of(const std::vector<RankStatus>& ranks, const std::vect
                            const RunHolder& holder, const std::string& own_host,
                            int ranks_per_host);
 
+/// Of a copy of a run on another host, by heartbeats alone.
+std::vector<Life> lives_by(const std::vector<Pulse>& pulses);
+
 enum class RunState {
   none,
   loading,
@@ -43,7 +47,8 @@ enum class RunState {
   failed,
   stopped,
   finished,
-  unseen
+  unseen,
+  unreached
 };
 
 /// What is known of a run as a whole.

@@ -27,6 +27,7 @@ Tone toneOf(RunState state) {
     case RunState::stalled:
     case RunState::stopped:
     case RunState::unseen:
+    case RunState::unreached:
       return Tone::warning;
     case RunState::none:
     case RunState::loading:
@@ -190,7 +191,7 @@ void RunPage::showState() {
 
 void RunPage::showControls() {
   const RunFollower& run = *session_.run();
-  const bool goes_on = session_.run()->ranks()->running() > 0 && !run.isTelling();
+  const bool goes_on = session_.run()->ranks()->running() > 0 && !run.isTelling() && !run.isCopy();
   const bool stopping = goes_on && run.stopRequested();
   const bool pausing = goes_on && !stopping && run.pauseRequested();
   start_->setEnabled(session_.document().valid() && !starting_.isStarting());

@@ -38,6 +38,7 @@ const char* class_of(RunState state) {
     case RunState::stalled:
     case RunState::stopped:
     case RunState::unseen:
+    case RunState::unreached:
       return "warning";
     case RunState::none:
     case RunState::loading:

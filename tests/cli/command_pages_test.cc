@@ -56,6 +56,7 @@ const std::vector<Page> kPages{{"plan", {"plan", "list"}},
                                {"interop", {"export", "import"}},
                                {"learn", {"compare", "learn", "advise"}},
                                {"run", {"run"}},
+                               {"remote", {"serve", "mirror"}},
                                {"measure", {"doctor"}}};
 
 TEST(CommandPages, NameEveryOption) {

@@ -3,14 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
+#include <QTemporaryDir>
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <set>
 
 #include "cost_models/documents/problem.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_model.h"
+#include "gui/models/run_reader.h"
+#include "gui/models/run_state.h"
 #include "planner/explain/memory_account.h"
 #include "planner/pricing/memory_limit.h"
+#include "simulator/remote/heart_watch.h"
+#include "simulator/remote/mirror_state.h"
 #include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
@@ -162,6 +169,43 @@ TEST(MemoryModel, WithoutConstantsSaysWhyItIsEmpty) {
   model.setPlan(digits_plan(), std::nullopt);
   EXPECT_EQ(model.rowCount(), 0);
   EXPECT_FALSE(model.problem().isEmpty());
+}
+
+// A copy of a run elsewhere: heartbeats count, by the other host's clock, and processes do not.
+TEST(RunReader, JudgesACopyByHeartbeatsAndSaysSinceWhenNobodyIsReached) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  RankStatus rank{.rank = 0, .pid = 1, .phase = "gen", .step = 4, .phase_since_ns = 5 * kSecond};
+  HeartWatch watch;
+  EXPECT_EQ(lives_by(watch.look({rank}, 10 * kSecond)), std::vector{Life::elsewhere});
+  rank.beats = 5;
+  std::vector<Life> lives = lives_by(watch.look({rank}, 11 * kSecond));
+  EXPECT_EQ(lives, std::vector{Life::beating});
+  EXPECT_EQ(summary_of({rank}, lives, false, 1, 0, 11 * kSecond).state, RunState::running);
+  lives = lives_by(watch.look({rank}, 131 * kSecond));
+  EXPECT_EQ(lives, std::vector{Life::beating});
+  lives = lives_by(watch.look({rank}, 132 * kSecond));
+  EXPECT_EQ(lives, std::vector{Life::silent});
+  EXPECT_EQ(summary_of({rank}, lives, false, 1, 0, 132 * kSecond).state, RunState::lost);
+
+  QTemporaryDir folder;
+  const std::filesystem::path run = folder.path().toStdString();
+  const RankStatusFile file(run, 0, {.marks_end = false});
+  MirrorState state{.name = {7070, "RUN"}, .as_of_ns = 5 * kSecond, .reached_ns = 0};
+  write_mirror_state(state, run);
+  RunReader reader(run);
+  EXPECT_EQ(reader.read(nullptr).summary.state, RunState::unreached);
+  state.reached_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  write_mirror_state(state, run);
+  const RunNews news = reader.read(nullptr);
+  EXPECT_NE(news.summary.state, RunState::unreached);
+  EXPECT_TRUE(news.copied);
+  EXPECT_EQ(news.now_ns, 5 * kSecond);
+  state.fault = "Connection refused";
+  write_mirror_state(state, run);
+  const QString text = reader.read(nullptr).summary.text;
+  EXPECT_TRUE(text.startsWith("not reached since ")) << text.toStdString();
+  EXPECT_TRUE(text.contains("Connection refused"));
 }
 
 }  // namespace
