@@ -20,6 +20,7 @@
 #include "simulator/engine/report.h"
 #include "simulator/engine/sensitivity.h"
 #include "simulator/engine/simulate.h"
+#include "simulator/schedules/steady_state.h"
 
 namespace tessera {
 namespace {
@@ -30,7 +31,7 @@ struct SimulateOptions {
   SimulationOptions simulation;
   int seeds = 1;
   std::vector<std::string> set;  // constants, NAME=VALUE
-  bool json = false, sensitivity = false;
+  bool json = false, sensitivity = false, schedules = false;
 };
 
 void write_trace(const Simulation& simulation, const std::string& file, std::size_t most_events) {
@@ -52,6 +53,11 @@ int simulate_plan(const SimulateOptions& options) {
   if (options.sensitivity) {
     const auto sensitivities = step_sensitivities(plan, calibration);
     std::printf("%s", (options.json ? to_json(sensitivities) : to_text(sensitivities)).c_str());
+    return code_of_fit(plan, calibration, "simulate");
+  }
+  if (options.schedules) {
+    const auto compared = compare_schedules(plan, calibration, options.simulation, options.seeds);
+    std::printf("%s", (options.json ? to_json(compared) : to_text(compared)).c_str());
     return code_of_fit(plan, calibration, "simulate");
   }
   const Simulation simulation = simulate(plan, calibration, options.simulation);
@@ -101,6 +107,13 @@ void add_simulate(CLI::App& app) {
       "--sensitivity", options->sensitivity, "Print which constants move the step most instead");
   for (const char* name : {"--seed", "--seeds", "--steps", "--trace", "--trace-events"}) {
     sensitivity->excludes(command->get_option(name));
+  }
+  CLI::Option* const schedules = command->add_flag(
+      "--schedules", options->schedules,
+      "Print what a step takes in the long run where steps overlap more or less, and what it waits "
+      "for, instead");
+  for (const char* name : {"--steps", "--trace", "--trace-events", "--sensitivity"}) {
+    schedules->excludes(command->get_option(name));
   }
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] {

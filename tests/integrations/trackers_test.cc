@@ -15,7 +15,7 @@ TEST(Trackers, EveryNumberArrives) {
   const TemporaryFolder folder;
   const std::string said = (folder.path / "said").string();
   const int status = run_python(
-      python, TESSERA_SOURCE_DIR "/tests/cli/trackers_oracle.py " TESSERA_SOURCE_DIR " '" +
+      python, TESSERA_SOURCE_DIR "/tests/integrations/trackers_oracle.py " TESSERA_SOURCE_DIR " '" +
                   folder.path.string() + "' >'" + said + "'");
   EXPECT_EQ(status, 0);
   std::ifstream lines(said);

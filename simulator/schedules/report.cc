@@ -1,0 +1,105 @@
+#include <array>
+#include <cstdio>
+
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/strict_json.h"
+#include "simulator/schedules/steady_state.h"
+
+namespace tessera {
+namespace {
+
+template <class... Values>
+std::string printed(const char* format, Values... values) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+/// "0-3, 6".
+std::string ranges(const std::vector<int>& ascending) {
+  std::string text;
+  for (std::size_t i = 0; i < ascending.size();) {
+    std::size_t last = i;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(ascending[i]);
+    if (last > i) text += "-" + std::to_string(ascending[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string cycle_in_words(const SteadyState& state) {
+  std::string text;
+  for (const Phase phase : state.cycle) {
+    text += (text.empty() ? "" : " > ") + std::string(name_of(phase));
+  }
+  if (state.cycle_steps > 1) text += printed(", in %d steps", static_cast<int>(state.cycle_steps));
+  return text;
+}
+
+Node pool_node(const PoolUse& pool) {
+  Node node = map_node(), ranks = list_node();
+  for (const int rank : pool.ranks) ranks.items.push_back(node_of(std::int64_t{rank}));
+  add(node, "ranks", std::move(ranks));
+  add(node, "busy_s", node_of(pool.busy_s));
+  add(node, "idle_s", node_of(pool.idle_s));
+  return node;
+}
+
+Node state_node(const SteadyState& state) {
+  Node node = map_node(), cycle = list_node(), pools = list_node();
+  add(node, "schedule", node_of(std::string_view(name_of(state.schedule))));
+  add(node, "step_s", node_of(state.step_s));
+  add(node, "drawn_step_s", node_of(state.drawn_step_s));
+  for (const Phase phase : state.cycle) cycle.items.push_back(node_of(name_of(phase)));
+  add(node, "cycle", std::move(cycle));
+  add(node, "cycle_steps", node_of(state.cycle_steps));
+  add(node, "staleness", node_of(state.staleness));
+  add(node, "most_staleness", node_of(state.most_staleness));
+  for (const PoolUse& pool : state.pools) pools.items.push_back(pool_node(pool));
+  add(node, "pools", std::move(pools));
+  return node;
+}
+
+}  // namespace
+
+std::string to_text(const ScheduleComparison& comparison) {
+  std::string text = printed("%-28s %10s %10s  %-13s  %s\n", "schedule", "step", "drawn",
+                             "staleness", "waits for");
+  for (const SteadyState& state : comparison.states) {
+    text += printed("%-28s %8.2f s %8.2f s  %4.2f, most %-2d  ", name_of(state.schedule).c_str(),
+                    state.step_s, state.drawn_step_s, state.staleness,
+                    static_cast<int>(state.most_staleness));
+    text += cycle_in_words(state) + "\n";
+  }
+  for (const RefusedSchedule& refused : comparison.refused) {
+    text += printed("%-28s ", name_of(refused.schedule).c_str()) + "no: " + refused.why + "\n";
+  }
+  text += "idle in a step\n";
+  for (const SteadyState& state : comparison.states) {
+    for (const PoolUse& pool : state.pools) {
+      const double step = pool.busy_s + pool.idle_s;
+      text += printed("  %-26s %8.2f s  %5.1f %%  ", name_of(state.schedule).c_str(), pool.idle_s,
+                      step > 0 ? 100 * pool.idle_s / step : 0.0);
+      text += "ranks " + ranges(pool.ranks) + "\n";
+    }
+  }
+  return text;
+}
+
+std::string to_json(const ScheduleComparison& comparison) {
+  Node root = map_node(), states = list_node(), refused = list_node();
+  add(root, "draws", node_of(std::int64_t{comparison.draws}));
+  for (const SteadyState& state : comparison.states) states.items.push_back(state_node(state));
+  add(root, "schedules", std::move(states));
+  for (const RefusedSchedule& each : comparison.refused) {
+    Node node = map_node();
+    add(node, "schedule", node_of(std::string_view(name_of(each.schedule))));
+    add(node, "why", node_of(std::string_view(each.why)));
+    refused.items.push_back(std::move(node));
+  }
+  add(root, "refused", std::move(refused));
+  return json_text(root);
+}
+
+}  // namespace tessera

@@ -1,0 +1,185 @@
+#include "simulator/schedules/steady_state.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "cost_models/documents/check.h"
+#include "planner/plan/plan.h"
+#include "simulator/engine/role_costs.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kLeastSteps = 64;  // of an event run, half of them until it is steady
+
+double seconds(double nanoseconds) { return nanoseconds * 1e-9; }
+
+CallDurations mean_of(const std::vector<CallDurations>& draws) {
+  CallDurations mean;
+  for (const auto& [phase, unused] : draws.front()) {
+    double sum = 0;
+    for (const CallDurations& draw : draws) sum += static_cast<double>(draw.at(phase));
+    mean[phase] = std::llround(sum / static_cast<double>(draws.size()));
+  }
+  return mean;
+}
+
+/// An event run of a schedule, asked step by step.
+class StepRuns {
+ public:
+  StepRuns(const CallGraph& graph, const std::vector<CallDurations>& draws)
+      : graph_(graph), steps_(2 * std::max<int>(kLeastSteps / 2, static_cast<int>(draws.size()))) {
+    runs_ = run(step_tasks(graph, draws, steps_));
+  }
+
+  /// Between the ends of steps of the second half, which has every draw.
+  double step_s() const {
+    const int half = steps_ / 2;
+    return seconds(static_cast<double>(end_of(steps_ - 1) - end_of(half - 1)) / half);
+  }
+
+  /// Updates that had not ended when the weights of a step's responses were sent, of those that
+  /// come before it is learned from.
+  void add_staleness(const StepSchedule& schedule, SteadyState& state) const {
+    const int update = call_number(Phase::update_actor);
+    const int sent = call_number(Phase::reshard);
+    const int source = sent >= 0 ? sent : call_number(Phase::gen);
+    if (update < 0 || source < 0) return;
+    const int ahead = schedule.overlap == StepOverlap::one_step_off ? 1 : 0;
+    const int half = steps_ / 2;
+    std::int64_t sum = 0;
+    for (int step = half; step < steps_; ++step) {
+      const std::int64_t start = at(step - ahead, source).start_ns;
+      std::int64_t updates = 0;
+      while (updates < step && at(static_cast<int>(updates), update).end_ns <= start) ++updates;
+      sum += step - updates;
+      state.most_staleness = std::max(state.most_staleness, step - updates);
+    }
+    state.staleness = static_cast<double>(sum) / half;
+  }
+
+ private:
+  const TaskRun& at(int step, int call) const {
+    return runs_[static_cast<std::size_t>(step) * graph_.calls.size() +
+                 static_cast<std::size_t>(call)];
+  }
+  std::int64_t end_of(int step) const {
+    std::int64_t end = 0;
+    for (std::size_t call = 0; call < graph_.calls.size(); ++call) {
+      end = std::max(end, at(step, static_cast<int>(call)).end_ns);
+    }
+    return end;
+  }
+  int call_number(Phase phase) const {
+    for (std::size_t i = 0; i < graph_.calls.size(); ++i) {
+      if (graph_.calls[i].phase == phase) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  const CallGraph& graph_;
+  int steps_;
+  std::vector<TaskRun> runs_;
+};
+
+std::vector<PoolUse> pools_of(const CallGraph& graph, const CallDurations& mean, double step_s) {
+  std::vector<PoolUse> pools;
+  for (std::size_t pool = 0; pool < graph.pools.size(); ++pool) {
+    PoolUse use{.ranks = graph.pools[pool].ranks};
+    for (const RepeatedCall& call : graph.calls) {
+      if (std::binary_search(call.pools.begin(), call.pools.end(), static_cast<int>(pool))) {
+        use.busy_s += seconds(static_cast<double>(mean.at(call.phase)));
+      }
+    }
+    use.idle_s = std::max(0.0, step_s - use.busy_s);
+    pools.push_back(std::move(use));
+  }
+  return pools;
+}
+
+}  // namespace
+
+CallTimes call_times(const Plan& plan, const Calibration& calibration,
+                     const SimulationOptions& options, int draws) {
+  TESSERA_CHECK(draws >= 1);
+  PlanCosts costs(plan, calibration);
+  CallTimes times;
+  SimulationOptions drawn = options;
+  drawn.steps = 1;
+  for (int draw = 0; draw < draws; ++draw, ++drawn.seed) {
+    const IterationTasks tasks = build_iteration(plan, calibration, drawn, costs);
+    const std::vector<TaskRun> runs = run(tasks.graph);
+    CallDurations& durations = times.draws.emplace_back();
+    for (const CallTasks& call : tasks.calls) {
+      const auto end_of = [&](TaskId id) { return runs[static_cast<std::size_t>(id)].end_ns; };
+      durations[call.phase] = end_of(call.end) - end_of(call.start);
+      times.ranks[call.phase] = call.ranks;
+    }
+  }
+  return times;
+}
+
+TaskGraph step_tasks(const CallGraph& graph, const std::vector<CallDurations>& draws, int steps) {
+  const int count = static_cast<int>(graph.calls.size());
+  std::vector<std::vector<CallWait>> waits(graph.calls.size());
+  for (const CallWait& wait : graph.waits)
+    waits[static_cast<std::size_t>(wait.call)].push_back(wait);
+  TaskGraph tasks;
+  for (int step = 0; step < steps; ++step) {
+    const CallDurations& durations = draws[static_cast<std::size_t>(step) % draws.size()];
+    for (std::size_t call = 0; call < graph.calls.size(); ++call) {
+      Task task{.phase = graph.calls[call].phase, .ranks = graph.calls[call].pools};
+      task.name = std::string(name_of(task.phase));
+      task.duration_ns = durations.at(task.phase);
+      for (const CallWait& wait : waits[call]) {
+        if (step >= wait.steps) task.after.push_back((step - wait.steps) * count + wait.on);
+      }
+      tasks.add(std::move(task));
+    }
+  }
+  return tasks;
+}
+
+SteadyState steady_state(const Workload& workload, const CallTimes& times,
+                         const StepSchedule& schedule) {
+  const CallGraph graph = call_graph(workload, times.ranks, schedule);
+  const CallDurations mean = mean_of(times.draws);
+  const SlowestCycle slowest =
+      slowest_cycle(static_cast<int>(graph.calls.size()), event_waits(graph, mean));
+  SteadyState state{.schedule = schedule,
+                    .step_s = seconds(slowest.period_ns()),
+                    .cycle = {},
+                    .cycle_steps = slowest.steps};
+  for (const int call : slowest.events) {
+    state.cycle.push_back(graph.calls[static_cast<std::size_t>(call)].phase);
+  }
+  const StepRuns runs(graph, times.draws);
+  state.drawn_step_s = runs.step_s();
+  runs.add_staleness(schedule, state);
+  state.pools = pools_of(graph, mean, state.step_s);
+  return state;
+}
+
+ScheduleComparison compare_schedules(const Plan& plan, const Calibration& calibration,
+                                     const SimulationOptions& options, int draws) {
+  constexpr std::array kSchedules{
+      StepSchedule{StepOverlap::synchronous},     StepSchedule{StepOverlap::split},
+      StepSchedule{StepOverlap::one_step_off},    StepSchedule{StepOverlap::asynchronous, 1},
+      StepSchedule{StepOverlap::asynchronous, 2}, StepSchedule{StepOverlap::asynchronous, 4}};
+  const CallTimes times = call_times(plan, calibration, options, draws);
+  ScheduleComparison comparison{.draws = draws, .states = {}, .refused = {}};
+  for (const StepSchedule& schedule : kSchedules) {
+    std::string why = why_no_schedule(times.ranks, schedule);
+    if (why.empty()) {
+      comparison.states.push_back(steady_state(plan.workload, times, schedule));
+    } else {
+      comparison.refused.push_back({schedule, std::move(why)});
+    }
+  }
+  return comparison;
+}
+
+}  // namespace tessera

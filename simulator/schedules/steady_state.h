@@ -1,0 +1,77 @@
+// What a step takes in the long run under each schedule, what limits it, and who is idle meanwhile.
+//
+// Of the calls of a simulated step: their mean durations by the slowest cycle of waits, and the
+// durations of drawn response lengths by an event run of many steps. No runner carries these
+// schedules out: they say what one would gain. Pure functions of plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cost_models/calibration.h"
+#include "simulator/engine/plan_tasks.h"
+#include "simulator/engine/task_graph.h"
+#include "simulator/schedules/call_graph.h"
+
+namespace tessera {
+
+struct Plan;
+
+using CallDurations = std::map<Phase, std::int64_t>;  // nanoseconds
+
+/// The calls of a plan's step, alone from start to end.
+struct CallTimes {
+  CallRanks ranks;
+  std::vector<CallDurations> draws;  // at least one, each of other response lengths
+};
+
+/// Of `draws` simulated steps, from the options' seed on. Precondition: as spread_over_draws.
+CallTimes call_times(const Plan& plan, const Calibration& calibration,
+                     const SimulationOptions& options, int draws);
+
+/// The steps of a schedule as tasks, step by step in the step's order; a task's ranks are pools.
+/// Step k has the durations of draw k modulo their number.
+TaskGraph step_tasks(const CallGraph& graph, const std::vector<CallDurations>& draws, int steps);
+
+struct PoolUse {
+  std::vector<int> ranks;
+  double busy_s = 0, idle_s = 0;  // of a step
+};
+
+struct SteadyState {
+  StepSchedule schedule;
+  double step_s = 0;             // of the mean durations
+  std::vector<Phase> cycle;      // the calls that it waits for, each for the one before it
+  std::int64_t cycle_steps = 0;  // steps that the cycle reaches back
+  double drawn_step_s = 0;       // with the draws one after another
+  double staleness = 0;          // updates that a response's weights lack when it is learned from
+  std::int64_t most_staleness = 0;  // in that run
+  std::vector<PoolUse> pools;       // by the mean durations
+};
+
+/// Precondition: why_no_schedule is empty.
+SteadyState steady_state(const Workload& workload, const CallTimes& times,
+                         const StepSchedule& schedule);
+
+/// A schedule that the ranks cannot run.
+struct RefusedSchedule {
+  StepSchedule schedule;
+  std::string why;
+};
+
+struct ScheduleComparison {
+  int draws = 0;
+  std::vector<SteadyState> states;
+  std::vector<RefusedSchedule> refused;
+};
+
+/// Synchronous, split, one step off, asynchronous with staleness 1, 2 and 4.
+ScheduleComparison compare_schedules(const Plan& plan, const Calibration& calibration,
+                                     const SimulationOptions& options, int draws);
+
+std::string to_text(const ScheduleComparison& comparison);
+std::string to_json(const ScheduleComparison& comparison);
+
+}  // namespace tessera
