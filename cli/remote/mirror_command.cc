@@ -68,8 +68,9 @@ void mirror(const MirrorCommand& command) {
     std::fflush(stdout);
     if (reached && news.missing_bytes > 0) continue;
     if (command.once) return;
+    if (reached) pause = kPause;
     std::this_thread::sleep_for(pause);
-    pause = reached ? kPause : std::min(2 * pause, kMostPause);
+    if (!reached) pause = std::min(2 * pause, kMostPause);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "cost_models/documents/printable.h"
+
 namespace tessera {
 namespace {
 
@@ -14,6 +16,11 @@ constexpr int kMostPort = 65'535;
 
 bool is_run_name(std::string_view name) {
   const auto is_plain = [](char c) { return c != '/' && static_cast<unsigned char>(c) >= ' '; };
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t length = utf8_length(name, at);
+    if (length == 0) return false;  // JSON could not say it
+    at += length;
+  }
   return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
          std::all_of(name.begin(), name.end(), is_plain);
 }

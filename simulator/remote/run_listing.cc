@@ -71,7 +71,7 @@ void read_files(ObjectReader& root, RunListing& listing) {
     RunFile file;
     each.required("name", file.name);
     each.required("size", file.size, kNotNegative);
-    each.required("modified_ns", file.modified_ns, kNotNegative);
+    each.required("modified_ns", file.modified_ns);
     each.required("id", file.id, kNotNegative);
     each.refuse_unknown_keys();
     if (find_served(file.name) == nullptr) each.refuse("name", "a file that is served");

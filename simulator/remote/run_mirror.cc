@@ -50,7 +50,9 @@ void write_part(const fs::path& file, const std::string& bytes, std::ios::openmo
 
 // As the original has it: what says when a run last wrote a step.
 void set_time(const fs::path& file, std::int64_t ns) {
-  const timespec time{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t part = (ns % kSecond + kSecond) % kSecond;  // of times before 1970, too
+  const timespec time{.tv_sec = (ns - part) / kSecond, .tv_nsec = part};
   const timespec both[] = {time, time};
   ::utimensat(AT_FDCWD, file.c_str(), both, 0);
 }
@@ -112,16 +114,12 @@ MirrorNews RunMirror::contact(const std::stop_token& stop) {
   MirrorNews news;
   budget_ = kContactBytes;
   try {
+    if (!name_.run.empty() && fs::exists(folder())) hold();
     find_run(stop);
-    const RunReply reply =
-        ask("/runs/" + std::to_string(*number_), {}, RunListing::kMostBytes, stop);
-    Problems problems;
-    const auto listing = listing_from(reply.body, address_of(name_), problems);
-    if (reply.status != 200 || !listing) {
-      throw Failure{Contact::wrong, "no listing of a run at " + address_of(name_)};
-    }
-    copy(*listing, news, stop);
-    state_.as_of_ns = listing->now_ns;
+    hold();
+    const RunListing listing = list(stop);
+    copy(listing, news, stop);
+    state_.as_of_ns = listing.now_ns;
     state_.reached_ns = now_ns();
     tell({});
     news.contact = Contact::reached;
@@ -140,7 +138,27 @@ MirrorNews RunMirror::contact(const std::stop_token& stop) {
   return news;
 }
 
+/// Two mirrors of one copy would both append to its files.
+void RunMirror::hold() {
+  if (lock_) return;
+  fs::create_directories(folder());
+  Problems problems;
+  lock_ = RunLock::take(folder() / "mirror.lock", 0, problems);
+  if (!lock_) throw Failure{Contact::disk, to_string(problems.at(0))};
+}
+
+RunListing RunMirror::list(const std::stop_token& stop) {
+  const RunReply reply = ask("/runs/" + std::to_string(*number_), {}, RunListing::kMostBytes, stop);
+  Problems problems;
+  auto listing = listing_from(reply.body, address_of(name_), problems);
+  if (reply.status != 200 || !listing) {
+    throw Failure{Contact::wrong, "no listing of a run at " + address_of(name_)};
+  }
+  return *std::move(listing);
+}
+
 void RunMirror::tell(const std::string& fault) {
+  if (!lock_) return;  // the copy is nobody's, or another mirror's
   std::error_code error;
   state_.name = name_;
   state_.fault = fault;
@@ -171,7 +189,7 @@ void RunMirror::copy(const RunListing& listing, MirrorNews& news, const std::sto
     } else if (before == nullptr || *before != *now) {
       if (!copy_whole(*now, stop)) {
         news.missing_bytes += now->size;
-        continue;  // another version is there by now, or the contact is used up
+        continue;  // another version is there by now
       }
     }
     if (before == nullptr) {
@@ -245,6 +263,9 @@ bool RunMirror::copy_whole(const RunFile& file, const std::stop_token& stop) {
     write_part(fresh, bytes, std::ios::app);
     size += wanted;
   }
+  // Its parts, asked one after another, may be of several versions.
+  const RunListing after = list(stop);
+  if (std::find(after.files.begin(), after.files.end(), file) == after.files.end()) return false;
   set_time(fresh, file.modified_ns);
   fs::rename(fresh, copy);
   return true;

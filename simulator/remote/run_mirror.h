@@ -2,7 +2,8 @@
 //
 // Of files that grow only the bytes behind the copy are asked for, and the copy's last 4 KiB, which
 // tell a file that was cut and grew anew; files that are rewritten are asked for again when size,
-// time or identity differ. What a contact takes is bounded: a long file comes in several. The
+// time or identity differ. What a contact takes of those that grow is bounded: a long file comes in
+// several; one that is rewritten comes whole, and counts where no other version came meanwhile. The
 // folder is as any run's, with mirror.json beside (mirror_state.h). One thread.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include "simulator/remote/mirror_state.h"
 #include "simulator/remote/run_client.h"
 #include "simulator/remote/run_listing.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera {
 
@@ -49,6 +51,8 @@ class RunMirror {
   RunReply ask(const std::string& path, const std::optional<ByteRange>& range, std::size_t most,
                const std::stop_token& stop);
   void find_run(const std::stop_token& stop);
+  void hold();
+  RunListing list(const std::stop_token& stop);
   void copy(const RunListing& listing, MirrorNews& news, const std::stop_token& stop);
   void copy_ranks(const RunListing& listing) const;
   void copy_grown(const RunFile& file, const RunFile* had, MirrorNews& news,
@@ -62,6 +66,7 @@ class RunMirror {
   std::filesystem::path cache_;
   RunClient client_;
   std::optional<std::size_t> number_;  // of the run at the server, since the last fault
+  std::optional<RunLock> lock_;        // of the copy, from the first contact on that finds the run
   MirrorState state_;
   std::int64_t budget_ = 0;
 };

@@ -213,6 +213,7 @@ asio::awaitable<bool> RunServer::State::send(Connection& connection, const Reque
   connection.stream.expires_after(kPieceTime);
   co_await http::async_write_header(connection.stream, serializer,
                                     asio::redirect_error(asio::use_awaitable, error));
+  if (request.method() == http::verb::head) co_return keep && !error;
   std::string piece = std::move(answer.text);
   for (std::int64_t sent = 0; !error && sent < length;) {
     if (answer.file) {

@@ -43,6 +43,7 @@ std::string write_new(const fs::path& file) {
                                               static_cast<ssize_t>(line.size());
   const std::string reason = written ? "" : std::strerror(errno);
   if (descriptor >= 0) ::close(descriptor);
+  if (descriptor >= 0 && !written) ::unlink(file.c_str());  // a part would be refused ever after
   if (!written) throw Error(ExitCode::io, file.string() + ": " + reason);
   return token;
 }

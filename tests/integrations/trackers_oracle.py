@@ -34,11 +34,11 @@ def check(name, condition, why=""):
     print(f"ok {name}" if condition else f"wrong {name}: {why}", flush=True)
 
 
-def written(run):
-    """What metrics.jsonl says: {(metric, step): value}."""
+def written(run, tracker):
+    """What metrics.jsonl says: {(metric, step): value}; MLflow's names have no @."""
     lines = (run / "metrics.jsonl").read_text().splitlines()
     entries = [json.loads(line) for line in lines if line.strip()]
-    return {(key, entry["step"]): float(value)
+    return {(key.replace("@", "_at_") if tracker == "mlflow" else key, entry["step"]): float(value)
             for entry in entries for key, value in entry["data"].items()}
 
 
@@ -119,11 +119,14 @@ def run_of(name, *lines):
 def all_arrive():
     run = FOLDER / "whole"
     shutil.copytree(SOURCES / "tests/gui/data/run", run)
+    (run / "run.yaml").write_text("data: {train@files: [a.jsonl], since: 2026-01-02}\n")
+    with (run / "metrics.jsonl").open("a") as lines:
+        lines.write(line(900, **{"val-core/openai/gsm8k/reward/mean@8": 0.1 + 0.2}))
     for tracker, read in (("mlflow", in_mlflow), ("wandb", in_wandb)):
         done = call(tracker, run)
         values, _ = read(run)
         check(f"{tracker}: exit", done.returncode == 0, done.stderr[-500:])
-        check(f"{tracker}: every number, bit for bit", *same(values, written(run)))
+        check(f"{tracker}: every number, bit for bit", *same(values, written(run, tracker)))
         check(f"{tracker}: something arrived", len(values) > 20, f"{len(values)} numbers")
 
 
@@ -159,6 +162,33 @@ def steps_taken_back():
               read(run)[0])
 
 
+def one_run_from_before_its_first_step_to_behind_a_resume():
+    for tracker, read in (("mlflow", in_mlflow), ("wandb", in_wandb)):
+        run = run_of(f"early-{tracker}")
+        done = call(tracker, run)
+        check(f"{tracker}: before the first step", "no step so far" in done.stdout, done.stdout)
+        (run / "metrics.jsonl").write_text(line(1, early=1 if tracker == "mlflow" else 2))
+        call(tracker, run)
+        (run / "run.yaml").write_text("trainer: {resume_mode: auto}\n")
+        with (run / "metrics.jsonl").open("a") as lines:
+            lines.write(line(2, x=2))
+        done = call(tracker, run)
+        _, about = read(run)
+        check(f"{tracker}: a resumed run is the same one",
+              done.stdout.startswith("1 steps") and (tracker == "mlflow" or len(about) == 1),
+              done.stdout)
+
+
+def a_cut_state_is_named():
+    run = run_of("state", line(1, s=1))
+    call("wandb", run)
+    (state,) = (FOLDER / "kept-state").glob("tessera-*.json")
+    state.write_text("")
+    done = call("wandb", run)
+    check("wandb: a cut file of state", done.returncode == 65 and str(state) in done.stderr,
+          done.stderr[-300:])
+
+
 def followed():
     run = run_of("followed", line(1, x=1, y=1))
     with (run / "run.lock").open("w") as lock:
@@ -182,6 +212,14 @@ def refused():
     check("no run", done.returncode == 66 and "no such file" in done.stderr, done.stderr[-300:])
     done = call("nonsense", broken)
     check("no such tracker", done.returncode == 64, done.returncode)
+    for name, bad, where in (("digits", '{"step": 1, "data": {"x": 1%s}}\n' % ("0" * 400), "line 1"),
+                             ("deep", "[" * 100000 + "\n", "line 1")):
+        done = call("mlflow", run_of(name, bad))
+        check(f"broken: {name}", done.returncode == 65 and where in done.stderr, done.stderr[-300:])
+    listed = run_of("listed", line(1, x=7))
+    (listed / "run.yaml").write_text("- a\n")
+    done = call("mlflow", listed)
+    check("broken: run.yaml", done.returncode == 65 and "run.yaml" in done.stderr, done.stderr[-300:])
     shape = run_of("shape", '{"step": "one", "data": {}}\n')
     done = call("wandb", shape)
     check("a step without a number", done.returncode == 65 and "line 1" in done.stderr, done.stderr)
@@ -192,5 +230,6 @@ def refused():
     check("a server that is not there", unreachable.returncode == 69, unreachable.stderr[-300:])
 
 
-for case in (all_arrive, later_steps_alone, steps_taken_back, followed, refused):
+for case in (all_arrive, later_steps_alone, steps_taken_back, a_cut_state_is_named, followed, refused,
+             one_run_from_before_its_first_step_to_behind_a_resume):
     case()

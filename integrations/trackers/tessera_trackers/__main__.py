@@ -60,6 +60,37 @@ def send(tracker, folder: Path, follow: bool) -> int:
         time.sleep(LOOK_S)
 
 
+def has_begun(folder: Path, follow: bool) -> bool:
+    """Whether a first step is there; followed, after waiting for it as long as the run goes on."""
+    while run_folder.identity(folder) is None:
+        if not (follow and goes_on(folder)):
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def sent_run(asked: argparse.Namespace) -> str:
+    """Sends what there is to be sent; what became of it, in words."""
+    run_folder.steps(asked.run)  # nothing is begun for a run that cannot be read
+    run_folder.settings(asked.run)
+    if not has_begun(asked.run, asked.follow):
+        return "no step so far"
+    if asked.tracker == "mlflow":
+        from .mlflow_tracker import MlflowTracker as Tracker
+    else:
+        from .wandb_tracker import WandbTracker as Tracker
+    name = asked.name or asked.run.resolve().name
+    tracker = Tracker(asked.run, asked.project, name, asked.to)
+    try:
+        done = f"{send(tracker, asked.run, asked.follow)} steps"
+    except KeyboardInterrupt:
+        done = "stopped"
+    except run_folder.InputError:
+        tracker.close()
+        raise
+    return f"{done}: {tracker.close()}"
+
+
 def main() -> int:
     asked = arguments()
     if not (asked.run / "metrics.jsonl").exists():
@@ -67,32 +98,15 @@ def main() -> int:
               file=sys.stderr)
         return 66
     try:
-        run_folder.steps(asked.run)  # nothing is begun for a run that cannot be read
-        run_folder.settings(asked.run)
-        if asked.tracker == "mlflow":
-            from .mlflow_tracker import MlflowTracker as Tracker
-        else:
-            from .wandb_tracker import WandbTracker as Tracker
-        tracker = Tracker(asked.run, asked.project, asked.name or asked.run.resolve().name, asked.to)
+        print(sent_run(asked))
     except run_folder.InputError as error:
         print(error, file=sys.stderr)
         return 65
+    except KeyboardInterrupt:
+        return 130
     except Exception as error:  # of the tracker's library, which has many
         print(f"{asked.tracker}: {error}", file=sys.stderr)
         return 69
-    try:
-        count = send(tracker, asked.run, asked.follow)
-    except KeyboardInterrupt:
-        count = None
-    except run_folder.InputError as error:
-        print(error, file=sys.stderr)
-        tracker.close()
-        return 65
-    except Exception as error:
-        print(f"{asked.tracker}: {error}", file=sys.stderr)
-        return 69
-    where = tracker.close()
-    print(f"{'stopped' if count is None else f'{count} steps'}: {where}")
     return 0
 
 

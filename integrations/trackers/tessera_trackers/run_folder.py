@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,27 +33,26 @@ def settings(folder: Path) -> dict[str, str]:
     config = folder / "run.yaml"
     if config.exists():
         try:
-            _flatten("", yaml.safe_load(config.read_text(encoding="utf-8")), found)
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            keys = yaml.safe_load(config.read_bytes()) or {}
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError, OSError) as error:
             raise InputError(f"{config}: {error}; expected YAML") from error
+        if not isinstance(keys, dict):
+            raise InputError(f"{config}: found {type(keys).__name__}, expected keys and values")
+        _flatten("", keys, found)
     path = folder / "plan.json"
     if path.exists():
-        plan = _json_of(path, path.read_text(encoding="utf-8"), "")
+        plan = _json_of(path, path.read_bytes(), "the file")
         for key in ("engine", "models", "roles", "prediction"):
             _flatten(f"plan.{key}", plan.get(key), found, depth=4)
     return found
 
 
-def identity(folder: Path) -> str:
-    """Sixteen hex digits that are a run's own, in whichever folder it lies: of its plan, its
-    settings and its first step."""
-    digest = hashlib.sha256()
-    for name in ("plan.json", "run.yaml"):
-        path = folder / name
-        digest.update(path.read_bytes() if path.exists() else b"")
+def identity(folder: Path) -> str | None:
+    """Sixteen hex digits that are a run's own, in whichever folder it lies and however often it was
+    resumed: of its first step, whose seconds are written to the last digit. None before that."""
     with (folder / "metrics.jsonl").open("rb") as lines:
-        digest.update(lines.readline())
-    return digest.hexdigest()[:16]
+        first = lines.readline()
+    return hashlib.sha256(first).hexdigest()[:16] if first.endswith(b"\n") else None
 
 
 def steps(folder: Path) -> list[Step]:
@@ -64,8 +64,8 @@ def steps(folder: Path) -> list[Step]:
     path = folder / "metrics.jsonl"
     try:
         data, end = path.read_bytes(), path.stat().st_mtime
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file; expected the folder of a run") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; expected a run's numbers") from error
     read: dict[int, tuple[dict[str, float], str]] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         if not line.strip():
@@ -75,14 +75,18 @@ def steps(folder: Path) -> list[Step]:
         step, numbers = entry.get("step"), entry.get("data")
         if not isinstance(step, int) or isinstance(step, bool) or not isinstance(numbers, dict):
             raise InputError(f'{path}: {place}: expected {{"step": number, "data": {{...}}}}')
-        kept = {k: float(v) for k, v in numbers.items()
-                if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        try:
+            kept = {k: float(v) for k, v in numbers.items()
+                    if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        except OverflowError as error:
+            raise InputError(f"{path}: {place}: {error}; expected numbers") from error
         read.pop(step, None)
         read[step] = kept, hashlib.sha256(line).hexdigest()[:16]
     found: list[Step] = []
     for step, (numbers, digest) in reversed(read.items()):
         found.append(Step(step, numbers, digest, end))
-        end -= max(0.0, numbers.get("timing_s/step", 0.0))
+        took = numbers.get("timing_s/step", 0.0)
+        end -= max(0.0, took) if math.isfinite(took) else 0.0
     return found[::-1]
 
 
@@ -103,7 +107,7 @@ def unsent(all_steps: list[Step], last: int | None, digest: str) -> list[Step]:
 def _json_of(path: Path, text: str | bytes, place: str) -> dict:
     try:
         entry = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {place}: {error}; expected JSON") from error
     if not isinstance(entry, dict):
         raise InputError(f"{path}: {place}: found {type(entry).__name__}, expected an object")
@@ -115,5 +119,5 @@ def _flatten(prefix: str, value, into: dict[str, str], depth: int = 16) -> None:
         for key, inner in value.items():
             _flatten(f"{prefix}.{key}" if prefix else str(key), inner, into, depth - 1)
     elif value is not None:
-        text = value if isinstance(value, str) else json.dumps(value)
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
         into[prefix] = text if len(text) <= 500 else text[:497] + "..."

@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from .run_folder import Step, identity, settings
+from .run_folder import InputError, Step, identity, settings
 
 AXIS = "training/global_step"
 
@@ -21,7 +21,11 @@ class WandbTracker:
         own = identity(folder)
         # An offline run cannot be asked what was sent: a file beside it says so.
         self._state = where / f"tessera-{own}.json"
-        sent = json.loads(self._state.read_text()) if self._state.exists() else {}
+        try:
+            sent = json.loads(self._state.read_text()) if self._state.exists() else {}
+        except ValueError as error:
+            raise InputError(f"{self._state}: {error}; remove it and all steps are kept again") \
+                from error
         self.last, self.digest = sent.get("step"), sent.get("digest", "")
         self._run = wandb.init(
             project=project, name=name, id=own, dir=str(where), resume="allow",
@@ -35,7 +39,9 @@ class WandbTracker:
 
     def send(self, step: Step) -> None:
         self._run.log({**step.numbers, AXIS: step.number})
-        self._state.write_text(json.dumps({"step": step.number, "digest": step.digest}))
+        fresh = self._state.with_suffix(".new")
+        fresh.write_text(json.dumps({"step": step.number, "digest": step.digest}))
+        os.replace(fresh, self._state)
 
     def close(self) -> str:
         where = self._run.settings.sync_dir

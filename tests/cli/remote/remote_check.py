@@ -17,7 +17,7 @@ import threading
 import time
 import unittest
 
-PROGRAM = sys.argv.pop(1)
+PROGRAM = os.path.abspath(sys.argv.pop(1))
 COMPARED = ("metrics.jsonl", "samples.jsonl", "plan.json", "log.txt")
 
 
@@ -228,6 +228,86 @@ class Remote(unittest.TestCase):
                          "it was copied anew")
         self.assertEqual(json.loads((self.copy(server.port) / "mirror.json").read_text())["fault"],
                          "")
+
+    def test_writes_nothing_outside_its_folder(self):
+        server = self.serve()
+        (self.at / "here").mkdir()
+        theirs = self.at / "here" / "mirror.json"
+        theirs.write_text("theirs")
+        own = dict(os.environ, TESSERA_REMOTE_TOKEN=server.token)
+        for port, code in ((server.port, 0), (1, 74)):
+            done = subprocess.run(
+                [PROGRAM, "mirror", f"127.0.0.1:{port}", "-o", str(self.cache), "--once"], env=own,
+                cwd=self.at / "here", capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(theirs.read_text(), "theirs")
+        self.assertEqual([each.name for each in (self.at / "here").iterdir()], ["mirror.json"])
+
+    def test_one_mirror_keeps_a_copy(self):
+        server = self.serve()
+        own = dict(os.environ, TESSERA_REMOTE_TOKEN=server.token)
+        first = subprocess.Popen([PROGRAM, "mirror", f"127.0.0.1:{server.port}", "-o",
+                                  str(self.cache)], env=own, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, text=True)
+        try:
+            self.assertIn("RUN", first.stdout.readline())
+            second = self.mirror(server.port)
+            self.assertEqual(second.returncode, 74, second.stderr)
+            self.assertIn("mirror.lock", second.stderr)
+        finally:
+            first.kill()
+            first.communicate()
+        self.assertEqual(self.mirror(server.port).returncode, 0)
+        self.assert_same(server.port)
+
+    def test_a_file_that_is_rewritten_all_the_time_comes_whole_or_not(self):
+        server = self.serve()
+        stop = threading.Event()
+
+        def rewrite():
+            size = 0
+            while not stop.wait(0.001):
+                size = (size * 7 + 13) % 5000
+                (self.run_folder / "fresh").write_text(json.dumps({"tessera_plan": "x" * size}))
+                os.rename(self.run_folder / "fresh", self.run_folder / "plan.json")
+
+        thread = threading.Thread(target=rewrite)
+        own = dict(os.environ, TESSERA_REMOTE_TOKEN=server.token)
+        thread.start()
+        mirror = subprocess.Popen([PROGRAM, "mirror", f"127.0.0.1:{server.port}", "-o",
+                                   str(self.cache)], env=own, stdout=subprocess.DEVNULL)
+        try:
+            seen = 0
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                plan = self.copy(server.port) / "plan.json"
+                if plan.exists():
+                    json.loads(plan.read_text())
+                    seen += 1
+                time.sleep(0.002)
+        finally:
+            stop.set()
+            thread.join()
+            mirror.kill()
+            mirror.wait()
+        self.assertEqual(self.mirror(server.port).returncode, 0)
+        self.assert_same(server.port)
+
+    def test_odd_times_and_questions(self):
+        os.utime(self.run_folder / "metrics.jsonl", (-300000000.5, -300000000.5))
+        server = self.serve()
+        self.assertEqual(self.mirror(server.port).returncode, 0)
+        self.assert_same(server.port)
+        self.assertEqual((self.copy(server.port) / "metrics.jsonl").stat().st_mtime, -300000000.5)
+        said = server.raw(f"HEAD /runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}"
+                          "\r\nConnection: close\r\n\r\n".encode())
+        self.assertTrue(said.startswith(b"HTTP/1.1 405"), said)
+        self.assertTrue(said.endswith(b"\r\n\r\n"), said)
+        named = self.at / os.fsdecode(b"lat\xe9n")
+        named.mkdir()
+        refused = subprocess.run([PROGRAM, "serve", str(named), "--token-file",
+                                  str(self.token_file)], capture_output=True, timeout=20, check=False)
+        self.assertNotEqual(refused.returncode, 0)
 
     def test_believes_no_hostile_server(self):
         file = {"name": "metrics.jsonl", "size": 1000, "modified_ns": 1, "id": 1}
