@@ -5,6 +5,7 @@
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "simulator/remote/run_listing.h"
 
 namespace tessera {
 namespace {
@@ -51,21 +52,13 @@ std::optional<MirrorState> read_mirror_state(const std::filesystem::path& folder
 }
 
 void write_mirror_state(const MirrorState& state, const std::filesystem::path& folder) {
-  Node root = map_node(), files = list_node();
+  Node root = map_node();
   add(root, "tessera_mirror", node_of(kVersion));
   add(root, "of", node_of(to_text(state.name)));
   add(root, "as_of_ns", node_of(state.as_of_ns));
   add(root, "reached_ns", node_of(state.reached_ns));
   add(root, "fault", node_of(state.fault));
-  for (const RunFile& file : state.files) {
-    Node each = map_node();
-    add(each, "name", node_of(file.name));
-    add(each, "size", node_of(file.size));
-    add(each, "modified_ns", node_of(file.modified_ns));
-    add(each, "id", node_of(file.id));
-    files.items.push_back(std::move(each));
-  }
-  add(root, "files", std::move(files));
+  add(root, "files", node_of(state.files));
   write_text_file(folder / kFile, json_text(root));
 }
 

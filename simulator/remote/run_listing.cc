@@ -114,11 +114,9 @@ RunListing list_run(const fs::path& run) {
   return listing;
 }
 
-std::string to_json(const RunListing& listing) {
-  Node root = map_node(), files = list_node(), ranks = list_node();
-  add(root, "tessera_run", node_of(kVersion));
-  add(root, "now_ns", node_of(listing.now_ns));
-  for (const RunFile& file : listing.files) {
+Node node_of(const std::vector<RunFile>& all) {
+  Node files = list_node();
+  for (const RunFile& file : all) {
     Node each = map_node();
     add(each, "name", node_of(file.name));
     add(each, "size", node_of(file.size));
@@ -126,13 +124,20 @@ std::string to_json(const RunListing& listing) {
     add(each, "id", node_of(file.id));
     files.items.push_back(std::move(each));
   }
+  return files;
+}
+
+std::string to_json(const RunListing& listing) {
+  Node root = map_node(), ranks = list_node();
+  add(root, "tessera_run", node_of(kVersion));
+  add(root, "now_ns", node_of(listing.now_ns));
   for (const RankRecord& rank : listing.ranks) {
     Node each = map_node();
     add(each, "rank", node_of(std::int64_t{rank.rank}));
     add(each, "record", node_of(hex_of(rank.bytes)));
     ranks.items.push_back(std::move(each));
   }
-  add(root, "files", std::move(files));
+  add(root, "files", node_of(listing.files));
   add(root, "ranks", std::move(ranks));
   return json_line(root) + "\n";
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/documents/document.h"
 #include "cost_models/documents/problem_list.h"
 #include "simulator/remote/served_files.h"
 
@@ -38,6 +39,9 @@ struct RunListing {
 
 /// As the folder is now; what is not there is left out.
 RunListing list_run(const std::filesystem::path& run);
+
+/// Versions of files, as listings and mirror.json have them.
+Node node_of(const std::vector<RunFile>& all);
 
 std::string to_json(const RunListing& listing);
 /// Of a stranger: nullopt and Problems for names that are not served, negative sizes, and whatever

@@ -61,20 +61,12 @@ CallWait data_wait(const CallGraph& graph, int call, int on, const StepSchedule&
   return {call, on, ahead ? 1 : 0};
 }
 
-int number_of(const CallGraph& graph, Phase phase) {
-  for (std::size_t i = 0; i < graph.calls.size(); ++i) {
-    if (graph.calls[i].phase == phase) return static_cast<int>(i);
-  }
-  return -1;
-}
-
 /// The weights that a step's generation has: those of the update before it, or of an earlier one.
 void add_weight_waits(const StepSchedule& schedule, CallGraph& graph) {
-  const int update = number_of(graph, Phase::update_actor);
-  const int sent = number_of(graph, Phase::reshard), gen = number_of(graph, Phase::gen);
-  if (update < 0 || gen < 0) return;
+  const int update = call_number(graph, Phase::update_actor), taken = weights_number(graph);
+  if (update < 0 || taken < 0) return;
   const int lag = schedule.overlap == StepOverlap::asynchronous ? schedule.staleness : 0;
-  graph.waits.push_back({sent >= 0 ? sent : gen, update, 1 + lag});
+  graph.waits.push_back({taken, update, 1 + lag});
 }
 
 /// A model that a step trains is what the calls of the next one run.
@@ -99,6 +91,18 @@ std::string name_of(const StepSchedule& schedule) {
     name += ", staleness " + std::to_string(schedule.staleness);
   }
   return name;
+}
+
+int call_number(const CallGraph& graph, Phase phase) {
+  for (std::size_t i = 0; i < graph.calls.size(); ++i) {
+    if (graph.calls[i].phase == phase) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int weights_number(const CallGraph& graph) {
+  const int sent = call_number(graph, Phase::reshard);
+  return sent >= 0 ? sent : call_number(graph, Phase::gen);
 }
 
 std::string why_no_schedule(const CallRanks& ranks, const StepSchedule& schedule) {
@@ -133,7 +137,7 @@ CallGraph call_graph(const Workload& workload, const CallRanks& ranks,
   add_pools(occupied, graph);
   for (std::size_t call = 0; call < scheduled.size(); ++call) {
     for (const Phase phase : scheduled[call].after) {
-      const int on = number_of(graph, phase);
+      const int on = call_number(graph, phase);
       if (on >= 0) graph.waits.push_back(data_wait(graph, static_cast<int>(call), on, schedule));
     }
   }

@@ -58,6 +58,12 @@ struct CallGraph {
   std::vector<CallWait> waits;  // but those for pools
 };
 
+/// The number of a call; -1: the step has none.
+int call_number(const CallGraph& graph, Phase phase);
+/// The call that takes the weights that responses are generated with: the reshard, else the
+/// generation itself; -1: neither is there.
+int weights_number(const CallGraph& graph);
+
 /// Why ranks like these cannot run a schedule; empty: they can.
 std::string why_no_schedule(const CallRanks& ranks, const StepSchedule& schedule);
 

@@ -44,15 +44,13 @@ class StepRuns {
   /// Updates that had not ended when the weights of a step's responses were sent, of those that
   /// come before it is learned from.
   void add_staleness(const StepSchedule& schedule, SteadyState& state) const {
-    const int update = call_number(Phase::update_actor);
-    const int sent = call_number(Phase::reshard);
-    const int source = sent >= 0 ? sent : call_number(Phase::gen);
-    if (update < 0 || source < 0) return;
+    const int update = call_number(graph_, Phase::update_actor), taken = weights_number(graph_);
+    if (update < 0 || taken < 0) return;
     const int ahead = schedule.overlap == StepOverlap::one_step_off ? 1 : 0;
     const int half = steps_ / 2;
     std::int64_t sum = 0;
     for (int step = half; step < steps_; ++step) {
-      const std::int64_t start = at(step - ahead, source).start_ns;
+      const std::int64_t start = at(step - ahead, taken).start_ns;
       std::int64_t updates = 0;
       while (updates < step && at(static_cast<int>(updates), update).end_ns <= start) ++updates;
       sum += step - updates;
@@ -73,13 +71,6 @@ class StepRuns {
     }
     return end;
   }
-  int call_number(Phase phase) const {
-    for (std::size_t i = 0; i < graph_.calls.size(); ++i) {
-      if (graph_.calls[i].phase == phase) return static_cast<int>(i);
-    }
-    return -1;
-  }
-
   const CallGraph& graph_;
   int steps_;
   std::vector<TaskRun> runs_;

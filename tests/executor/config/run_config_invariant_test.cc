@@ -3,6 +3,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "tests/executor/config/grpo_plan.h"
+#include "tests/executor/config/rollout_file.h"
 
 #include "executor/config/run_config.h"
 
@@ -10,19 +11,6 @@ namespace tessera {
 namespace {
 
 using testing::HasSubstr;
-
-std::string yaml(const std::string& rollout, const std::string& more = "") {
-  return "version: 1\ndata: {train_files: [a.jsonl]}\nactor_rollout_ref: {rollout: {" + rollout +
-         "}}\ntrainer: {total_training_steps: 2}\n" + more;
-}
-
-std::string refused(const Plan& plan, const std::string& text) {
-  Problems problems;
-  parse_run_config(text, "run.yaml", plan, problems);
-  std::string all;
-  for (const Problem& problem : problems) all += to_string(problem) + "\n";
-  return all;
-}
 
 /// The sample plan with the rollout's tensor parallel degree in training.
 Plan equal_plan() {

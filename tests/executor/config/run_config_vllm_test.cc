@@ -4,26 +4,13 @@
 #include "cost_models/documents/problem.h"
 #include "executor/config/run_config_vllm.h"
 #include "tests/executor/config/grpo_plan.h"
+#include "tests/executor/config/rollout_file.h"
 
 namespace tessera {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-std::string yaml(const std::string& rollout, const std::string& more = "") {
-  return "version: 1\ndata: {train_files: [a.jsonl]}\nactor_rollout_ref: {rollout: {" + rollout +
-         "}}\ntrainer: {total_training_steps: 2}\n" + more;
-}
-
-/// All that is wrong with the file, or the empty text.
-std::string refused(const Plan& plan, const std::string& text) {
-  Problems problems;
-  parse_run_config(text, "run.yaml", plan, problems);
-  std::string all;
-  for (const Problem& problem : problems) all += to_string(problem) + "\n";
-  return all;
-}
 
 TEST(VllmConfig, ReadsWhatTheFileSays) {
   Problems problems;

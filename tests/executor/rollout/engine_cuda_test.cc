@@ -1,5 +1,4 @@
 // Generation on a GPU: what the kernels draw, what graphs replay, and what training says of it.
-#include <c10/cuda/CUDAGuard.h>
 #include <gmock/gmock.h>
 
 #include <optional>
@@ -11,6 +10,7 @@
 #include "executor/rollout/sample_rows.h"
 #include "executor/tensor/fused.h"
 #include "tests/executor/model/fixture.h"
+#include "tests/executor/rollout/gpu_stream.h"
 #include "tests/executor/rollout/paged_texts.h"
 
 namespace tessera::testing {
@@ -18,16 +18,7 @@ namespace {
 
 using torch::Tensor;
 
-class RolloutOnGpu : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU on this machine";
-    stream_.emplace(c10::cuda::getStreamFromPool());  // the default stream cannot be captured
-  }
-  void TearDown() override { stream_.reset(); }
-  std::optional<c10::cuda::CUDAStreamGuard> stream_;
-  ParallelGroups alone{.member = true, .index = 0};
-};
+class RolloutOnGpu : public OnGpuStream {};
 
 ModelSpec medium_model(std::int64_t window = 0) {
   ModelSpec spec = small_model(6, 2, 3);

@@ -1,6 +1,5 @@
 // The fixed order on a GPU: with CUDA graphs, pages, texts that leave and come back and shared
 // beginnings a sample has the bits of that sample alone, and the trainer's pass computes them.
-#include <c10/cuda/CUDAGuard.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -11,22 +10,14 @@
 #include "executor/model/scores.h"
 #include "executor/rollout/generate.h"
 #include "tests/executor/model/fixture.h"
+#include "tests/executor/rollout/gpu_stream.h"
 
 namespace tessera::testing {
 namespace {
 
 using torch::Tensor;
 
-class FixedOrderOnGpu : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU on this machine";
-    stream_.emplace(c10::cuda::getStreamFromPool());  // the default stream cannot be captured
-  }
-  void TearDown() override { stream_.reset(); }
-  std::optional<c10::cuda::CUDAStreamGuard> stream_;
-  ParallelGroups alone{.member = true, .index = 0};
-};
+class FixedOrderOnGpu : public OnGpuStream {};
 
 ModelSpec model_of(std::int64_t head_dim, bool qk_norm, std::int64_t window = 0) {
   ModelSpec spec = small_model(6, 2, 3);
