@@ -11,6 +11,7 @@
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/cli/called.h"
 #include "tests/cli/usage/usage.h"
