@@ -18,6 +18,7 @@
 #include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "planner/sweep/search/row_search.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {
@@ -75,7 +76,7 @@ void run_sweep(const SweepOptions& options) {
   std::optional<SweepSummary> summary;
   if (table) {
     summary = sweep(*table, std::filesystem::path(options.input).parent_path(), options.calibration,
-                    problems, options.risk);
+                    search_row, problems, options.risk);
   }
   if (!summary || !problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   const bool to_file = !options.output.empty() && options.output != "-";

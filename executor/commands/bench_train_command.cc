@@ -78,7 +78,7 @@ json predict(const SweepInputs& inputs, const TrainBenchOptions& o, int ranks) {
   row.offload_optimizer = o.offload;
   row.sequence_parallel = layout.sequence_parallel;
   row.precision = o.dtype == DType::fp32 ? SweepPrecision::fp32 : SweepPrecision::bf16;
-  const SweepResult result = SweepPricer(inputs).price(row);
+  const SweepResult result = SweepPricer(inputs, {}).price(row);
   if (!result.update_s) return {{"why", result.why}};
   const SweepCluster& cluster = inputs.clusters.begin()->second;
   return {{"step_s", result.update_s->value},

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "planner/plan/recompute.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
+#include "planner/sweep/row_request.h"
 
 namespace tessera {
 namespace {
@@ -228,6 +231,44 @@ std::string chosen_text(const SweepRow& row, const GenLayout& layout) {
   if (!(plain ? row.dp : row.gen_dp)) text += degree_text("gen_dp", layout.dp);
   if (!text.empty()) text.pop_back();
   return text;
+}
+
+std::string chosen_text(const SweepRow& row, const Solution& solution, std::int64_t longest) {
+  const Candidate& actor = solution.choice.at(Role::actor);
+  const Candidate& rollout = solution.choice.at(Role::rollout);
+  std::string text;
+  const auto word = [&](bool open, const std::string& more) {
+    if (open) text += (text.empty() || text.back() == ' ' ? "" : " ") + more;
+  };
+  const auto degree = [&](const char* name, const SweepRow::Count& cell, int value, int usual) {
+    word(!cell && value != usual, name + std::to_string(value));
+  };
+  degree("tp", row.tp, actor.tp, 0);
+  degree("pp", row.pp, actor.pp, 0);
+  degree("dp", row.dp, actor.dp, 0);
+  degree(actor.ulysses ? "ulysses" : "cp", row.cp, actor.cp, 1);
+  degree("ep", row.ep, actor.ep, 1);
+  degree("vpp", row.vpp, actor.vpp, 1);
+  degree("zero", row.zero, actor.zero, actor.dp > 1 ? -1 : 0);
+  word(!row.recompute, "recompute=" + std::string(name_of(actor.recompute)));
+  const std::int64_t update = actor.update_tokens > 0 ? actor.update_tokens : actor.tokens;
+  word(!row.micro_batch, "micro_batch=" + std::to_string(update / longest));
+  word(update != actor.tokens, "log_prob_micro_batch=" + std::to_string(actor.tokens / longest));
+  word(actor.offload.parameters, "offload=all");
+  word(actor.offload.optimizer && !actor.offload.parameters, "offload=optimizer");
+  std::string gen;
+  std::swap(text, gen);
+  degree("gen_tp", row.gen_tp, rollout.tp, 0);
+  degree("gen_pp", row.gen_pp, rollout.pp, 1);
+  degree("gen_dp", row.gen_dp, rollout.dp, 0);
+  degree("gen_ep", row.gen_ep, rollout.ep, 1);
+  std::string all = std::move(gen);
+  append(all, text);
+  if (solution.placement.size() == 1) {
+    append(all, std::string("rollout ") + (rollout.offload.parameters ? "unmapped" : "kept"));
+  }
+  append(all, std::to_string(rollout.max_sequences) + " sequences decoded at once");
+  return all;
 }
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include "cost_models/spec/cluster_spec.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
+#include "planner/request/solution.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {
@@ -58,5 +59,8 @@ Candidate candidate_of(const GenLayout& layout);
 /// "tp2 pp1 dp8 zero1 recompute=full micro_batch=4" with only those that the row leaves open.
 std::string chosen_text(const SweepRow& row, const TrainLayout& layout);
 std::string chosen_text(const SweepRow& row, const GenLayout& layout);
+/// What was chosen for the row's empty cells: "tp2 dp8 zero1 micro_batch=4 offload=all; gen_tp2;
+/// rollout unmapped; 160 sequences decoded at once".
+std::string chosen_text(const SweepRow& row, const Solution& solution, std::int64_t longest);
 
 }  // namespace tessera

@@ -17,10 +17,11 @@ namespace tessera {
 
 struct SweepPricer::State {
   const SweepInputs& inputs;
+  RowSearch search;
   ModelTables tables;
   std::map<std::string, std::unique_ptr<CostEvaluator>> evaluators;
 
-  explicit State(const SweepInputs& all) : inputs(all) {}
+  State(const SweepInputs& all, RowSearch how) : inputs(all), search(std::move(how)) {}
 
   CostEvaluator& evaluator(const SweepRow& row, const RowLengths& lengths, int view) {
     auto& entry = evaluators[key_of(row, lengths, view)];
@@ -39,7 +40,8 @@ void refuse(SweepResult& result, const std::string& why) {
   result.tokens_per_s_per_gpu = result.mfu = {};
 }
 
-SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<State>(inputs)) {}
+SweepPricer::SweepPricer(const SweepInputs& inputs, RowSearch search)
+    : state_(std::make_unique<State>(inputs, std::move(search))) {}
 SweepPricer::~SweepPricer() = default;
 
 SweepResult SweepPricer::price(const SweepRow& row) {
@@ -93,13 +95,13 @@ SweepResult SweepPricer::price_on(const SweepRow& row, int view) {
   auto made = with_gpus(row, cluster, 1);
   const std::string too_long = beyond_positions(row, costs.request());
   if (!made || !too_long.empty()) {
-    result = price_row(costs, generating, made.value_or(row), lengths.assumed);
+    result = price_row(costs, generating, made.value_or(row), state_->search, lengths.assumed);
     if (!too_long.empty()) refuse(result, too_long);
     return result;
   }
   // The fewest GPUs that fit, by doubling; where none does, what the most would need.
   for (std::int64_t scale = 1; made && !result.feasible; scale *= 2) {
-    const SweepResult tried = price_row(costs, generating, *made, lengths.assumed);
+    const SweepResult tried = price_row(costs, generating, *made, state_->search, lengths.assumed);
     if (tried.feasible || tried.step_s || !result.step_s) result = tried;
     std::string chosen;
     if (made->train_gpus != row.train_gpus) {

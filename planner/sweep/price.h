@@ -4,11 +4,14 @@
 // the leanest one where none fits. Pure; times in seconds.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cost_models/spec/units.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/solution.h"
 #include "planner/sweep/sweep_inputs.h"
 #include "planner/sweep/sweep_row.h"
 
@@ -27,13 +30,19 @@ struct SweepResult {
   std::string why;
 };
 
+/// The best plan that agrees with an iteration's row, by evaluators of the row's requests, or
+/// nullopt (planner/sweep/search has one). Without a function the fastest completion is taken.
+using RowSearch = std::function<std::optional<Solution>(
+    CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row)>;
+
 /// Why the row cannot run at all, before what `why` said; no time of it is then a prediction.
 void refuse(SweepResult& result, const std::string& why);
 
 /// Remembers what rows have in common; one thread.
 class SweepPricer {
  public:
-  explicit SweepPricer(const SweepInputs& inputs);  // which must outlive it
+  /// `inputs` must outlive it.
+  SweepPricer(const SweepInputs& inputs, RowSearch search);
   ~SweepPricer();
   /// On a cluster with several GPU types: on the types with room for it on which it fits and is
   /// quickest, all of its pools alike. An iteration of engine `any`: as the engine that answers

@@ -22,7 +22,6 @@
 #include "planner/request/solution.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/row_request.h"
-#include "planner/sweep/row_search.h"
 
 namespace tessera {
 namespace {
@@ -44,16 +43,17 @@ struct Priced {
 class RowPricing {
  public:
   RowPricing(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
-             std::string assumed)
+             const RowSearch& search, std::string assumed)
       : costs_(costs),
         generating_(generating),
         request_(costs.request()),
         row_(row),
+        search_(search),
         assumed_(std::move(assumed)) {}
 
   SweepResult run() {
-    if (row_.kind == SweepKind::iteration) {
-      if (const auto solution = best_iteration(costs_, generating_, row_)) {
+    if (row_.kind == SweepKind::iteration && search_) {
+      if (const auto solution = search_(costs_, generating_, row_)) {
         return result_of(*solution);
       }
     }
@@ -335,14 +335,15 @@ class RowPricing {
   CostEvaluator& generating_;
   const PlanRequest& request_;
   const SweepRow& row_;
+  const RowSearch& search_;
   std::string assumed_, impossible_;
 };
 
 }  // namespace
 
 SweepResult price_row(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
-                      const std::string& assumed) {
-  return RowPricing(costs, generating, row, assumed).run();
+                      const RowSearch& search, const std::string& assumed) {
+  return RowPricing(costs, generating, row, search, assumed).run();
 }
 
 }  // namespace tessera

@@ -13,6 +13,6 @@ namespace tessera {
 /// `generating` prices what is generated at once (with_batches); `assumed` is told in the result's
 /// `why`.
 SweepResult price_row(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
-                      const std::string& assumed);
+                      const RowSearch& search, const std::string& assumed);
 
 }  // namespace tessera

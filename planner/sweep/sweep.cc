@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "cost_models/documents/problem.h"
-#include "planner/sweep/price.h"
 
 namespace tessera {
 namespace {
@@ -19,7 +18,8 @@ std::string text(const std::optional<double>& value) {
 }  // namespace
 
 std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& folder,
-                                  const std::string& calibration, Problems& problems, double risk) {
+                                  const std::string& calibration, const RowSearch& search,
+                                  Problems& problems, double risk) {
   const auto rows = read_sweep_rows_as_far(table, problems);
   if (!rows) return std::nullopt;
   auto inputs = read_sweep_inputs(*rows, folder, table.file, calibration, problems);
@@ -32,7 +32,7 @@ std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& 
     columns[i] = found.value_or(table.header.size());
     if (!found) table.header.emplace_back(kSweepOutputs[i]);
   }
-  SweepPricer pricer(*inputs);
+  SweepPricer pricer(*inputs, search);
   SweepSummary summary{.rows = rows->size(), .kept = kept_columns(table)};
   for (std::size_t r = 0; r < rows->size(); ++r) {
     const SweepResult result = pricer.price((*rows)[r]);

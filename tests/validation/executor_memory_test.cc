@@ -28,7 +28,7 @@ double predicted(const SweepRow& row, int layers) {
   EXPECT_TRUE(inputs.has_value()) << to_string(problems.at(0));
   inputs->models.begin()->second.spec.layers = layers;
   const double reserve = inputs->clusters.begin()->second.calibration.reserve_bytes.value;
-  const SweepResult result = SweepPricer(*inputs).price(row);
+  const SweepResult result = SweepPricer(*inputs, {}).price(row);
   EXPECT_TRUE(result.peak_gib.has_value()) << result.why;
   return result.peak_gib.value_or(0) * (1LL << 30) - reserve;
 }

@@ -16,6 +16,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/learned_constants.h"
 #include "planner/sweep/price.h"
+#include "planner/sweep/search/row_search.h"
 
 namespace tessera {
 namespace {
@@ -65,7 +66,7 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
       Problems problems;
       const auto inputs = read_sweep_inputs({&row, 1}, ".", "own_runs", calibration, problems);
       ASSERT_TRUE(inputs.has_value()) << (problems.empty() ? "" : to_string(problems[0]));
-      const SweepResult result = SweepPricer(*inputs).price(row);
+      const SweepResult result = SweepPricer(*inputs, search_row).price(row);
       ASSERT_TRUE(result.update_s.has_value()) << result.why;
       const auto measured = figure.at("step_s").get<double>();
       const double error = result.update_s->value / measured - 1;
@@ -141,7 +142,7 @@ HeldOut held_out(const std::string& begin) {
   const Calibration base = inputs->clusters.begin()->second.calibration;
   const auto seconds = [&](const Calibration& calibration, const std::vector<SweepRow>& of) {
     inputs->clusters.begin()->second.calibration = calibration;
-    SweepPricer pricer(*inputs);
+    SweepPricer pricer(*inputs, search_row);
     std::vector<double> values;
     for (const SweepRow& row : of) values.push_back(pricer.price(row).update_s.value().value);
     return values;

@@ -10,6 +10,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/model_spec.h"
+#include "planner/sweep/search/row_search.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {
@@ -44,7 +45,7 @@ CsvTable swept_table(const std::string& name) {
   if (table) table = readable(*std::move(table));
   // Of a run that is known the verdict is what is likelier, not what one would bet a cluster on.
   constexpr double kEvenOdds = 0.5;
-  const bool read = table && sweep(*table, kData, "", problems, kEvenOdds);
+  const bool read = table && sweep(*table, kData, "", search_row, problems, kEvenOdds);
   EXPECT_TRUE(read) << (problems.empty() ? "" : to_string(problems[0]));
   return read ? *std::move(table) : CsvTable{};
 }

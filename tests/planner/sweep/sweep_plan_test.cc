@@ -16,6 +16,7 @@
 #include "planner/plan/plan.h"
 #include "planner/request/request.h"
 #include "planner/sweep/price.h"
+#include "planner/sweep/search/row_search.h"
 
 namespace tessera {
 namespace {
@@ -35,7 +36,7 @@ SweepResult swept(const Cells& cells) {
   const auto rows = table ? read_sweep_rows(*table, problems) : std::nullopt;
   const auto inputs = rows ? read_sweep_inputs(*rows, ".", "in.csv", "", problems) : std::nullopt;
   EXPECT_TRUE(inputs.has_value()) << (problems.empty() ? "" : to_string(problems[0]));
-  return SweepPricer(*inputs).price(rows->front());
+  return SweepPricer(*inputs, search_row).price(rows->front());
 }
 
 /// A workload of an actor alone: generation, log-probabilities, one or more updates.

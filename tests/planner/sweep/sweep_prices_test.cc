@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cost_models/documents/problem.h"
+#include "planner/sweep/search/row_search.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {
@@ -19,7 +20,7 @@ TEST(Sweep, PricesAttentionByItsGeneration) {
         "attention\nqwen2-7b," +
             cluster + ",train,8,8,0,none,1,8,16384," + attention + "\n",
         "in.csv", problems);
-    EXPECT_TRUE(table && sweep(*table, ".", "", problems));
+    EXPECT_TRUE(table && sweep(*table, ".", "", search_row, problems));
     return std::strtod(table->rows[0].cells[*table->column("step_s")].c_str(), nullptr);
   };
   EXPECT_GT(seconds("h100-8", "flash 2"), 1.02 * seconds("h100-8", "flash"));
@@ -35,7 +36,7 @@ double update_seconds(const std::string& columns, const std::string& cells) {
       "model,cluster,kind,gpus,tp,pp,dp,zero,recompute,micro_batch,global_batch,prompt_tokens," +
           columns + "\nqwen2-7b,h100-64,train,16,2,2,4,0,none,1,64,4096," + cells + "\n",
       "in.csv", problems);
-  EXPECT_TRUE(table && sweep(*table, ".", "", problems)) << cells;
+  EXPECT_TRUE(table && sweep(*table, ".", "", search_row, problems)) << cells;
   return std::strtod(table->rows[0].cells[*table->column("step_s")].c_str(), nullptr);
 }
 

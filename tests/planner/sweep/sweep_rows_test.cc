@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "planner/sweep/search/row_search.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {
@@ -26,7 +27,7 @@ std::vector<std::string> refusals(const std::string& text) {
   Problems problems;
   auto table = parse_csv(text, "in.csv", problems);
   if (table) {
-    EXPECT_FALSE(sweep(*table, ".", "", problems).has_value());
+    EXPECT_FALSE(sweep(*table, ".", "", search_row, problems).has_value());
   }
   std::vector<std::string> lines;
   for (const Problem& problem : problems) lines.push_back(to_string(problem));
@@ -114,7 +115,7 @@ TEST(SweepRows, KeepColumnsThatResembleNoneAndNameThem) {
       "1,a,b,c,2,0,nccl,1,5,7,9,9,9,llama3.1-8b,h100-8,train,8\n",
       "in.csv", problems);
   ASSERT_TRUE(table);
-  const auto summary = sweep(*table, ".", "", problems);
+  const auto summary = sweep(*table, ".", "", search_row, problems);
   ASSERT_TRUE(summary) << to_string(problems.at(0));
   EXPECT_THAT(summary->kept,
               ElementsAre("row", "note", "set", "source", "measured_step_s", "measured_oom",

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cost_models/documents/problem.h"
+#include "planner/sweep/search/row_search.h"
 
 namespace tessera {
 namespace {
@@ -26,7 +27,7 @@ CsvTable swept(const std::string& rows) {
   Problems problems;
   auto table = parse_csv(kHeader + rows, "in.csv", problems);
   EXPECT_TRUE(table.has_value());
-  EXPECT_TRUE(sweep(*table, ".", "", problems).has_value());
+  EXPECT_TRUE(sweep(*table, ".", "", search_row, problems).has_value());
   EXPECT_TRUE(problems.empty()) << (problems.empty() ? "" : to_string(problems[0]));
   return *table;
 }
@@ -59,7 +60,7 @@ TEST(Sweep, OfItsOwnOutputChangesNothing) {
   CsvTable table = swept("x,llama3.1-8b,h100-8,train,8,8,1,1,1,1,1,0,full,1,1,16,2048,0\n");
   const std::string once = to_csv(table);
   Problems problems;
-  ASSERT_TRUE(sweep(table, ".", "", problems).has_value());
+  ASSERT_TRUE(sweep(table, ".", "", search_row, problems).has_value());
   EXPECT_EQ(to_csv(table), once);
 }
 
@@ -152,7 +153,7 @@ CsvTable swept_rollouts(const std::string& rows) {
       "max_response_tokens,gen_gpus,placement,policy_lag\n" +
           rows,
       "in.csv", problems);
-  EXPECT_TRUE(table && sweep(*table, ".", "", problems));
+  EXPECT_TRUE(table && sweep(*table, ".", "", search_row, problems));
   return *table;
 }
 
@@ -230,7 +231,7 @@ TEST(Sweep, ExpertsAreCutByTheirOwnTensorParallelism) {
   auto table =
       parse_csv("etp," + std::string(kHeader) + "1," + row + "2," + row + "," + row + "3," + row,
                 "in.csv", problems);
-  ASSERT_TRUE(table && sweep(*table, ".", "", problems)) << to_string(problems[0]);
+  ASSERT_TRUE(table && sweep(*table, ".", "", search_row, problems)) << to_string(problems[0]);
   const double whole = value(*table, 0, "peak_gib"), halved = value(*table, 1, "peak_gib");
   // 56 / 8 layers of 8 / 4 experts of 3 x 6,144 x 16,384: 2 + 4 bytes of each element, and more.
   const double experts = 7 * 2 * 3 * 6144.0 * 16384 * 6 / (1 << 30);

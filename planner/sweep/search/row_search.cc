@@ -1,4 +1,4 @@
-#include "planner/sweep/row_search.h"
+#include "planner/sweep/search/row_search.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,11 +7,10 @@
 #include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
-#include "planner/plan/recompute.h"
 #include "planner/request/candidate.h"
-#include "planner/request/describe.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
+#include "planner/request/settings.h"
 #include "planner/request/solution.h"
 #include "planner/search/search.h"
 #include "planner/search/slots.h"
@@ -101,8 +100,9 @@ Evaluator evaluator_of(CostEvaluator& costs, CostEvaluator& generating, std::int
   return evaluator;
 }
 
-}  // namespace
-
+/// The words of --fix that say what the row's cells say; `longest`: tokens of a sequence. Where the
+/// row names no engine, an empty cp, ep, gen_ep or gen_pp is 1 and an empty zero 1, as published
+/// runs have them.
 FixedSettings settings_of(const SweepRow& stated, const ModelSpec& model, std::int64_t longest) {
   const SweepRow row = stated.engine.empty() ? as_published(stated) : stated;
   FixedSettings settings;
@@ -146,8 +146,10 @@ FixedSettings settings_of(const SweepRow& stated, const ModelSpec& model, std::i
   return settings;
 }
 
-std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& generating,
-                                       const SweepRow& row) {
+}  // namespace
+
+std::optional<Solution> search_row(CostEvaluator& costs, CostEvaluator& generating,
+                                   const SweepRow& row) {
   const bool apart = on_own_gpus(row);
   const auto train_gpus = static_cast<int>(train_ranks(row));
   const auto gen_gpus = static_cast<int>(gen_ranks(row));
@@ -185,44 +187,6 @@ std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& gene
   SearchResult result = search_with_slots(problem, generated, store).result;
   if (result.best.empty()) return std::nullopt;
   return std::move(result.best.front());
-}
-
-std::string chosen_text(const SweepRow& row, const Solution& solution, std::int64_t longest) {
-  const Candidate& actor = solution.choice.at(Role::actor);
-  const Candidate& rollout = solution.choice.at(Role::rollout);
-  std::string text;
-  const auto word = [&](bool open, const std::string& more) {
-    if (open) text += (text.empty() || text.back() == ' ' ? "" : " ") + more;
-  };
-  const auto degree = [&](const char* name, const SweepRow::Count& cell, int value, int usual) {
-    word(!cell && value != usual, name + std::to_string(value));
-  };
-  degree("tp", row.tp, actor.tp, 0);
-  degree("pp", row.pp, actor.pp, 0);
-  degree("dp", row.dp, actor.dp, 0);
-  degree(actor.ulysses ? "ulysses" : "cp", row.cp, actor.cp, 1);
-  degree("ep", row.ep, actor.ep, 1);
-  degree("vpp", row.vpp, actor.vpp, 1);
-  degree("zero", row.zero, actor.zero, actor.dp > 1 ? -1 : 0);
-  word(!row.recompute, "recompute=" + std::string(name_of(actor.recompute)));
-  const std::int64_t update = actor.update_tokens > 0 ? actor.update_tokens : actor.tokens;
-  word(!row.micro_batch, "micro_batch=" + std::to_string(update / longest));
-  word(update != actor.tokens, "log_prob_micro_batch=" + std::to_string(actor.tokens / longest));
-  word(actor.offload.parameters, "offload=all");
-  word(actor.offload.optimizer && !actor.offload.parameters, "offload=optimizer");
-  std::string gen;
-  std::swap(text, gen);
-  degree("gen_tp", row.gen_tp, rollout.tp, 0);
-  degree("gen_pp", row.gen_pp, rollout.pp, 1);
-  degree("gen_dp", row.gen_dp, rollout.dp, 0);
-  degree("gen_ep", row.gen_ep, rollout.ep, 1);
-  std::string all = std::move(gen);
-  append(all, text);
-  if (solution.placement.size() == 1) {
-    append(all, std::string("rollout ") + (rollout.offload.parameters ? "unmapped" : "kept"));
-  }
-  append(all, std::to_string(rollout.max_sequences) + " sequences decoded at once");
-  return all;
 }
 
 }  // namespace tessera
