@@ -54,6 +54,8 @@ ParallelLayout read_layout(const std::string& text, std::int64_t layers, int ran
                        : name == "pp"   ? &layout.pp
                        : name == "fsdp" ? &layout.dp_shard
                        : name == "dp"   ? &layout.dp_replicate
+                       : name == "ep"   ? &layout.ep
+                       : name == "etp"  ? &layout.etp
                                         : nullptr;
     if (field == nullptr || degree < 1) return refuse();
     *field = degree;
@@ -63,6 +65,7 @@ ParallelLayout read_layout(const std::string& text, std::int64_t layers, int ran
   if (each * layout.dp_replicate != ranks || layout.pp > layers) return refuse();
   if (layout.dp_shard > 1) layout.zero = 3;
   layout.stages = even_stages(layers, layout.pp);
+  validate(layout, layers, ranks, "", "layout", problems);
   return layout;
 }
 

@@ -12,7 +12,8 @@
 
 namespace tessera {
 
-/// Degrees in any order, e.g. "tp2pp2", "fsdp4", "tp2fsdp2"; replicas fill the world.
+/// Degrees in any order, e.g. "tp2pp2", "fsdp4", "tp2fsdp2", "ep4", "tp2ep2"; replicas fill the
+/// world. Experts are whole (etp 1) where the text does not say etp.
 struct ReshardCase {
   std::string from, to;
 };
