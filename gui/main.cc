@@ -10,6 +10,8 @@
 #include "gui/pages/arguments.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
+#include "gui/remote/remote_runs.h"
+#include "simulator/remote/serve_token.h"
 
 namespace {
 
@@ -37,6 +39,21 @@ int refuse_without_display() {
       "pictures without one\n",
       stderr);
   return static_cast<int>(tessera::ExitCode::missing);
+}
+
+void open_remote(tessera::gui::MainWindow& window, const tessera::gui::Arguments& arguments) {
+  namespace gui = tessera::gui;
+  const auto name = *tessera::remote_name_from(arguments.remote.toStdString());
+  const std::string token = gui::token_of_environment();
+  if (arguments.export_folder.isEmpty()) {
+    window.openRemote(name, token);
+    return;
+  }
+  if (token.empty()) {
+    throw tessera::Error({{tessera::kTokenVariable, "", "no token", "64 hexadecimal digits"}});
+  }
+  const auto copy = gui::copied_once(name, token, gui::copies_folder());
+  window.openRun(QString::fromStdString(copy.string()), false);
 }
 
 // Where what the window remembers is kept.
@@ -80,6 +97,7 @@ int main(int argc, char** argv) {
       window.openProject(arguments.project, !exports);
       note();
     }
+    if (!arguments.remote.isEmpty()) open_remote(window, arguments);
     if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
     for (const QString& other : arguments.other_runs) {
       window.session().run()->addOther(other.toStdString(), !exports);

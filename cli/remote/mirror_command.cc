@@ -19,7 +19,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const char* kTokenVariable = "TESSERA_REMOTE_TOKEN";
 constexpr seconds kPause{1}, kMostPause{16};
 
 struct MirrorCommand {

@@ -59,7 +59,7 @@ void serve(const ServeCommand& command) {
   for (const ServedRun& run : runs) std::printf("run    %s\n", run.name.c_str());
   std::printf("at     127.0.0.1:%d\ntoken  %s\nkept   %s\n", server.port(), token.c_str(),
               file.c_str());
-  std::printf("tunnel ssh -N -L %d:127.0.0.1:%d %s\nlook   tessera mirror 127.0.0.1:%d -o FOLDER\n",
+  std::printf("tunnel ssh -N -L %d:127.0.0.1:%d %s\nlook   tessera gui --remote 127.0.0.1:%d\n",
               server.port(), server.port(), host.data(), server.port());
   std::fflush(stdout);
   server.run();

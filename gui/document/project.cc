@@ -65,16 +65,24 @@ void read_runs(const fs::path& file, ObjectReader& root, Project& project) {
   std::vector<std::string> runs;
   root.list("runs", runs, false);
   if (runs.size() > Project::kMostRuns) {
-    root.refuse("runs", "at most " + std::to_string(Project::kMostRuns) + " folders");
+    root.refuse("runs", "at most " + std::to_string(Project::kMostRuns) + " runs");
   }
   for (const std::string& run : runs) {
-    if (run.empty()) root.refuse("runs", "an empty name", "names of folders", "");
-    project.runs.push_back((file.parent_path() / run).lexically_normal());
+    if (!is_remote(run)) {
+      if (run.empty()) root.refuse("runs", "an empty name", "names of folders", "");
+      project.runs.emplace_back((file.parent_path() / run).lexically_normal());
+    } else if (const auto name = remote_name_from(run); name && !name->run.empty()) {
+      project.runs.emplace_back(*name);
+    } else {
+      root.refuse("runs", run, "remote:127.0.0.1:PORT/RUN", "");
+    }
   }
 }
 
-// Of a folder: as the file names it.
-std::string name_in(const fs::path& run, const fs::path& file) {
+// As the file names it.
+std::string name_in(const RunPlace& place, const fs::path& file) {
+  if (const auto* remote = std::get_if<RemoteName>(&place)) return to_text(*remote);
+  const fs::path& run = std::get<fs::path>(place);
   std::error_code error;
   const fs::path whole = fs::absolute(run, error).lexically_normal();
   const fs::path beside = fs::absolute(file, error).lexically_normal().parent_path();
@@ -128,7 +136,7 @@ void write_project(const Project& project, const fs::path& file) {
     add(root, "question", std::move(question));
   }
   for (const Plan& plan : project.pinned) pinned.items.push_back(to_node(plan));
-  for (const fs::path& run : project.runs) runs.items.push_back(node_of(name_in(run, file)));
+  for (const RunPlace& run : project.runs) runs.items.push_back(node_of(name_in(run, file)));
   add(root, "pinned", std::move(pinned));
   add(root, "runs", std::move(runs));
   write_text_file(file, json_text(root));

@@ -2,28 +2,34 @@
 // A project: a question, the plans that are kept beside one another, and runs, in one JSON file
 // (docs/inputs/project.md).
 //
-// Data alone: names, numbers, whole plans, folders to be read. Nothing in it is run. Written whole
-// beside the old file and moved into its place: a crash leaves the one or the other.
+// Data alone: names, numbers, whole plans, folders and loopback addresses to be read. Nothing in it
+// is run. Written whole beside the old file and moved into its place: a crash leaves the one or the
+// other.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
 #include "gui/document/plan_query.h"
 #include "planner/plan/plan.h"
+#include "simulator/remote/remote_name.h"
 
 namespace tessera::gui {
+
+/// A run: its folder, or where it is served on another host.
+using RunPlace = std::variant<std::filesystem::path, RemoteName>;
 
 struct Project {
   static constexpr std::size_t kMostPinned = 4, kMostRuns = 5;
   /// Of a file: five plans of the largest clusters.
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
-  std::optional<PlanQuery> question;        // nullopt: nothing was asked so far
-  std::vector<Plan> pinned;                 // in the order of their columns
-  std::vector<std::filesystem::path> runs;  // folders: followed the first, the others beside it
+  std::optional<PlanQuery> question;  // nullopt: nothing was asked so far
+  std::vector<Plan> pinned;           // in the order of their columns
+  std::vector<RunPlace> runs;         // followed the first, the others beside it
 };
 
 /// By what is asked, pinned and followed; the plan that a question goes back to by its value.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cost_models/documents/problem.h"
+#include "gui/document/words.h"
 
 namespace tessera::gui {
 
@@ -48,6 +49,8 @@ QString partText(std::int64_t part, std::int64_t whole) {
 }
 
 QString countText(double count) { return QLocale(QLocale::English).toString(std::llround(count)); }
+
+QString noSuchFolder(const QString& folder) { return Words::tr("%1: no such folder").arg(folder); }
 
 QString problemsText(const Problems& problems) {
   constexpr std::size_t kMostProblems = 200;

@@ -22,6 +22,8 @@ QString partText(std::int64_t part, std::int64_t whole);
 QString countText(double count);
 /// A name of the planner's as Qt's text.
 QString toText(std::string_view text);
+/// "runs/monday: no such folder".
+QString noSuchFolder(const QString& folder);
 /// One line per problem; of many the first, and of long ones the beginning.
 QString problemsText(const Problems& problems);
 

@@ -5,6 +5,8 @@
 
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/remote/remote_runs.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 
@@ -21,7 +23,11 @@ Session::Session(QObject* parent) : QObject(parent) {
     if (const Plan* plan = std::get_if<Plan>(&answer.result)) plans_.setPlan(row, *plan);
   });
   connect(&front_, &FrontSearch::changed, this, &Session::frontChanged);
-  connect(&run_, &RunFollower::folderChanged, this, [this] { samples_.follow(run_.folder()); });
+  connect(&run_, &RunFollower::folderChanged, this, [this] {
+    if (run_.folder() != remote_.news().folder) remote_.end();
+    samples_.follow(run_.folder());
+  });
+  connect(&remote_, &RemoteCopy::contacted, this, &Session::followCopy);
   connect(&run_, &RunFollower::polled, &samples_, &SampleFollower::poll);
 }
 
@@ -196,8 +202,12 @@ Project Session::project() const {
   Project project;
   if (began_) project.question = document_.question;
   project.pinned = pinned_.plans();
-  if (!run_.folder().empty()) project.runs.push_back(run_.folder());
-  for (const RunFollower::Other& other : run_.others()) project.runs.push_back(other.folder);
+  const auto add = [&](const std::filesystem::path& folder) {
+    const auto remote = copied_run(folder);
+    remote ? project.runs.emplace_back(*remote) : project.runs.emplace_back(folder);
+  };
+  if (!run_.folder().empty()) add(run_.folder());
+  for (const RunFollower::Other& other : run_.others()) add(other.folder);
   return project;
 }
 
@@ -207,10 +217,20 @@ void Session::openProject(const Project& project, bool live) {
   QString missing;
   run_.clearOthers();
   for (std::size_t i = 0; i < project.runs.size(); ++i) {
-    const std::filesystem::path& run = project.runs[i];
+    const auto* remote = std::get_if<RemoteName>(&project.runs[i]);
+    const std::filesystem::path run = remote != nullptr
+                                          ? mirror_folder(*remote, copies_folder())
+                                          : std::get<std::filesystem::path>(project.runs[i]);
     std::error_code error;
+    if (remote != nullptr && i == 0 && live) {
+      emit remoteWanted(*remote);
+      continue;
+    }
     if (!std::filesystem::is_directory(run, error)) {
-      missing += QString::fromStdString(run.string()) + ": no such folder\n";
+      missing += (remote != nullptr ? Words::tr("%1: no copy of it is here")
+                                          .arg(QString::fromStdString(to_text(*remote)))
+                                    : noSuchFolder(QString::fromStdString(run.string()))) +
+                 "\n";
     } else if (i == 0) {
       run_.follow(run, live);
     } else {
@@ -218,6 +238,21 @@ void Session::openProject(const Project& project, bool live) {
     }
   }
   report(missing.trimmed());
+}
+
+void Session::followRemote(const RemoteName& name, const std::string& token) {
+  const std::filesystem::path cache = copies_folder();
+  remote_.keep(name, token, cache);
+  if (name.run.empty()) return;
+  std::error_code error;
+  const std::filesystem::path copy = mirror_folder(name, cache);
+  if (std::filesystem::exists(copy / "mirror.json", error)) run_.follow(copy);
+}
+
+// Once it is known which run it is, and something of it is here.
+void Session::followCopy() {
+  const RemoteNews& news = remote_.news();
+  if (news.contact == Contact::reached && run_.folder() != news.folder) run_.follow(news.folder);
 }
 
 bool Session::openPlan(const QString& file) {

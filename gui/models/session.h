@@ -23,6 +23,7 @@
 #include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
 #include "gui/models/run_follower.h"
+#include "gui/remote/remote_copy.h"
 #include "gui/reshard/reshard_facts.h"
 #include "gui/samples/sample_follower.h"
 #include "gui/timeline/timeline_index.h"
@@ -73,8 +74,10 @@ class Session : public QObject {
   /// The question, the pinned plans and the runs that are followed.
   Project project() const;
   /// Asks its question and pins its plans; `live`: its runs are followed in the background. Says
-  /// which of its runs are no folders.
+  /// which of its runs are no folders. Of runs on other hosts the copies are shown that are here.
   void openProject(const Project& project, bool live = true);
+  /// Follows a run of another host: the copy that is here at once, and what comes from there.
+  void followRemote(const RemoteName& name, const std::string& token);
   /// A question was asked, or a plan opened.
   bool isAsked() const { return began_; }
   /// Says what is wrong with a file or a folder; empty = nothing any more.
@@ -97,6 +100,8 @@ class Session : public QObject {
   MemoryModel* memory() { return &memory_; }
   PhaseModel* phases() { return &phases_; }
   RunFollower* run() { return &run_; }
+  /// Keeps the copy up where that run is one of another host.
+  RemoteCopy* remote() { return &remote_; }
   /// Of that run.
   SampleFollower* samples() { return &samples_; }
   PlanJob<TimelineIndex>* timeline() { return &timeline_; }
@@ -107,6 +112,8 @@ class Session : public QObject {
   void documentChanged();
   /// A search that was wanted of the front began, ended or is of no use any more.
   void frontChanged();
+  /// A project follows a run of another host, whose token it does not have.
+  void remoteWanted(const tessera::RemoteName& name);
   void planSelected(const tessera::Plan& plan);
   void viewChanged(const tessera::gui::ViewState& view);
 
@@ -120,6 +127,7 @@ class Session : public QObject {
 
   void goTo(const Edit& edit);
   void search();
+  void followCopy();
   void takeAnswer(const PlanQuery& query, const PlanAnswer& answer);
   void takeDetail(int row, const PlanAnswer& answer);
   void setWinner(const Plan& winner);
@@ -135,6 +143,7 @@ class Session : public QObject {
   MemoryModel memory_;
   PhaseModel phases_;
   RunFollower run_;
+  RemoteCopy remote_;
   SampleFollower samples_;
   PlanJob<TimelineIndex> timeline_{simulated};
   PlanJob<ReshardFacts> reshard_{reshard_facts};

@@ -15,6 +15,7 @@
 #include "gui/pages/command_palette.h"
 #include "gui/pages/dropped_files.h"
 #include "gui/pages/export_views.h"
+#include "gui/remote/remote_runs.h"
 #include "gui/report/report.h"
 
 namespace tessera::gui {
@@ -105,17 +106,6 @@ void MainWindow::addProjectActions(QMenu* file) {
                   &MainWindow::chooseWhereToKeepProject);
 }
 
-void MainWindow::addRunActions(QMenu* file) {
-  file->addAction("Follow a &run...", QKeySequence("Ctrl+R"), this, &MainWindow::chooseRun);
-  file->addAction("Draw another run &beside it...", QKeySequence("Ctrl+Shift+R"), this,
-                  &MainWindow::chooseOtherRun);
-  file->addAction("Only &one run", QKeySequence("Ctrl+Shift+O"), session_.run(),
-                  &RunFollower::clearOthers);
-  QMenu* runs = file->addMenu("Recent r&uns");
-  connect(runs, &QMenu::aboutToShow, this,
-          [this, runs] { addRecent(runs, workspace_.recent_runs, &MainWindow::openLiveRun); });
-}
-
 void MainWindow::addEditActions() {
   QMenu* edit = menuBar()->addMenu("&Edit");
   undo_ = edit->addAction("&Undo", QKeySequence::Undo, &session_, &Session::undo);
@@ -193,8 +183,12 @@ void MainWindow::rememberNow() {
   if (!project_file_.isEmpty()) {
     remember(now.recent_projects, QFileInfo(project_file_).absoluteFilePath());
   }
-  const QString run = QString::fromStdString(session_.run()->folder().string());
-  if (!run.isEmpty()) remember(now.recent_runs, QFileInfo(run).absoluteFilePath());
+  const std::filesystem::path& run = session_.run()->folder();
+  if (copied_run(run)) {
+    remember(now.recent_runs, placeText(run));
+  } else if (!run.empty()) {
+    remember(now.recent_runs, QFileInfo(placeText(run)).absoluteFilePath());
+  }
   if (now == workspace_) return;
   workspace_ = std::move(now);
   try {
@@ -223,18 +217,6 @@ void MainWindow::askLast(const PlanQuery& otherwise) {
 bool MainWindow::openPlan(const QString& file) {
   if (!session_.openPlan(file)) return false;
   statusBar()->showMessage("Opened " + QFileInfo(file).fileName(), 5000);
-  return true;
-}
-
-bool MainWindow::openRun(const QString& folder, bool live) {
-  if (!QFileInfo(folder).isDir()) {
-    session_.report(folder + ": no such folder");
-    return false;
-  }
-  const QString plan = folder + "/plan.json";
-  if (!session_.plan() && QFileInfo::exists(plan)) openPlan(plan);
-  session_.run()->follow(folder.toStdString(), live);
-  pages_->setCurrentWidget(run_);
   return true;
 }
 
@@ -307,16 +289,6 @@ void MainWindow::chooseWhereToSave() {
   if (!file.isEmpty() && session_.savePlan(file)) {
     statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
   }
-}
-
-void MainWindow::chooseRun() {
-  const QString folder = QFileDialog::getExistingDirectory(this, "Follow a run");
-  if (!folder.isEmpty()) openRun(folder);
-}
-
-void MainWindow::chooseOtherRun() {
-  const QString folder = QFileDialog::getExistingDirectory(this, "Draw a run beside this one");
-  if (!folder.isEmpty()) session_.run()->addOther(folder.toStdString());
 }
 
 void MainWindow::chooseExport() {

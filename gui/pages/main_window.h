@@ -7,6 +7,8 @@
 #include <QTabWidget>
 #include <QTimer>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "gui/document/workspace.h"
 #include "gui/models/colours.h"
@@ -36,6 +38,9 @@ class MainWindow : public QMainWindow {
   bool openPlan(const QString& file);
   /// Follows the folder; a plan.json in it is opened unless a plan is.
   bool openRun(const QString& folder, bool live = true);
+  /// Follows a run of another host; without a token, or where several runs are served there and the
+  /// name has none, a dialog asks.
+  bool openRemote(const RemoteName& name, const std::string& token);
   /// Its question, pinned plans and runs take the place of those that are there; false, and
   /// nothing changes, where the file is no project.
   bool openProject(const QString& file, bool live = true);
@@ -52,7 +57,8 @@ class MainWindow : public QMainWindow {
   void addEditActions();
   void addViewActions();
   void addRecent(QMenu* menu, const QStringList& paths, bool (MainWindow::*open)(const QString&));
-  bool openLiveRun(const QString& folder) { return openRun(folder, true); }
+  bool openLiveRun(const QString& place);
+  void openPlanOf(const QString& run);
   bool openLiveProject(const QString& file) { return openProject(file, true); }
   void documentChanged();
   void rememberSoon();
@@ -65,6 +71,9 @@ class MainWindow : public QMainWindow {
   void chooseWhereToKeepProject();
   QString titleOfAll() const;
   void chooseRun();
+  void chooseRemote(const RemoteName& name);
+  void remoteContacted();
+  std::string tokenOf(const RemoteName& name) const;
   void chooseOtherRun();
   void chooseExport();
   void showKeys();
@@ -75,6 +84,7 @@ class MainWindow : public QMainWindow {
   QString project_file_;  // empty = none
   Project project_;       // as that file has it
   std::filesystem::path memory_;
+  std::map<int, std::string> tokens_;  // that were given here, by port
   QTimer remembering_;
   ExplorePage* explore_;
   UnderstandPage* understand_;

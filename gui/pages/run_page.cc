@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 
 #include "gui/document/text.h"
+#include "gui/remote/remote_runs.h"
 #include "gui/run_views/start_dialog.h"
 #include "gui/views/view.h"
 
@@ -85,6 +86,7 @@ void RunPage::hear() {
   connect(run, &RunFollower::polled, this, &RunPage::showState);
   connect(run, &RunFollower::problemsFound, this,
           [this](const QString& text) { message_->say(text, Tone::bad); });
+  connect(session_.remote(), &RemoteCopy::contacted, this, &RunPage::showRemote);
   connect(run, &RunFollower::told, this, &RunPage::showControls);
   connect(&session_, &Session::documentChanged, this, &RunPage::showControls);
   connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
@@ -180,13 +182,25 @@ void RunPage::showState() {
   if (run.folder().empty()) return;
   const auto& steps = run.steps()->steps();
   const QString folder = QString::fromStdString(run.folder().string());
+  const QString place = placeText(run.folder());
   folder_->setText(QString("<b>%1</b>&nbsp;&nbsp; step %2")
-                       .arg(folder.toHtmlEscaped())
+                       .arg(place.toHtmlEscaped())
                        .arg(steps.empty() ? 0 : steps.back()));
   folder_->setToolTip(folder);
   const RunSummary& summary = run.summary();
   state_->say(run.isLoading() ? QString("reading the folder") : summary.text,
               toneOf(summary.state));
+}
+
+// A copy that is here says itself when it was reached last.
+void RunPage::showRemote() {
+  const RemoteNews& news = session_.remote()->news();
+  const bool shown = news.folder == session_.run()->folder() && session_.run()->isCopy();
+  if (news.contact == Contact::reached || shown) {
+    if (shown) message_->say({}, Tone::calm);
+    return;
+  }
+  message_->say(QString("%1: %2").arg(toText(address_of(news.name)), news.fault), Tone::warning);
 }
 
 void RunPage::showControls() {

@@ -39,6 +39,7 @@ class RunPage : public QWidget {
   QPushButton* buttonOf(QAction* action);
   void showState();
   void showControls();
+  void showRemote();
   void askToStart();
   void pause();
   void goOn();

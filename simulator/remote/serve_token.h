@@ -13,6 +13,9 @@
 
 namespace tessera {
 
+/// Whoever looks at a server may have its token in this variable of the environment.
+inline constexpr const char* kTokenVariable = "TESSERA_REMOTE_TOKEN";
+
 /// 64 hexadecimal digits.
 bool is_token(std::string_view text);
 

@@ -35,7 +35,7 @@ Project sample(const fs::path& folder) {
   project.question->risk = 0.001;
   project.question->opened = std::make_shared<const Plan>(digits_plan());
   project.pinned = {free_plan(), digits_plan()};
-  project.runs = {folder / "runs/first", "/elsewhere/second"};
+  project.runs = {folder / "runs/first", "/elsewhere/second", RemoteName{7070, "third"}};
   return project;
 }
 
@@ -55,7 +55,8 @@ TEST(Project, IsReadAsItWasWrittenAndMovesWithItsRuns) {
   fs::rename(here / "study", here / "moved");
   read = read_project(here / "moved/project.json", problems);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->runs, (std::vector<fs::path>{here / "moved/runs/first", "/elsewhere/second"}));
+  EXPECT_EQ(read->runs, (std::vector<RunPlace>{here / "moved/runs/first", "/elsewhere/second",
+                                               RemoteName{7070, "third"}}));
   write_project({}, here / "empty.json");
   read = read_project(here / "empty.json", problems);
   ASSERT_TRUE(read);
@@ -88,6 +89,10 @@ TEST(Project, WhatIsWrongIsToldWithItsPlace) {
   says("{\"tessera_project\": 1, \"question\": {\"risk\": 2}}", "/question/risk");
   says("{\"tessera_project\": 1, \"runs\": [3]}", "(/runs): found 3, expected a string");
   says("{\"tessera_project\": 1, \"runs\": [\"\"]}", "/runs");
+  says("{\"tessera_project\": 1, \"runs\": [\"remote:10.0.0.1:80/RUN\"]}",
+       "expected remote:127.0.0.1:PORT/RUN");
+  says("{\"tessera_project\": 1, \"runs\": [\"remote:127.0.0.1:80/../x\"]}",
+       "expected remote:127.0.0.1:PORT/RUN");
   says("{\"tessera_project\": 1, \"pinned\": 3}", "/pinned");
   says("{\"tessera_project\": 1, \"pinned\": [{}]}", "this is not a plan");
   // Of a plan in it, the line of the project.
