@@ -184,19 +184,38 @@ class Pipeline {
 
   // A task of the replicas that share layers, from `begin` on; without duration it is a mere
   // dependency.
-  TaskId group_task(int begin, int stage, const std::string& name, double seconds,
+  TaskId group_task(int begin, int stage, const std::string& name, double seconds, Traffic bytes,
                     std::vector<TaskId> after) {
     std::vector<int> ranks;
     for (int r = begin; seconds > 0 && r < begin + sharing_; ++r) {
       const auto& own = pass_.costs.stage_ranks(r, stage);
       ranks.insert(ranks.end(), own.begin(), own.end());
     }
-    return graph_.add({.name = name,
-                       .phase = pass_.phase,
-                       .stream = Stream::communication,
-                       .ranks = std::move(ranks),
-                       .duration_ns = nanoseconds(seconds),
-                       .after = std::move(after)});
+    Task task{.name = name,
+              .phase = pass_.phase,
+              .stream = Stream::communication,
+              .ranks = std::move(ranks),
+              .duration_ns = nanoseconds(seconds),
+              .after = std::move(after),
+              .exchange = Exchange::shards};
+    if (seconds > 0) {
+      pass_.links.put_collective(graph_, task, pass_.costs, stage, {begin, begin + sharing_, 1},
+                                 Collective::all_gather, bytes);
+    }
+    return graph_.add(std::move(task));
+  }
+
+  // Bytes of a stage's shards that move in so many seconds, where `whole` move all of a chunk's.
+  Traffic shard_bytes(int stage, int chunk, double seconds, double whole, DType type) const {
+    if (whole <= 0) return {};
+    std::int64_t layers = 0;
+    for (int c = stage; c < chunks(); c += layout_.pp) layers += layers_of(c);
+    const double part = static_cast<double>(layers_of(chunk)) / static_cast<double>(layers);
+    const auto elements = static_cast<double>(pass_.costs.operations().elements(stage).total());
+    return Traffic{elements * part * static_cast<double>(size_of(type)) * seconds / whole};
+  }
+  std::int64_t layers_of(int chunk) const {
+    return layout_.stages[at(chunk)].last - layout_.stages[at(chunk)].first;
   }
 
   // A chunk on the replicas that share its layers. With overlap its shards move beside it; only
@@ -211,13 +230,18 @@ class Pipeline {
     const ChunkPass& any = made.times.front()[at(chunk)];
     std::vector<TaskId> before;
     for (int r = begin; r < end; ++r) before.push_back(last_[at(r)][at(stage)]);
-    const TaskId gather = group_task(
-        begin, stage, name_of(op, "gather "),
-        (first ? operations.before_pass(stage) : Seconds{}) + (overlaps ? Seconds{} : any.gather),
-        before);
+    const RoleDTypes& types = pass_.costs.role().dtypes;
+    const Seconds alone =
+        (first ? operations.before_pass(stage) : Seconds{}) + (overlaps ? Seconds{} : any.gather);
+    const Traffic gathered = shard_bytes(stage, chunk, any.gather, any.gather, types.param);
+    const Traffic scattered = shard_bytes(stage, chunk, any.scatter, any.scatter, types.grad);
+    const TaskId gather =
+        group_task(begin, stage, name_of(op, "gather "), alone,
+                   shard_bytes(stage, chunk, alone, any.gather, types.param), before);
     if (overlaps && any.gather + any.scatter > 0) {
-      trailing_[at(stage)].push_back(
-          group_task(begin, stage, name_of(op, "shards of "), any.gather + any.scatter, {gather}));
+      trailing_[at(stage)].push_back(group_task(begin, stage, name_of(op, "shards of "),
+                                                any.gather + any.scatter, gathered + scattered,
+                                                {gather}));
     }
     std::vector<TaskId> ends;
     for (int r = begin; r < end; ++r) {
@@ -237,7 +261,9 @@ class Pipeline {
     const Seconds reduce =
         (last ? operations.after_pass(stage) : Seconds{}) + (overlaps ? Seconds{} : any.scatter);
     if (reduce <= 0) return;
-    const TaskId reduced = group_task(begin, stage, name_of(op, "reduce "), reduce, ends);
+    const TaskId reduced =
+        group_task(begin, stage, name_of(op, "reduce "), reduce,
+                   shard_bytes(stage, chunk, reduce, any.scatter, types.grad), ends);
     for (int r = begin; r < end; ++r) last_[at(r)][at(stage)] = reduced;
   }
 
@@ -260,14 +286,17 @@ class Pipeline {
     }
     const MicroBatch& batch = pass_.micro_batches[at(replica)][at(op.micro_batch)];
     const double seconds = pass_.costs.hop_seconds(batch, replica, stage, target->stage);
-    made.sent[c] = last_[at(replica)][at(stage)] =
-        graph_.add({.name = name_of(op, "send "),
-                    .phase = pass_.phase,
-                    .stream = Stream::communication,
-                    .ranks = pass_.costs.stage_ranks(replica, stage),
-                    .duration_ns = nanoseconds(seconds),
-                    .after = {last_[at(replica)][at(stage)]},
-                    .bytes = pass_.costs.hop_bytes(batch)});
+    Task task{.name = name_of(op, "send "),
+              .phase = pass_.phase,
+              .stream = Stream::communication,
+              .ranks = pass_.costs.stage_ranks(replica, stage),
+              .duration_ns = nanoseconds(seconds),
+              .after = {last_[at(replica)][at(stage)]},
+              .bytes = pass_.costs.hop_bytes(batch),
+              .exchange = Exchange::stages};
+    pass_.links.put_message(graph_, task, pass_.costs, replica, stage, target->stage,
+                            Traffic{static_cast<double>(task.bytes)});
+    made.sent[c] = last_[at(replica)][at(stage)] = graph_.add(std::move(task));
   }
 
   double last_backward_seconds(int stage) const {

@@ -12,6 +12,7 @@
 
 #include "simulator/engine/plan_tasks.h"
 #include "simulator/engine/role_costs.h"
+#include "simulator/engine/task_links.h"
 
 namespace tessera {
 
@@ -22,6 +23,7 @@ struct PipelinePass {
   const RoleCosts& costs;
   Phase phase = Phase::old_log_prob;
   const std::vector<std::vector<MicroBatch>>& micro_batches;  // of each replica
+  TaskLinks& links;
 };
 
 /// The ends of a pass, for what follows it.

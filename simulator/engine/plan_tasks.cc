@@ -1,7 +1,6 @@
 #include "simulator/engine/plan_tasks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -10,95 +9,33 @@
 #include <utility>
 
 #include "cost_models/packing.h"
-#include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "simulator/engine/pipeline_tasks.h"
+#include "simulator/engine/planned_arrivals.h"
 #include "simulator/engine/role_costs.h"
-#include "simulator/reshard/arrivals.h"
+#include "simulator/engine/task_links.h"
 #include "simulator/rollout/draw_lengths.h"
 
 namespace tessera {
 namespace {
 
-std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
-  ranks.insert(ranks.end(), more.begin(), more.end());
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
-}
-
-/// A pool's cluster and constants, by its GPU types.
-Machines machines_of(const Plan& plan, const std::vector<int>& ranks,
-                     const Calibration& calibration) {
-  const int view = view_of(plan.cluster, ranks);
-  return {seen_from(plan.cluster, view), seen_from(calibration, view)};
-}
-
-std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair,
-                                    const Calibration& calibration) {
-  const ReshardPlan exact = reshard_plan_of(plan, pair);
-  const std::array elements{Bytes{size_of(plan.find(pair.from)->dtypes.wire)}};
-  std::vector<int> ranks = plan.find(pair.from)->ranks;
-  if (plan.find(pair.to)->ranks != ranks) ranks = united(ranks, plan.find(pair.to)->ranks);
-  // Bytes between pools of different GPU types go at the rate of the slower.
-  std::vector<Machines> ends = {machines_of(plan, plan.find(pair.to)->ranks, calibration)};
-  if (!plan.cluster.groups.empty()) {
-    ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
-  }
-  return arrivals_of(exact.transfers, elements, static_cast<int>(ranks.size()),
-                     {pair.transport, pair.bucket_bytes}, ends);
-}
-
-bool shares_ranks(const RolePlan& from, const RolePlan& to) {
-  return united(from.ranks, {}) == united(to.ranks, {});
-}
-
-// The software's time on every rank of the rollout, behind its bytes where it receives some.
-void add_handover(const Plan& plan, const PlannedReshard& pair, CostEvaluator& evaluator,
-                  std::vector<Arrival>& arrivals) {
-  const RolePlan &from = *plan.find(pair.from), &to = *plan.find(pair.to);
-  const Seconds seconds =
-      evaluator.handover_seconds(candidate_of(plan, to), shares_ranks(from, to));
-  if (seconds <= 0) return;
-  for (const int rank : to.ranks) {
-    const auto at = std::find_if(arrivals.begin(), arrivals.end(),
-                                 [&](const Arrival& arrival) { return arrival.rank == rank; });
-    if (at == arrivals.end()) {
-      arrivals.push_back({rank, 0, seconds});
-    } else {
-      at->seconds += seconds;
-    }
-  }
-}
-
-// A plan too large for exact ranges states its busiest rank's bytes: all receive as much. So do the
-// ranks of an engine that gathers whole tensors, whose software takes its time where none move,
-// too.
-std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& pair,
-                                        CostEvaluator& evaluator) {
-  const RolePlan& from = *plan.find(pair.from);
-  const RolePlan& to = *plan.find(pair.to);
-  const Seconds seconds = evaluator.reshard_seconds(candidate_of(plan, from),
-                                                    candidate_of(plan, to), shares_ranks(from, to));
-  std::vector<Arrival> arrivals;
-  for (const int rank : to.ranks) arrivals.push_back({rank, pair.bytes_received, seconds});
-  return arrivals;
-}
-
 class Builder {
  public:
   Builder(const Plan& plan, const Calibration& calibration, const SimulationOptions& options,
           PlanCosts& costs)
-      : plan_(plan), calibration_(calibration), options_(options), costs_(costs) {
+      : plan_(plan),
+        calibration_(calibration),
+        options_(options),
+        costs_(costs),
+        links_(result_.network, plan.cluster, calibration) {
+    result_.network =
+        cluster_network(plan.cluster, calibration, plan.world_size(), options.network);
+    result_.shares_links = shares_links(plan.cluster, options.network);
     for (const PlannedReshard& pair : plan.reshard) {
-      const bool gathers = engine_named(plan.engine).weights.gather.has_value();
-      const bool exact = has_exact_reshard(pair) || (pair.bytes_received == 0 && !gathers);
-      arrivals_.push_back(exact ? exact_arrivals(plan, pair, calibration)
-                                : estimated_arrivals(plan, pair, costs.evaluator()));
-      if (exact) add_handover(plan, pair, costs.evaluator(), arrivals_.back());
+      arrivals_.push_back(planned_arrivals(plan, pair, calibration, costs.evaluator()));
     }
     last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
   }
@@ -109,6 +46,7 @@ class Builder {
       call_of_phase_.fill(-1);
       for (const ScheduledCall& call : plan_.schedule) add_call(call);
     }
+    slow_down();
     return std::move(result_);
   }
 
@@ -135,6 +73,20 @@ class Builder {
     for (const int rank : call.ranks) last_call_[static_cast<std::size_t>(rank)] = id;
     call_of_phase_[call.phase] = id;
     result_.calls.push_back(std::move(call));
+  }
+
+  // What a slow rank computes takes longer, and its group with it.
+  void slow_down() {
+    if (options_.slow_ranks.empty()) return;
+    for (Task& task : graph().tasks) {
+      if (task.stream != Stream::compute) continue;
+      double factor = 1;
+      for (const int rank : task.ranks) {
+        const auto slow = options_.slow_ranks.find(rank);
+        if (slow != options_.slow_ranks.end()) factor = std::max(factor, slow->second);
+      }
+      task.duration_ns = std::llround(static_cast<double>(task.duration_ns) * factor);
+    }
   }
 
   TaskId join(const char* name, Phase phase, std::vector<TaskId> after) {
@@ -186,13 +138,16 @@ class Builder {
     std::vector<TaskId> copies;
     for (const std::vector<Arrival>& pair : arrivals_) {
       for (const Arrival& arrival : pair) {
-        copies.push_back(graph().add({.name = "receive weights",
-                                      .phase = call.phase,
-                                      .stream = Stream::copy,
-                                      .ranks = {arrival.rank},
-                                      .duration_ns = nanoseconds(arrival.seconds),
-                                      .after = {call.start},
-                                      .bytes = arrival.bytes}));
+        Task task{.name = "receive weights",
+                  .phase = call.phase,
+                  .stream = Stream::copy,
+                  .ranks = {arrival.rank},
+                  .duration_ns = nanoseconds(arrival.seconds),
+                  .after = {call.start},
+                  .bytes = arrival.bytes,
+                  .exchange = Exchange::weights};
+        if (!arrival.from.empty()) links_.put_arrival(graph(), task, arrival);
+        copies.push_back(graph().add(std::move(task)));
       }
     }
     return copies;
@@ -256,7 +211,8 @@ class Builder {
                                   .stream = Stream::copy,
                                   .ranks = ranks,
                                   .duration_ns = nanoseconds(offload_s),
-                                  .after = {ready.back()}});
+                                  .after = {ready.back()},
+                                  .exchange = Exchange::host});
     }
     return ready;
   }
@@ -273,7 +229,7 @@ class Builder {
                            costs.token_limit(call.phase), round_of(costs.role()));
     const auto ready =
         prepared(costs, call, costs.operations().offload_seconds(false, 1), {call.start});
-    const PassEnd end = add_forward_pass(graph(), {costs, call.phase, packed}, ready);
+    const PassEnd end = add_forward_pass(graph(), {costs, call.phase, packed, links_}, ready);
     std::vector<TaskId> tails;
     for (const auto& stage : end.last) tails.insert(tails.end(), stage.begin(), stage.end());
     return tails;
@@ -302,7 +258,7 @@ class Builder {
         prepared(costs, call, costs.operations().offload_seconds(true, steps), after);
     return optimizer(
         costs, call,
-        add_training_pass(graph(), {costs, call.phase, packed}, ready, call.in_flight));
+        add_training_pass(graph(), {costs, call.phase, packed, links_}, ready, call.in_flight));
   }
 
   std::vector<TaskId> optimizer(const RoleCosts& costs, const CallTasks& call, PassEnd pass) {
@@ -314,9 +270,15 @@ class Builder {
       for (int replica = 0; replica < costs.role().layout.dp(); ++replica) {
         ranks[at] = united(std::move(ranks[at]), costs.stage_ranks(replica, stage));
       }
-      reduced.push_back(collective("reduce gradients", call.phase, ranks[at],
-                                   costs.reduce_seconds(stage, pass.last_backward_s[at]),
-                                   costs.gradient_bytes(stage), std::move(pass.last[at])));
+      reduced.push_back(collective(
+          costs, stage, Exchange::gradients,
+          {.name = "reduce gradients",
+           .phase = call.phase,
+           .stream = Stream::communication,
+           .ranks = ranks[at],
+           .duration_ns = nanoseconds(costs.reduce_seconds(stage, pass.last_backward_s[at])),
+           .after = std::move(pass.last[at]),
+           .bytes = costs.gradient_bytes(stage)}));
     }
     // The gradients' norm is that of all stages.
     const TaskId norm = join("norm", call.phase, std::move(reduced));
@@ -328,24 +290,35 @@ class Builder {
                                          .ranks = ranks[at],
                                          .duration_ns = nanoseconds(costs.optimizer_seconds(stage)),
                                          .after = {norm}});
-      done.push_back(collective("gather parameters", call.phase, ranks[at],
-                                costs.gather_seconds(stage, pass.last_backward_s[at]),
-                                costs.parameter_bytes(stage), {update}));
+      done.push_back(collective(
+          costs, stage, Exchange::parameters,
+          {.name = "gather parameters",
+           .phase = call.phase,
+           .stream = Stream::communication,
+           .ranks = ranks[at],
+           .duration_ns = nanoseconds(costs.gather_seconds(stage, pass.last_backward_s[at])),
+           .after = {update},
+           .bytes = costs.parameter_bytes(stage)}));
     }
     return done;
   }
 
-  // A collective of no duration (one replica) is a mere dependency.
-  TaskId collective(const char* name, Phase phase, const std::vector<int>& ranks, double seconds,
-                    std::int64_t bytes, std::vector<TaskId> after) {
-    if (seconds <= 0) return join(name, phase, std::move(after));
-    return graph().add({.name = name,
-                        .phase = phase,
-                        .stream = Stream::communication,
-                        .ranks = ranks,
-                        .duration_ns = nanoseconds(seconds),
-                        .after = std::move(after),
-                        .bytes = bytes});
+  // A stage's gradients or parameters over its replicas; without duration (one replica) it is a
+  // mere dependency.
+  TaskId collective(const RoleCosts& costs, int stage, Exchange exchange, Task task) {
+    if (task.duration_ns <= 0) {
+      return join(task.name.c_str(), task.phase, std::move(task.after));
+    }
+    const ParallelLayout& layout = costs.role().layout;
+    const Traffic bytes{static_cast<double>(task.bytes)};
+    const bool shards_layers = layout.dp_shard > 1;
+    const Collective what = shards_layers || layout.zero == 0 ? Collective::all_reduce
+                            : exchange == Exchange::gradients ? Collective::reduce_scatter
+                                                              : Collective::all_gather;
+    task.exchange = exchange;
+    links_.put_collective(graph(), task, costs, stage,
+                          {0, layout.dp(), shards_layers ? layout.dp_shard : 1}, what, bytes);
+    return graph().add(std::move(task));
   }
 
   const Plan& plan_;
@@ -358,6 +331,7 @@ class Builder {
   std::int64_t step_ = 0;
   std::vector<std::int64_t> lengths_;
   IterationTasks result_;
+  TaskLinks links_;
 };
 
 }  // namespace
@@ -371,6 +345,15 @@ IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
 IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
                                const SimulationOptions& options, PlanCosts& costs) {
   return Builder(plan, calibration, options, costs).build();
+}
+
+NetworkRun run(const IterationTasks& tasks) {
+  if (tasks.shares_links) return run(tasks.graph, tasks.network.capacity);
+  NetworkRun result{.runs = run(tasks.graph), .flows = {}};
+  for (const TaskRun& one : result.runs) {
+    result.alone_end_ns = std::max(result.alone_end_ns, one.end_ns);
+  }
+  return result;
 }
 
 }  // namespace tessera

@@ -10,11 +10,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "simulator/engine/task_graph.h"
+#include "simulator/network/cluster_network.h"
 #include "simulator/rollout/replica.h"
+#include "simulator/tasks/task_graph.h"
 
 namespace tessera {
 
@@ -23,9 +25,12 @@ struct Plan;
 class PlanCosts;  // role_costs.h
 
 struct SimulationOptions {
-  std::uint64_t seed = 0;     // of the drawn response lengths
-  std::int64_t steps = 1;     // iterations
-  int rollout_segments = 64;  // at most about so many spans of a replica's generation
+  std::uint64_t seed = 0;            // of the drawn response lengths
+  std::int64_t steps = 1;            // iterations
+  int rollout_segments = 64;         // at most about so many spans of a replica's generation
+  NetworkShape network;              // of the cluster
+  std::map<int, double> slow_ranks;  // what their compute takes, over that of the others
+  int load_windows = 256;            // of equal length, by which a link's load over time is told
 };
 
 /// A micro-batch of a training call on one stage of one replica: its activations exist from the
@@ -55,6 +60,8 @@ struct ReplicaTasks {
 
 struct IterationTasks {
   TaskGraph graph;
+  ClusterNetwork network;
+  bool shares_links = false;     // some of the network's links serve several GPUs
   std::vector<CallTasks> calls;  // step by step in the schedule's order
   std::vector<ReplicaTasks> replicas;
 };
@@ -65,5 +72,8 @@ IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
 /// The same with costs that were made of the plan and its constants.
 IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
                                const SimulationOptions& options, PlanCosts& costs);
+
+/// The tasks in time: as flows over the network where links are shared, else by their durations.
+NetworkRun run(const IterationTasks& tasks);
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/memory_limit.h"
+#include "simulator/engine/network_report.h"
 
 namespace tessera {
 namespace {
@@ -41,11 +43,17 @@ std::string without_numbers(const std::string& name) {
 }
 
 std::string phases_text(const Simulation& simulation) {
-  std::string text = line("%-16s %12s %8s %8s\n", "phase", "time", "share", "idle");
+  std::map<Phase, std::int64_t> slack;  // the least of its calls
+  for (const CallSlack& call : simulation.calls) {
+    const auto known = slack.try_emplace(call.phase, call.slack_ns).first;
+    known->second = std::min(known->second, call.slack_ns);
+  }
+  std::string text = line("%-16s %12s %8s %8s %12s\n", "phase", "time", "share", "idle", "slack");
   for (const auto& [phase, seconds] : simulation.phases_s) {
-    text += line("%-16s %12s %7.1f%% %7.1f%%\n", std::string(name_of(phase)).c_str(),
+    text += line("%-16s %12s %7.1f%% %7.1f%% %12s\n", std::string(name_of(phase)).c_str(),
                  seconds_text(seconds).c_str(), 100 * seconds / simulation.step_s,
-                 100 * simulation.phases_idle.at(phase));
+                 100 * simulation.phases_idle.at(phase),
+                 seconds_text(static_cast<double>(slack[phase]) * 1e-9).c_str());
   }
   return text + line("%-16s %12s\n", "step", seconds_text(simulation.step_s).c_str());
 }
@@ -136,7 +144,39 @@ std::string rank_text(const RankSummary& rank, std::int64_t limit) {
               rank.peak_bytes > limit ? "  DOES NOT FIT" : "");
 }
 
-// Neighbours that read alike share a line.
+/// The first moment in which a rank holds more than its device gives, and what lives then.
+std::string over_text(const Simulation& simulation,
+                      const std::function<std::int64_t(std::size_t)>& limit) {
+  const MemorySample* first = nullptr;
+  for (const MemorySample& sample : simulation.timeline.memory) {
+    const bool over = sample.use.total() > limit(static_cast<std::size_t>(sample.rank));
+    if (over && (first == nullptr || sample.time_ns < first->time_ns)) first = &sample;
+  }
+  if (first == nullptr) return {};
+  std::string text = line("over the limit first on rank %d at %s: ", first->rank,
+                          seconds_text(static_cast<double>(first->time_ns) * 1e-9).c_str());
+  std::string classes;
+  for (const auto& [name, bytes] : memory_classes(first->use)) {
+    if (bytes <= 0) continue;
+    classes += (classes.empty() ? "" : ", ") + std::string(name) + " " + bytes_text(bytes);
+  }
+  return text + classes + "\n";
+}
+
+/// "0-3, 6".
+std::string ranges(const std::vector<std::size_t>& ascending) {
+  std::string text;
+  for (std::size_t i = 0; i < ascending.size();) {
+    std::size_t last = i;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(ascending[i]);
+    if (last > i) text += "-" + std::to_string(ascending[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+// Ranks that read alike share a line.
 std::string ranks_text(const Simulation& simulation, const Plan& plan,
                        const Calibration& calibration) {
   const auto limit = [&](std::size_t rank) {
@@ -144,16 +184,16 @@ std::string ranks_text(const Simulation& simulation, const Plan& plan,
   };
   std::string text = line("%-12s %12s %8s  %-16s %8s %14s\n", "ranks", "peak", "of limit", "in",
                           "idle", "exposed comm");
-  const auto& ranks = simulation.ranks;
-  for (std::size_t first = 0; first < ranks.size();) {
-    const std::string what = rank_text(ranks[first], limit(first));
-    std::size_t next = first + 1;
-    while (next < ranks.size() && rank_text(ranks[next], limit(next)) == what) ++next;
-    const std::string name =
-        next - first > 1 ? line("%zu-%zu", first, next - 1) : line("%zu", first);
-    text += line("%-12s ", name.c_str()) + what;
-    first = next;
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> alike;
+  std::map<std::string, std::size_t> place;
+  for (std::size_t rank = 0; rank < simulation.ranks.size(); ++rank) {
+    const std::string what = rank_text(simulation.ranks[rank], limit(rank));
+    const auto [known, fresh] = place.try_emplace(what, alike.size());
+    if (fresh) alike.push_back({what, {}});
+    alike[known->second].second.push_back(rank);
   }
+  for (const auto& [what, ranks] : alike) text += line("%-12s ", ranges(ranks).c_str()) + what;
+  text += over_text(simulation, limit);
   if (plan.cluster.groups.empty()) {
     return text + line("limit %s of each device\n", bytes_text(limit(0)).c_str());
   }
@@ -191,8 +231,8 @@ std::string to_text(const Simulation& simulation, const Plan& plan, const Calibr
   return phases_text(simulation) +
          line("exposed communication %s (%.1f%% of the step) on the rank with most\n\n",
               seconds_text(exposed).c_str(), 100 * exposed / simulation.step_s) +
-         (spread ? spread_text(*spread) + "\n" : "") + path_text(simulation) + "\n" +
-         ranks_text(simulation, plan, calibration);
+         network_text(simulation) + (spread ? spread_text(*spread) + "\n" : "") +
+         path_text(simulation) + "\n" + ranks_text(simulation, plan, calibration);
 }
 
 std::string to_json(const Simulation& simulation, const Plan& plan, const Calibration& calibration,
@@ -209,6 +249,15 @@ std::string to_json(const Simulation& simulation, const Plan& plan, const Calibr
                       {"share", seconds / simulation.step_s},
                       {"idle", simulation.phases_idle.at(phase)}});
   }
+  auto& calls = json["calls"] = nlohmann::ordered_json::array();
+  for (const CallSlack& call : simulation.calls) {
+    calls.push_back({{"phase", name_of(call.phase)},
+                     {"step", call.step},
+                     {"start_ns", call.start_ns},
+                     {"end_ns", call.end_ns},
+                     {"slack_ns", call.slack_ns}});
+  }
+  add_network(simulation, json);
   auto& path = json["critical_path"] = nlohmann::ordered_json::array();
   for (const PathTask& task : simulation.critical_path) {
     path.push_back({{"name", task.name},

@@ -12,6 +12,7 @@
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/solution_pricer.h"
 #include "planner/request/plan_request.h"
+#include "simulator/engine/link_loads.h"
 #include "simulator/engine/memory_over_time.h"
 #include "simulator/engine/role_costs.h"
 
@@ -44,8 +45,11 @@ class Summary {
       : steps_(static_cast<double>(options.steps)),
         costs_(plan, calibration),
         tasks_(build_iteration(plan, calibration, options, costs_)),
-        runs_(run(tasks_.graph)) {
+        network_run_(run(tasks_)),
+        runs_(network_run_.runs),
+        windows_(options.load_windows) {
     result_.ranks.resize(at(plan.world_size()));
+    result_.steps = options.steps;
     result_.timeline.source = "predicted";
     for (const TaskRun& one : runs_) end_ns_ = std::max(end_ns_, one.end_ns);
   }
@@ -60,10 +64,28 @@ class Summary {
     find_peaks();
     add_critical_path();
     add_rollout();
+    add_network(plan.world_size());
     return std::move(result_);
   }
 
  private:
+  void add_network(int ranks) {
+    result_.links = link_loads(tasks_, network_run_, end_ns_, windows_);
+    result_.load_window_ns = windows_ > 0 ? end_ns_ / windows_ : 0;
+    result_.communication = communication_parts(tasks_, runs_, ranks);
+    for (const CallTasks& call : tasks_.calls) {
+      result_.calls.push_back({call.phase, call.step, run_of(call.start).end_ns,
+                               run_of(call.end).end_ns, run_of(call.end).slack_ns});
+    }
+    if (!tasks_.shares_links) return;
+    const auto per_step = [&](std::int64_t ns) { return static_cast<double>(ns) * 1e-9 / steps_; };
+    std::int64_t equal_end = 0;
+    for (const TaskRun& one : run(tasks_.graph)) equal_end = std::max(equal_end, one.end_ns);
+    // Flows end at whole nanoseconds, which rounds each once more.
+    const std::int64_t cost = std::max<std::int64_t>(0, end_ns_ - network_run_.alone_end_ns);
+    result_.shared = {true, per_step(cost), network_run_.shared_s / steps_, per_step(equal_end)};
+  }
+
   const TaskRun& run_of(TaskId id) const { return runs_[static_cast<std::size_t>(id)]; }
 
   // A call's spans: one per task and rank, and the phase on each of its ranks.
@@ -173,7 +195,9 @@ class Summary {
   double steps_ = 1;
   PlanCosts costs_;
   IterationTasks tasks_;
-  std::vector<TaskRun> runs_;
+  NetworkRun network_run_;
+  const std::vector<TaskRun>& runs_;
+  int windows_ = 0;
   std::int64_t end_ns_ = 0;
   EnumArray<Phase, double> rank_ns_, busy_ns_;  // of all ranks of a phase's calls
   Simulation result_;

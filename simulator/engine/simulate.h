@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
+#include "simulator/engine/communication.h"
 #include "simulator/engine/plan_tasks.h"
+#include "simulator/network/link_load.h"
 #include "simulator/rollout/tail.h"
 #include "simulator/timeline/timeline.h"
 
@@ -38,14 +40,37 @@ struct RankSummary {
   bool operator==(const RankSummary&) const = default;
 };
 
+/// A call of one step: how much later it could have ended without delaying the end of all.
+struct CallSlack {
+  Phase phase = Phase::gen;
+  int step = 0;
+  std::int64_t start_ns = 0, end_ns = 0, slack_ns = 0;
+  bool operator==(const CallSlack&) const = default;
+};
+
+/// What it costs that tasks share links (0 where no link serves several GPUs).
+struct SharedLinks {
+  bool any = false;         // some serve several GPUs: what crosses them ran as flows
+  double step_s = 0;        // of a step: what it would take less if no flow had to share a link
+  double waited_s = 0;      // of a step: what tasks took longer for it, over all of them
+  double equal_step_s = 0;  // the step where every GPU always has its equal share, as plans count
+  bool operator==(const SharedLinks&) const = default;
+};
+
 struct Simulation {
   Timeline timeline;
   std::map<Phase, double> phases_s;     // from the call's start to its end, mean over the steps
   std::map<Phase, double> phases_idle;  // share of the call's ranks' time in which they wait
   double step_s = 0;
+  std::int64_t steps = 1;
   std::vector<PathTask> critical_path;  // in time order; tasks without duration left out
   std::vector<RankSummary> ranks;
   std::vector<ReplicaRollout> rollout;  // by step and replica
+  std::vector<LinkLoad> links;          // simulator/network/link_load.h
+  std::int64_t load_window_ns = 0;      // of LinkLoad::load
+  SharedLinks shared;
+  std::vector<CommunicationPart> communication;  // over all steps
+  std::vector<CallSlack> calls;                  // step by step in the schedule's order
 
   /// Values of the rank that has most.
   double exposed_comm_s() const;

@@ -46,7 +46,7 @@ StepSpread spread_over_draws(const Plan& plan, const Calibration& calibration,
   SimulationOptions drawn = options;
   for (int draw = 0; draw < draws; ++draw, ++drawn.seed) {
     const IterationTasks tasks = build_iteration(plan, calibration, drawn, costs);
-    const std::vector<TaskRun> runs = run(tasks.graph);
+    const std::vector<TaskRun> runs = run(tasks).runs;
     const auto end_of = [&](TaskId id) { return runs[static_cast<std::size_t>(id)].end_ns; };
     std::int64_t end = 0;
     for (const TaskRun& one : runs) end = std::max(end, one.end_ns);

@@ -1,14 +1,19 @@
-// The links between the nodes of a cluster, as flows share them: network cards and uplinks.
+// The links of a cluster as flows share them: network cards, uplinks of leaf switches, and the
+// GPUs' ports to the fabric of their node.
 //
-// A plain value made of a ClusterSpec and the calibration's efficiency; rates in bytes per second,
-// one way. The graph is that of ReshardBound (cost_models/reshard/reshard_bound.h): GPU g of a node
-// uses card g * cards / GPUs, in and out apart, and every card that is its own where there are more
-// cards than GPUs; the cards of a node share an uplink to the spine of cards x rate /
-// oversubscription each way. The fabric within a node is no part of it: every GPU has its own port
-// there.
+// A plain value made of a ClusterSpec, the calibration's efficiency and a shape; rates in bytes per
+// second, one way, ways apart. GPU g of a node uses card g * cards / GPUs of those that work, and
+// every card that is its own where there are more cards than GPUs. Nodes hang on leaf switches,
+// whose uplinks to the spine carry their cards' rate / oversubscription each way: by default every
+// node has an uplink of its own (that is the graph of ReshardBound, cost_models/reshard/
+// reshard_bound.h), with rails each card of a node hangs on a leaf of its own number. Links of the
+// network are numbered from 0, ports follow them: every GPU (NVLink, PCIe) has a port of its own
+// there, so that flows never share one, and only its load is counted.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cost_models/calibration.h"
@@ -16,20 +21,43 @@
 
 namespace tessera {
 
-struct ClusterNetwork {
-  std::int64_t gpus_per_node = 1, cards_per_node = 1;
-  bool uplinks = false;  // oversubscribed
-  std::vector<double> capacity;
-
-  /// Links from one GPU to another on another node.
-  std::vector<int> path(int source, int destination) const;
+/// What of a network no ClusterSpec states.
+struct NetworkShape {
+  std::int64_t nodes_per_leaf = 1;
+  bool rails = false;                      // card c of all nodes of a leaf's share a switch
+  std::vector<std::int64_t> lost_card_of;  // nodes, once for each card that does not work
+  bool operator==(const NetworkShape&) const = default;
 };
 
-/// Links of the nodes that hold ranks 0 to `gpus` - 1.
+enum class LinkKind { card, uplink, port };
+
+struct ClusterNetwork {
+  std::int64_t gpus_per_node = 1, cards_per_node = 1, nodes_per_leaf = 1, leaves = 1;
+  bool uplinks = false;  // oversubscribed
+  bool rails = false;
+  std::vector<std::int64_t> working;  // cards, by node
+  std::vector<double> capacity;       // of the network's links
+  double port_rate = 0;               // of a GPU's port
+  std::int64_t gpus = 0;
+
+  /// Links from one GPU to another: of the network between nodes, else their ports.
+  std::vector<int> path(int source, int destination) const;
+  int port(int rank, bool in) const;
+  bool is_port(int link) const { return link >= static_cast<int>(capacity.size()); }
+  int links() const {
+    return static_cast<int>(capacity.size() + 2 * static_cast<std::size_t>(gpus));
+  }
+  double rate(int link) const;
+  LinkKind kind(int link) const;
+  /// "node 3, card 1, out"; "leaf 0, in"; "leaf 0, rail 2, out"; "GPU 5, out".
+  std::string name(int link) const;
+};
+
+/// Links of the nodes that hold ranks 0 to `gpus` - 1. Precondition: every node keeps a card.
 ClusterNetwork cluster_network(const ClusterSpec& cluster, const Calibration& calibration,
-                               std::int64_t gpus);
+                               std::int64_t gpus, const NetworkShape& shape = {});
 
 /// True where GPUs of a node share a card or an uplink that is narrower than their cards.
-bool shares_links(const ClusterSpec& cluster);
+bool shares_links(const ClusterSpec& cluster, const NetworkShape& shape = {});
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <queue>
+#include <numeric>
 #include <utility>
 
 #include "cost_models/documents/check.h"
@@ -20,27 +20,44 @@ constexpr double kSameRate = 1e-14, kFull = 1e-12;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+double weight_of(const Flow& flow, std::size_t link) {
+  return flow.weights.empty() ? 1 : flow.weights[link];
+}
+
+}  // namespace
+
 /// Which flows cross which links, and their max-min rates. A rate is right where the flow has a
 /// bottleneck: a full link on which no other flow has more. What changes therefore need not reach
 /// all that is connected: the rates of the flows on some links are worked out anew, those of all
 /// others kept, until every bottleneck that was touched is one again.
-class Links {
+class FairShares {
  public:
-  Links(std::span<const double> capacity, std::span<const Flow> flows)
-      : flows_(flows), links_(capacity.size()), state_(flows.size()) {
-    for (std::size_t i = 0; i < capacity.size(); ++i) links_[i].capacity = capacity[i];
-    for (std::size_t i = 0; i < flows.size(); ++i) state_[i].place.resize(flows[i].links.size());
+  explicit FairShares(std::span<const double> capacity) : links_(capacity.size()) {
+    for (std::size_t i = 0; i < capacity.size(); ++i) {
+      TESSERA_CHECK(capacity[i] > 0);
+      links_[i].capacity = capacity[i];
+    }
   }
 
   double rate(int flow) const { return state_[at(flow)].rate; }
 
-  void add(int flow) {
-    const std::vector<int>& links = flows_[at(flow)].links;
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      std::vector<Crossing>& here = links_[at(links[i])].crossing;
-      state_[at(flow)].place[i] = here.size();
-      here.push_back({flow, static_cast<int>(i)});
+  int add(Flow flow) {
+    const auto number = static_cast<int>(flows_.size());
+    State& state = state_.emplace_back();
+    state.place.resize(flow.links.size());
+    for (std::size_t i = 0; i < flow.links.size(); ++i) {
+      std::vector<Crossing>& here = links_[at(flow.links[i])].crossing;
+      state.place[i] = here.size();
+      here.push_back({number, static_cast<int>(i)});
     }
+    flows_.push_back(std::move(flow));
+    return number;
+  }
+
+  /// What update() has seen of it is kept until the next one, as it may be asked to open its links.
+  void forget(int flow) {
+    flows_[at(flow)] = {};
+    state_[at(flow)].place = {};
   }
 
   void remove(int flow) {
@@ -48,7 +65,7 @@ class Links {
     const std::vector<int>& links = flows_[at(flow)].links;
     for (std::size_t i = 0; i < links.size(); ++i) {
       Link& link = links_[at(links[i])];
-      link.used -= leaving.rate;
+      link.used -= weight_of(flows_[at(flow)], i) * leaving.rate;
       const std::size_t place = leaving.place[i];
       link.crossing[place] = link.crossing.back();
       state_[at(link.crossing[place].flow)].place[at(link.crossing[place].index)] = place;
@@ -59,8 +76,8 @@ class Links {
     leaving.bottleneck = -1;
   }
 
-  /// Sets the rates that follow from flows which were added or removed. Returns the flows whose
-  /// rates are others now, with the rates before.
+  /// Sets the rates that follow from flows (at least one) which were added or removed. Returns the
+  /// flows whose rates are others now, with the rates before.
   const std::vector<std::pair<int, double>>& update(std::span<const int> changed) {
     ++stamp_;
     open_.clear();
@@ -91,6 +108,7 @@ class Links {
     // While rates are worked out:
     std::uint64_t opened = 0, touched = 0;           // stamps
     double left = 0, before = 0, sum = 0, most = 0;  // of the flows that are solved
+    double unsettled_weight = 0;
     int unsettled = 0, limited_before = 0, limited = 0;
     std::vector<int> solved;
   };
@@ -113,7 +131,7 @@ class Links {
     }
   }
 
-  static double share(const Link& link) { return std::max(0.0, link.left) / link.unsettled; }
+  static double share(const Link& link) { return std::max(0.0, link.left) / link.unsettled_weight; }
 
   /// Rates of the solved flows in what the others leave: the narrowest link is filled first.
   void fill() {
@@ -147,16 +165,20 @@ class Links {
     ++touch_;
     for (const int flow : solved_) {
       State& state = state_[at(flow)];
+      const Flow& its = flows_[at(flow)];
       state.next = -1;
-      for (const int index : flows_[at(flow)].links) {
+      for (std::size_t i = 0; i < its.links.size(); ++i) {
+        const int index = its.links[i];
         Link& link = links_[at(index)];
         if (std::exchange(link.touched, touch_) != touch_) {
           touched_.push_back(index);
-          link.before = link.sum = link.most = 0;
+          link.before = link.sum = link.most = link.unsettled_weight = 0;
           link.unsettled = link.limited_before = link.limited = 0;
           link.solved.clear();
         }
-        link.before += state.rate;
+        const double weight = weight_of(its, i);
+        link.before += weight * state.rate;
+        link.unsettled_weight += weight;
         ++link.unsettled;
         link.limited_before += state.bottleneck == index ? 1 : 0;
         link.solved.push_back(flow);
@@ -172,11 +194,14 @@ class Links {
       state.next = same ? state.rate : rate;  // rounding changes nothing
       state.next_bottleneck = full;
       ++links_[at(full)].limited;
-      for (const int index : flows_[at(flow)].links) {
-        Link& link = links_[at(index)];
-        link.left -= state.next;
-        link.sum += state.next;
+      const Flow& its = flows_[at(flow)];
+      for (std::size_t i = 0; i < its.links.size(); ++i) {
+        Link& link = links_[at(its.links[i])];
+        const double weight = weight_of(its, i);
+        link.left -= weight * state.next;
+        link.sum += weight * state.next;
         link.most = std::max(link.most, state.next);
+        link.unsettled_weight -= weight;
         --link.unsettled;
       }
     }
@@ -221,7 +246,7 @@ class Links {
     }
   }
 
-  std::span<const Flow> flows_;
+  std::vector<Flow> flows_;
   std::vector<Link> links_;
   std::vector<State> state_;                       // by flow
   std::vector<std::pair<double, int>> narrowest_;  // heap of shares that were right once
@@ -230,88 +255,66 @@ class Links {
   std::uint64_t stamp_ = 0, touch_ = 0;
 };
 
-/// The flows in time.
-class Events {
- public:
-  Events(std::span<const double> capacity, std::span<const Flow> flows)
-      : flows_(flows),
-        links_(capacity, flows),
-        left_(flows.size()),
-        since_(flows.size(), 0),
-        ends_(flows.size(), kForeverInSeconds),
-        state_(flows.size(), State::waiting) {
-    for (std::size_t i = 0; i < flows.size(); ++i) {
-      left_[i] = flows[i].bytes;
-      times_.push({flows[i].start_s, static_cast<int>(i)});
-    }
+FlowRun::FlowRun(std::span<const double> capacity)
+    : links_(std::make_unique<FairShares>(capacity)) {}
+FlowRun::~FlowRun() = default;
+
+int FlowRun::begin(double now, Flow flow) {
+  TESSERA_CHECK(!flow.links.empty() && flow.bytes > 0);
+  progress_.push_back({.left = flow.bytes, .since = now, .running = true});
+  const int number = links_->add(std::move(flow));
+  changed_.push_back(number);
+  return number;
+}
+
+void FlowRun::settle(double now) {
+  if (changed_.empty()) return;
+  for (const auto& [flow, before] : links_->update(changed_)) {
+    Progress& progress = progress_[at(flow)];
+    progress.left = std::max(0.0, progress.left - before * (now - progress.since));
+    note(flow, now, before);
+    progress.since = now;
+    progress.end = now + progress.left / links_->rate(flow);
+    times_.push({progress.end, flow});
   }
-
-  std::vector<double> run(std::int64_t& changes) {
-    while (!times_.empty()) {
-      const double now = times_.top().first;
-      changed_.clear();
-      while (!times_.empty() && times_.top().first <= now + kSameTime * now) {
-        const auto [time, flow] = times_.top();
-        times_.pop();
-        change(flow, time, now);
-      }
-      if (changed_.empty()) continue;
-      changes += static_cast<std::int64_t>(changed_.size());
-      spread(now);
-    }
-    return std::move(ends_);
+  for (const int flow : changed_) {
+    if (!progress_[at(flow)].running) links_->forget(flow);
   }
+  changed_.clear();
+}
 
- private:
-  enum class State : std::uint8_t { waiting, running, ended };
+double FlowRun::next_end() {
+  while (!times_.empty()) {
+    const auto [time, flow] = times_.top();
+    if (progress_[at(flow)].running && progress_[at(flow)].end == time) return time;
+    times_.pop();
+  }
+  return kForeverInSeconds;
+}
 
-  // Begins or ends the flow; a time that is no longer that of its end says nothing.
-  void change(int flow, double time, double now) {
-    State& state = state_[at(flow)];
-    if (state == State::ended || (state == State::running && time != ends_[at(flow)])) return;
-    const bool begins =
-        state == State::waiting && left_[at(flow)] > 0 && !flows_[at(flow)].links.empty();
+std::vector<int> FlowRun::take_ended(double now, double until) {
+  std::vector<int> ended;
+  while (next_end() <= until) {
+    const int flow = times_.top().second;
+    times_.pop();
+    note(flow, now, links_->rate(flow));
+    progress_[at(flow)].running = false;
+    links_->remove(flow);
     changed_.push_back(flow);
-    if (begins) {
-      state = State::running;
-      since_[at(flow)] = now;
-      links_.add(flow);
-      return;
-    }
-    if (state == State::running) links_.remove(flow);
-    state = State::ended;
-    ends_[at(flow)] = now;
+    ended.push_back(flow);
   }
+  return ended;
+}
 
-  // Ends that follow from the new rates.
-  void spread(double now) {
-    for (const auto& [flow, before] : links_.update(changed_)) {
-      double& left = left_[at(flow)];
-      left = std::max(0.0, left - before * (now - since_[at(flow)]));
-      since_[at(flow)] = now;
-      ends_[at(flow)] = now + left / links_.rate(flow);
-      times_.push({ends_[at(flow)], flow});
-    }
-  }
-
-  using Time = std::pair<double, int>;
-  std::span<const Flow> flows_;
-  Links links_;
-  std::vector<double> left_, since_, ends_;  // by flow
-  std::vector<State> state_;
-  std::vector<int> changed_;
-  std::priority_queue<Time, std::vector<Time>, std::greater<>> times_;
-};
-
-}  // namespace
+void FlowRun::note(int flow, double until, double rate) {
+  const double since = progress_[at(flow)].since;
+  if (keeps_segments_ && rate > 0 && until > since) segments_.push_back({flow, since, until, rate});
+}
 
 std::vector<double> fair_rates(std::span<const double> capacity, std::span<const Flow> flows) {
-  Links links(capacity, flows);
+  FairShares links(capacity);
   std::vector<int> all;
-  for (std::size_t i = 0; i < flows.size(); ++i) {
-    all.push_back(static_cast<int>(i));
-    links.add(static_cast<int>(i));
-  }
+  for (const Flow& flow : flows) all.push_back(links.add(flow));
   links.update(all);
   std::vector<double> rates;
   for (const int flow : all) {
@@ -322,9 +325,33 @@ std::vector<double> fair_rates(std::span<const double> capacity, std::span<const
 
 std::vector<double> finish_times(std::span<const double> capacity, std::span<const Flow> flows,
                                  std::int64_t* changes) {
-  for (const double rate : capacity) TESSERA_CHECK(rate > 0);
+  std::vector<std::size_t> order(flows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
+    return flows[one].start_s < flows[other].start_s;
+  });
+  FlowRun run(capacity);
+  std::vector<double> ends(flows.size(), kForeverInSeconds);
+  std::vector<std::size_t> begun;  // by the run's numbers
   std::int64_t counted = 0;
-  std::vector<double> ends = Events(capacity, flows).run(counted);
+  for (std::size_t next = 0; next < order.size() || run.next_end() < kForeverInSeconds;) {
+    const double start = next < order.size() ? flows[order[next]].start_s : kForeverInSeconds;
+    const double now = std::min(start, run.next_end()), until = now + kSameTime * now;
+    for (const int flow : run.take_ended(now, until)) {
+      ends[begun[at(flow)]] = now;
+      ++counted;
+    }
+    for (; next < order.size() && flows[order[next]].start_s <= until; ++next, ++counted) {
+      const Flow& flow = flows[order[next]];
+      if (flow.bytes > 0 && !flow.links.empty()) {
+        run.begin(now, flow);
+        begun.push_back(order[next]);
+      } else {
+        ends[order[next]] = now;
+      }
+    }
+    run.settle(now);
+  }
   if (changes != nullptr) *changes = counted;
   return ends;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "cost_models/layout/box.h"
@@ -15,7 +14,7 @@ namespace {
 
 struct Moved {
   std::int64_t intra = 0, inter = 0;  // bytes within the node and to or from others
-  std::set<int> peers;
+  std::map<int, std::int64_t> peers;  // by rank: bytes of it
   MovedBytes bytes() const { return {Bytes{intra}, Bytes{inter}}; }
 };
 
@@ -37,7 +36,7 @@ Exchange exchange_of(std::span<const Transfer> transfers, std::span<const Bytes>
     for (Moved* const moved : {&received, &all.sent[transfer.source]}) {
       (same ? moved->intra : moved->inter) += bytes;
     }
-    received.peers.insert(transfer.source);
+    received.peers[transfer.source] += bytes;
     if (!same) all.between[{transfer.source, transfer.destination}] += bytes;
   }
   return all;
@@ -78,8 +77,9 @@ std::vector<Seconds> seconds_on(const Exchange& exchange, int ranks, const Resha
   std::vector<Seconds> seconds;
   for (const auto& [rank, moved] : exchange.received) {
     const int busiest =
-        *std::max_element(moved.peers.begin(), moved.peers.end(),
-                          [&](int one, int other) { return sending.at(one) < sending.at(other); });
+        std::max_element(moved.peers.begin(), moved.peers.end(), [&](auto& one, auto& other) {
+          return sending.at(one.first) < sending.at(other.first);
+        })->first;
     const auto found = shared.find(rank);
     const auto across = found == shared.end() ? std::nullopt : std::optional(found->second);
     seconds.push_back(barriers + travel_seconds(moved.bytes(), static_cast<int>(moved.peers.size()),
@@ -97,7 +97,8 @@ std::vector<Arrival> arrivals_of(std::span<const Transfer> transfers,
   const Exchange exchange = exchange_of(transfers, elements, ends.front().cluster.gpus_per_node);
   std::vector<Arrival> arrivals;
   for (const auto& [rank, moved] : exchange.received) {
-    arrivals.push_back({rank, moved.intra + moved.inter, {}});
+    arrivals.push_back(
+        {rank, moved.intra + moved.inter, {}, {moved.peers.begin(), moved.peers.end()}});
   }
   for (const Machines& end : ends) {
     const std::vector<Seconds> seconds = seconds_on(exchange, ranks, travel, end);

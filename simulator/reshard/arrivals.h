@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cost_models/calibration.h"
@@ -29,6 +30,7 @@ struct Arrival {
   int rank = 0;
   std::int64_t bytes = 0;
   Seconds seconds;
+  std::vector<std::pair<int, std::int64_t>> from = {};  // ranks and their bytes, ascending
   bool operator==(const Arrival&) const = default;
 };
 

@@ -102,7 +102,7 @@ CallTimes call_times(const Plan& plan, const Calibration& calibration,
   drawn.steps = 1;
   for (int draw = 0; draw < draws; ++draw, ++drawn.seed) {
     const IterationTasks tasks = build_iteration(plan, calibration, drawn, costs);
-    const std::vector<TaskRun> runs = run(tasks.graph);
+    const std::vector<TaskRun> runs = run(tasks).runs;
     CallDurations& durations = times.draws.emplace_back();
     for (const CallTasks& call : tasks.calls) {
       const auto end_of = [&](TaskId id) { return runs[static_cast<std::size_t>(id)].end_ns; };

@@ -12,8 +12,8 @@
 
 #include "cost_models/calibration.h"
 #include "simulator/engine/plan_tasks.h"
-#include "simulator/engine/task_graph.h"
 #include "simulator/schedules/call_graph.h"
+#include "simulator/tasks/task_graph.h"
 
 namespace tessera {
 

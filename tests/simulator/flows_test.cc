@@ -25,11 +25,13 @@ std::vector<Fraction> filled(const std::vector<double>& capacity, const std::vec
   std::vector<bool> grows = running;
   while (std::find(grows.begin(), grows.end(), true) != grows.end()) {
     std::vector<Fraction> free(capacity.begin(), capacity.end());
-    std::vector<int> growing(capacity.size(), 0);
+    std::vector<Fraction> growing(capacity.size(), 0);  // weights
     for (std::size_t i = 0; i < flows.size(); ++i) {
-      for (const int link : flows[i].links) {
-        if (running[i]) free[static_cast<std::size_t>(link)] -= rates[i];
-        if (grows[i]) ++growing[static_cast<std::size_t>(link)];
+      for (std::size_t k = 0; k < flows[i].links.size(); ++k) {
+        const auto link = static_cast<std::size_t>(flows[i].links[k]);
+        const Fraction weight = flows[i].weights.empty() ? 1 : flows[i].weights[k];
+        if (running[i]) free[link] -= rates[i] * weight;
+        if (grows[i]) growing[link] += weight;
       }
     }
     Fraction step = -1;
@@ -105,6 +107,9 @@ Case random_case(std::mt19937& random, int most_flows) {
       if (draw(0, 2) == 0) flow.links.push_back(link);
     }
     if (flow.links.empty()) flow.links.push_back(draw(0, links - 1));
+    if (draw(0, 1) == 0) {
+      for (std::size_t k = 0; k < flow.links.size(); ++k) flow.weights.push_back(draw(1, 4));
+    }
     drawn.flows.push_back(flow);
   }
   return drawn;
@@ -197,6 +202,43 @@ TEST(Flows, AFlowThatEndsLeavesItsShareToTheOthers) {
   const std::vector<double> capacity{10};
   const std::vector<Flow> flows{{{0}, 10, 0}, {{0}, 30, 0}};
   EXPECT_EQ(finish_times(capacity, flows), (std::vector<double>{2, 4}));
+}
+
+TEST(Flows, OfSegmentsCarryTheirBytesAndNeverMoreThanALinkDoes) {
+  std::mt19937 random(17);
+  for (int i = 0; i < 200; ++i) {
+    const Case drawn = random_case(random, 9);
+    FlowRun run(drawn.capacity);
+    run.keep_segments();
+    for (const Flow& flow : drawn.flows) run.begin(0, flow);
+    run.settle(0);
+    while (!std::isinf(run.next_end())) {
+      const double now = run.next_end();
+      run.take_ended(now, now * (1 + 1e-12));
+      run.settle(now);
+    }
+    std::vector<double> carried(drawn.flows.size(), 0);
+    for (const FlowSegment& part : run.segments()) {
+      carried[static_cast<std::size_t>(part.flow)] += part.rate * (part.end_s - part.start_s);
+      // What crosses each of its links in the middle of it.
+      const double time = (part.start_s + part.end_s) / 2;
+      std::vector<double> load(drawn.capacity.size(), 0);
+      for (const FlowSegment& other : run.segments()) {
+        if (other.start_s > time || other.end_s <= time) continue;
+        const Flow& flow = drawn.flows[static_cast<std::size_t>(other.flow)];
+        for (std::size_t k = 0; k < flow.links.size(); ++k) {
+          load[static_cast<std::size_t>(flow.links[k])] +=
+              other.rate * (flow.weights.empty() ? 1 : flow.weights[k]);
+        }
+      }
+      for (std::size_t link = 0; link < load.size(); ++link) {
+        ASSERT_LE(load[link], drawn.capacity[link] * (1 + 1e-9));
+      }
+    }
+    for (std::size_t flow = 0; flow < carried.size(); ++flow) {
+      ASSERT_NEAR(carried[flow], drawn.flows[flow].bytes, 1e-9) << "case " << i;
+    }
+  }
 }
 
 TEST(Flows, ThatCrossNothingOrHaveNoBytesEndWhereTheyBegin) {

@@ -1,4 +1,4 @@
-#include "simulator/engine/task_graph.h"
+#include "simulator/tasks/task_graph.h"
 
 #include <gtest/gtest.h>
 

@@ -307,8 +307,11 @@ class Checking {
       SimulationOptions options;
       options.seed = static_cast<std::uint64_t>(draw) + 1;
       options.rollout_segments = 1;
-      const double step =
-          simulate(plan_, request_.calibration, options).step_s / plan_.prediction.step_s.value;
+      const Simulation simulated = simulate(plan_, request_.calibration, options);
+      // Plans count an equal share of links for every GPU.
+      const double seconds =
+          simulated.shared.any ? simulated.shared.equal_step_s : simulated.step_s;
+      const double step = seconds / plan_.prediction.step_s.value;
       sum += step;
       squares += step * step;
     }

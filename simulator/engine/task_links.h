@@ -1,0 +1,51 @@
+// The links that a plan's tasks cross: their groups' rings and messages over the cluster's network.
+//
+// Adds the patterns to the graph that it was made with, each once, and sets what tasks move. It
+// belongs to whoever builds the graph, and to that one thread. What ranks of one tensor, context or
+// expert parallel group exchange within a pass has no task, and so no links here.
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "cost_models/calibration.h"
+#include "cost_models/collective.h"
+#include "simulator/engine/role_costs.h"
+#include "simulator/network/collective_links.h"
+#include "simulator/reshard/arrivals.h"
+#include "simulator/tasks/task_graph.h"
+
+namespace tessera {
+
+class TaskLinks {
+ public:
+  /// Keeps references to all but the graph, of which it is told when a pattern is made.
+  TaskLinks(const ClusterNetwork& network, const ClusterSpec& cluster,
+            const Calibration& calibration)
+      : network_(network), share_(inter_node_bandwidth(cluster, calibration)) {}
+
+  /// Every `stride`-th of the replicas from `begin` on form a group with the same tensor-parallel
+  /// rank of a stage.
+  struct Replicas {
+    int begin = 0, end = 0, stride = 1;
+    auto operator<=>(const Replicas&) const = default;
+  };
+  /// A collective of `bytes` (as wire_bytes counts them) over replicas; the task's duration is set.
+  void put_collective(TaskGraph& graph, Task& task, const RoleCosts& costs, int stage,
+                      const Replicas& over, Collective collective, Traffic bytes);
+  /// `bytes` from each rank of a stage to its neighbour in another one.
+  void put_message(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica, int from,
+                   int to, Traffic bytes);
+  /// What one rank receives. Its time is known, whatever else crosses the links.
+  void put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const;
+
+ private:
+  using Key = std::tuple<Role, int, Collective, Replicas, int>;
+  void put(Task& task, int pattern, const MemberBytes& moved) const;
+
+  const ClusterNetwork& network_;
+  BytesPerSecond share_;  // of a GPU, where all of a node communicate
+  std::map<Key, int> known_;
+};
+
+}  // namespace tessera

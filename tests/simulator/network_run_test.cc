@@ -1,0 +1,236 @@
+// Tasks that share links: small cases by hand, the closed form where no link is shared, bytes that
+// are neither lost nor made, and loads that no link exceeds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "planner/explain/planner.h"
+#include "planner/request/settings.h"
+#include "simulator/engine/link_loads.h"
+#include "simulator/engine/simulate.h"
+#include "tests/simulator/sample_plans.h"
+
+namespace tessera {
+namespace {
+
+Task sends(int rank, double bytes, std::int64_t duration_ns, std::int64_t flow_ns) {
+  Task task{.stream = Stream::communication, .ranks = {rank}, .duration_ns = duration_ns};
+  task.exchange = Exchange::gradients;
+  task.pattern = 0;
+  task.card_bytes = bytes;
+  task.flow_ns = flow_ns;
+  return task;
+}
+
+TEST(NetworkRun, TwoTasksOverOneLinkHalveItWhileBothSend) {
+  TaskGraph graph;
+  graph.patterns.push_back({.links = {0}, .weights = {1}});
+  graph.add(sends(0, 10, 2'000'000'000, 2'000'000'000));
+  graph.add(sends(1, 30, 7'000'000'000, 6'000'000'000));  // after a second of something else
+  graph.add({.ranks = {0}, .duration_ns = 500'000'000, .after = {0}});
+  const std::vector<double> capacity{10};
+  const NetworkRun shared = run(graph, capacity);
+  // The first alone for a second: all its bytes. The second has the link to itself from then on.
+  EXPECT_EQ(shared.runs[0].end_ns, 1'000'000'000);
+  EXPECT_EQ(shared.runs[1].end_ns, 4'000'000'000);
+  EXPECT_EQ(shared.shared_s, 0);
+
+  graph.tasks[0].card_bytes = 20;
+  const NetworkRun longer = run(graph, capacity);
+  // 10 bytes alone, then 5 bytes per second each for 2 s; the rest of the second is 20 bytes.
+  EXPECT_EQ(longer.runs[0].end_ns, 3'000'000'000);
+  EXPECT_EQ(longer.runs[1].end_ns, 5'000'000'000);
+  EXPECT_EQ(longer.runs[2].start_ns, 3'000'000'000);
+  EXPECT_EQ(longer.runs[2].slack_ns, 1'500'000'000);
+  EXPECT_NEAR(longer.shared_s, 1 + 1, 1e-9);
+  EXPECT_EQ(longer.alone_end_ns, 4'000'000'000);
+}
+
+TEST(NetworkRun, AWeightSaysHowManyRanksSendOverTheLink) {
+  TaskGraph graph;
+  graph.patterns.push_back({.links = {0}, .weights = {3}});  // three ranks of a node
+  graph.patterns.push_back({.links = {0}, .weights = {1}});
+  graph.add(sends(0, 10, 4'000'000'000, 4'000'000'000));
+  graph.add(sends(1, 10, 4'000'000'000, 4'000'000'000));
+  graph.tasks[1].pattern = 1;
+  const NetworkRun shared = run(graph, std::vector<double>{10});
+  // Four ranks have 2.5 bytes per second each.
+  EXPECT_EQ(shared.runs[0].end_ns, 4'000'000'000);
+  EXPECT_EQ(shared.runs[1].end_ns, 4'000'000'000);
+  EXPECT_EQ(shared.alone_end_ns, 3'000'000'000);
+}
+
+Plan planned(std::int64_t cards, double oversubscription, std::vector<std::string> fixed) {
+  Workload workload = workload_of("grpo", KlPlace::reward, false);
+  workload.prompts_per_step = 64;
+  workload.samples_per_prompt = 4;
+  workload.prompt_tokens = 512;
+  workload.response_tokens = {512, 0.5, 1024};
+  workload.mini_batches = 2;
+  ClusterSpec cluster = cluster_of(8, 4, 80);
+  cluster.nics_per_node = cards;
+  cluster.oversubscription = oversubscription;
+  PlanRequest request = request_of(llama_8b(), workload, cluster);
+  Problems problems;
+  request.fixed = parse_settings(fixed, problems);
+  const auto outcome = make_plan(request, problems);
+  EXPECT_TRUE(problems.empty());
+  const Plan* const plan = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
+  EXPECT_NE(plan, nullptr);
+  return plan != nullptr ? *plan : Plan{};
+}
+
+Calibration constants() {
+  Problems problems;
+  return find_calibration("h100", problems).value_or(Calibration{});
+}
+
+const std::vector<std::vector<std::string>>& layouts() {
+  static const std::vector<std::vector<std::string>> all{
+      {"placement=colocated", "actor.tp=4", "actor.pp=2"},
+      {"placement=colocated", "actor.tp=2", "actor.pp=4", "actor.zero=1"},
+      {"placement=colocated", "actor.zero=3", "actor.tp=1", "actor.pp=1"},
+      {"placement=colocated", "actor.zero=2", "actor.tp=8", "actor.pp=1"},
+      {"placement=standalone"}};
+  return all;
+}
+
+std::int64_t end_of(const std::vector<TaskRun>& runs) {
+  std::int64_t end = 0;
+  for (const TaskRun& one : runs) end = std::max(end, one.end_ns);
+  return end;
+}
+
+TEST(NetworkRun, IsTheRunByDurationsWhereEveryGpuHasItsCard) {
+  int flows = 0;
+  for (const auto& fixed : layouts()) {
+    const Plan plan = planned(8, 1, fixed);
+    const IterationTasks tasks = build_iteration(plan, constants());
+    EXPECT_FALSE(tasks.shares_links);
+    const std::vector<TaskRun> closed = run(tasks.graph);
+    const NetworkRun shared = run(tasks.graph, tasks.network.capacity);
+    for (const Task& task : tasks.graph.tasks) flows += task.flow_ns > 0 ? 1 : 0;
+    for (std::size_t id = 0; id < closed.size(); ++id) {
+      const auto took = [](const TaskRun& one) { return one.end_ns - one.start_ns; };
+      ASSERT_NEAR(took(shared.runs[id]), took(closed[id]), 2) << tasks.graph.tasks[id].name;
+    }
+    EXPECT_NEAR(static_cast<double>(end_of(shared.runs)), static_cast<double>(end_of(closed)),
+                1e-6 * static_cast<double>(end_of(closed)));
+    EXPECT_LT(shared.shared_s, 1e-4);
+  }
+  EXPECT_GT(flows, 40);
+}
+
+TEST(NetworkRun, IsNoSlowerThanEqualSharesAndNoFasterThanEachAlone) {
+  for (const auto& fixed : layouts()) {
+    for (const auto& [cards, oversubscription] : {std::pair{2, 1.0}, {8, 4.0}}) {
+      const Plan plan = planned(cards, oversubscription, fixed);
+      const Simulation simulation = simulate(plan, constants());
+      ASSERT_TRUE(simulation.shared.any);
+      EXPECT_LE(simulation.step_s, simulation.shared.equal_step_s * (1 + 1e-6));
+      EXPECT_GE(simulation.shared.step_s, 0);
+      EXPECT_GE(simulation.shared.waited_s, 0);
+    }
+  }
+}
+
+TEST(LinkLoad, CountsEveryByteAndNoMoreThanALinkCarries) {
+  for (const auto& fixed : layouts()) {
+    for (const auto& [cards, oversubscription] : {std::pair{2, 1.0}, {8, 4.0}, {8, 1.0}}) {
+      const Plan plan = planned(cards, oversubscription, fixed);
+      const Simulation simulation = simulate(plan, constants());
+      std::map<std::pair<LinkKind, bool>, std::int64_t> sums;  // bytes by kind, out and in
+      const double window = static_cast<double>(simulation.load_window_ns) * 1e-9;
+      for (const LinkLoad& link : simulation.links) {
+        sums[{link.kind, link.name.ends_with(", in")}] += link.bytes;
+        double carried = 0;
+        for (const float load : link.load) {
+          carried += static_cast<double>(load) * link.bytes_per_s * window;
+          if (link.kind == LinkKind::port) continue;  // what copies reach is no part of the sheet
+          EXPECT_LE(load, 1 + 1e-5) << link.name;
+        }
+        EXPECT_NEAR(carried, static_cast<double>(link.bytes), 1e-5 * carried) << link.name;
+        EXPECT_GT(link.busy_share, 0);
+        EXPECT_LE(link.busy_share, 1);
+      }
+      for (const LinkKind kind : {LinkKind::card, LinkKind::uplink, LinkKind::port}) {
+        const auto sent = sums[{kind, false}], arrived = sums[{kind, true}];
+        EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(arrived), 1e3);
+      }
+    }
+  }
+}
+
+TEST(LinkLoad, OfAGradientsRingIsItsShareOfTheBuffer) {
+  const Plan plan = planned(
+      8, 1,
+      {"placement=colocated", "actor.tp=8", "actor.pp=1", "actor.zero=0", "actor.recompute=none"});
+  const RolePlan& actor = *plan.find(Role::actor);
+  const IterationTasks tasks = build_iteration(plan, constants());
+  std::int64_t reductions = 0, buffer = 0;
+  for (const Task& task : tasks.graph.tasks) {
+    if (task.exchange != Exchange::gradients) continue;
+    ++reductions;
+    buffer = task.bytes;
+    // All-reduce over one GPU of each of four nodes: 2 x 3/4 of the buffer leave each card.
+    EXPECT_NEAR(task.card_bytes, 1.5 * static_cast<double>(buffer), 64);
+    EXPECT_EQ(task.port_bytes, 0);
+  }
+  ASSERT_EQ(actor.layout.dp(), 4);
+  ASSERT_GT(reductions, 0);
+  const NetworkRun shared = run(tasks);
+  double least = 0;
+  for (const LinkLoad& link : link_loads(tasks, shared, end_of(shared.runs), 16)) {
+    if (link.kind == LinkKind::card) least = static_cast<double>(link.bytes);
+  }
+  EXPECT_GE(least, 1.49 * static_cast<double>(reductions * buffer));
+}
+
+TEST(Communication, IsExposedOrHiddenAndAddsUpToItsTasks) {
+  for (const auto& fixed : layouts()) {
+    const Plan plan = planned(8, 1, fixed);
+    const IterationTasks tasks = build_iteration(plan, constants());
+    const std::vector<TaskRun> runs = run(tasks).runs;
+    const auto parts = communication_parts(tasks, runs, static_cast<int>(plan.world_size()));
+    ASSERT_FALSE(parts.empty());
+    for (const CommunicationPart& part : parts) {
+      // Counted by brute force, nanoseconds of pairs of tasks.
+      std::int64_t took = 0, hidden = 0;
+      for (std::size_t id = 0; id < runs.size(); ++id) {
+        const Task& task = tasks.graph.tasks[id];
+        const auto on = [&](const Task& one) {
+          return std::find(one.ranks.begin(), one.ranks.end(), part.rank) != one.ranks.end();
+        };
+        if (task.exchange != part.exchange || task.phase != part.phase || !on(task)) continue;
+        if (task.stream == Stream::compute) {
+          took += task.communication_ns;
+          continue;
+        }
+        if (task.pattern >= 0 && part.group_ranks > 0) {
+          const auto& pattern = tasks.graph.patterns[static_cast<std::size_t>(task.pattern)];
+          if (pattern.group_ranks != part.group_ranks || pattern.group_nodes != part.group_nodes) {
+            continue;
+          }
+        }
+        took += runs[id].end_ns - runs[id].start_ns;
+        for (std::size_t other = 0; other < runs.size(); ++other) {
+          const Task& computing = tasks.graph.tasks[other];
+          if (computing.stream != Stream::compute || !on(computing)) continue;
+          hidden +=
+              std::max<std::int64_t>(0, std::min(runs[id].end_ns, runs[other].end_ns) -
+                                            std::max(runs[id].start_ns, runs[other].start_ns));
+        }
+      }
+      EXPECT_NEAR(part.seconds, static_cast<double>(took) * 1e-9, 1e-9);
+      EXPECT_NEAR(part.exposed_s, static_cast<double>(took - hidden) * 1e-9, 1e-9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
