@@ -20,6 +20,7 @@
 #include "simulator/engine/report.h"
 #include "simulator/engine/sensitivity.h"
 #include "simulator/engine/simulate.h"
+#include "simulator/network/machine_settings.h"
 #include "simulator/schedules/steady_state.h"
 
 namespace tessera {
@@ -40,25 +41,27 @@ void write_trace(const Simulation& simulation, const std::string& file, std::siz
                file.c_str());
 }
 
-int simulate_plan(const SimulateOptions& options) {
-  const Plan plan = read_plan_or_throw(options.plan);
+int simulate_plan(SimulateOptions& options) {
+  const Plan stated = read_plan_or_throw(options.plan);
   Problems problems;
-  check_reshard_digests(plan, options.plan, problems);
+  check_reshard_digests(stated, options.plan, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  Calibration calibration = calibration_of(plan, options.calibration);
-  set_constants(calibration, options.set, problems);
+  Calibration calibration = calibration_of(stated, options.calibration);
+  Plan plan = stated;  // on the machine that was asked for
+  MachineSettings& machine = options.simulation.machine;
+  set_constants(calibration, set_machine(plan.cluster, machine, options.set, problems), problems);
   if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
   check_duration(plan, calibration, options.simulation.steps, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   if (options.sensitivity) {
     const auto sensitivities = step_sensitivities(plan, calibration);
     std::printf("%s", (options.json ? to_json(sensitivities) : to_text(sensitivities)).c_str());
-    return code_of_fit(plan, calibration, "simulate");
+    return code_of_fit(stated, calibration, "simulate");
   }
   if (options.schedules) {
     const auto compared = compare_schedules(plan, calibration, options.simulation, options.seeds);
     std::printf("%s", (options.json ? to_json(compared) : to_text(compared)).c_str());
-    return code_of_fit(plan, calibration, "simulate");
+    return code_of_fit(stated, calibration, "simulate");
   }
   const Simulation simulation = simulate(plan, calibration, options.simulation);
   if (!options.trace.empty()) {
@@ -71,7 +74,7 @@ int simulate_plan(const SimulateOptions& options) {
   const std::string text = options.json ? to_json(simulation, plan, calibration, spread)
                                         : to_text(simulation, plan, calibration, spread);
   std::printf("%s", text.c_str());
-  return code_of_fit(plan, calibration, "simulate");
+  return code_of_fit(stated, calibration, "simulate");
 }
 
 }  // namespace
@@ -102,7 +105,9 @@ void add_simulate(CLI::App& app) {
   command->add_option("--set", options->set,
                       "NAME=VALUE: another value of a constant of the calibration, of one GPU "
                       "type among several 'TYPE: NAME=VALUE'; of a table or a collective's curve "
-                      "a factor of its time");
+                      "a factor of its time; of the network nic_bytes_per_s, nics_per_node, "
+                      "oversubscription, nodes_per_leaf, rails; lost_nics/NODE=CARDS, "
+                      "slow_rank/RANK=FACTOR");
   CLI::Option* const sensitivity = command->add_flag(
       "--sensitivity", options->sensitivity, "Print which constants move the step most instead");
   for (const char* name : {"--seed", "--seeds", "--steps", "--trace", "--trace-events"}) {

@@ -32,8 +32,8 @@ class Builder {
         costs_(costs),
         links_(result_.network, plan.cluster, calibration) {
     result_.network =
-        cluster_network(plan.cluster, calibration, plan.world_size(), options.network);
-    result_.shares_links = shares_links(plan.cluster, options.network);
+        cluster_network(plan.cluster, calibration, plan.world_size(), options.machine.network);
+    result_.shares_links = shares_links(plan.cluster, options.machine.network);
     for (const PlannedReshard& pair : plan.reshard) {
       arrivals_.push_back(planned_arrivals(plan, pair, calibration, costs.evaluator()));
     }
@@ -77,13 +77,13 @@ class Builder {
 
   // What a slow rank computes takes longer, and its group with it.
   void slow_down() {
-    if (options_.slow_ranks.empty()) return;
+    if (options_.machine.slow_ranks.empty()) return;
     for (Task& task : graph().tasks) {
       if (task.stream != Stream::compute) continue;
       double factor = 1;
       for (const int rank : task.ranks) {
-        const auto slow = options_.slow_ranks.find(rank);
-        if (slow != options_.slow_ranks.end()) factor = std::max(factor, slow->second);
+        const auto slow = options_.machine.slow_ranks.find(rank);
+        if (slow != options_.machine.slow_ranks.end()) factor = std::max(factor, slow->second);
       }
       task.duration_ns = std::llround(static_cast<double>(task.duration_ns) * factor);
     }

@@ -10,11 +10,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "cost_models/calibration.h"
 #include "simulator/network/cluster_network.h"
+#include "simulator/network/machine_settings.h"
 #include "simulator/rollout/replica.h"
 #include "simulator/tasks/task_graph.h"
 
@@ -25,12 +25,11 @@ struct Plan;
 class PlanCosts;  // role_costs.h
 
 struct SimulationOptions {
-  std::uint64_t seed = 0;            // of the drawn response lengths
-  std::int64_t steps = 1;            // iterations
-  int rollout_segments = 64;         // at most about so many spans of a replica's generation
-  NetworkShape network;              // of the cluster
-  std::map<int, double> slow_ranks;  // what their compute takes, over that of the others
-  int load_windows = 256;            // of equal length, by which a link's load over time is told
+  std::uint64_t seed = 0;     // of the drawn response lengths
+  std::int64_t steps = 1;     // iterations
+  int rollout_segments = 64;  // at most about so many spans of a replica's generation
+  MachineSettings machine;    // beside the cluster's own figures
+  int load_windows = 256;     // of equal length, by which a link's load over time is told
 };
 
 /// A micro-batch of a training call on one stage of one replica: its activations exist from the

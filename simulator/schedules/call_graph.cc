@@ -95,7 +95,7 @@ std::string name_of(const StepSchedule& schedule) {
 
 int call_number(const CallGraph& graph, Phase phase) {
   for (std::size_t i = 0; i < graph.calls.size(); ++i) {
-    if (graph.calls[i].phase == phase) return static_cast<int>(i);
+    if (graph.calls[i].phase == phase && !graph.calls[i].lent) return static_cast<int>(i);
   }
   return -1;
 }
@@ -117,8 +117,8 @@ std::string why_no_schedule(const CallRanks& ranks, const StepSchedule& schedule
          ", so that it cannot run beside the step";
 }
 
-CallGraph call_graph(const Workload& workload, const CallRanks& ranks,
-                     const StepSchedule& schedule) {
+CallGraph call_graph(const Workload& workload, const CallRanks& ranks, const StepSchedule& schedule,
+                     const std::vector<int>& lent) {
   TESSERA_CHECK(why_no_schedule(ranks, schedule).empty());
   CallGraph graph;
   std::vector<std::vector<int>> occupied;
@@ -133,12 +133,20 @@ CallGraph call_graph(const Workload& workload, const CallRanks& ranks,
     graph.calls.push_back({call.phase, {}});
     occupied.push_back(beside ? ranks.at(Phase::gen) : own->second);
     scheduled.push_back(call);
+    if (call.phase != Phase::gen || lent.empty()) continue;
+    // The weights are those of its own ranks: it waits for their calls alone.
+    graph.calls.push_back({.phase = Phase::gen, .pools = {}, .lent = true});
+    occupied.push_back(lent);
+    scheduled.push_back({});
   }
   add_pools(occupied, graph);
   for (std::size_t call = 0; call < scheduled.size(); ++call) {
     for (const Phase phase : scheduled[call].after) {
       const int on = call_number(graph, phase);
-      if (on >= 0) graph.waits.push_back(data_wait(graph, static_cast<int>(call), on, schedule));
+      if (on < 0) continue;
+      graph.waits.push_back(data_wait(graph, static_cast<int>(call), on, schedule));
+      if (phase != Phase::gen || lent.empty()) continue;
+      graph.waits.push_back(data_wait(graph, static_cast<int>(call), on + 1, schedule));
     }
   }
   add_weight_waits(schedule, graph);
@@ -172,12 +180,14 @@ std::vector<CallWait> pool_waits(const CallGraph& graph) {
 }
 
 std::vector<EventWait> event_waits(const CallGraph& graph,
-                                   const std::map<Phase, std::int64_t>& durations_ns) {
+                                   const std::map<Phase, std::int64_t>& durations_ns,
+                                   std::int64_t lent_ns) {
   std::vector<EventWait> waits;
   for (const auto& some : {graph.waits, pool_waits(graph)}) {
     for (const CallWait& wait : some) {
-      const Phase phase = graph.calls[static_cast<std::size_t>(wait.on)].phase;
-      waits.push_back({wait.call, wait.on, durations_ns.at(phase), wait.steps});
+      const RepeatedCall& on = graph.calls[static_cast<std::size_t>(wait.on)];
+      const std::int64_t duration = on.lent ? lent_ns : durations_ns.at(on.phase);
+      waits.push_back({wait.call, wait.on, duration, wait.steps});
     }
   }
   return waits;

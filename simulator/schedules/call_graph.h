@@ -45,6 +45,7 @@ struct Pool {
 struct RepeatedCall {
   Phase phase = Phase::gen;
   std::vector<int> pools;  // whose ranks it occupies, ascending
+  bool lent = false;       // trainers generate, beside the rollout
 };
 
 /// Call `call` of step k begins when call `on` of step k - `steps` has ended.
@@ -58,7 +59,7 @@ struct CallGraph {
   std::vector<CallWait> waits;  // but those for pools
 };
 
-/// The number of a call; -1: the step has none.
+/// The number of a call, of generation that of the rollout; -1: the step has none.
 int call_number(const CallGraph& graph, Phase phase);
 /// The call that takes the weights that responses are generated with: the reshard, else the
 /// generation itself; -1: neither is there.
@@ -67,9 +68,11 @@ int weights_number(const CallGraph& graph);
 /// Why ranks like these cannot run a schedule; empty: they can.
 std::string why_no_schedule(const CallRanks& ranks, const StepSchedule& schedule);
 
-/// Precondition: why_no_schedule is empty.
-CallGraph call_graph(const Workload& workload, const CallRanks& ranks,
-                     const StepSchedule& schedule);
+/// `lent`: trainers' ranks, ascending, that answer a part of a step's prompts with the weights that
+/// they train, before they learn in that step; none: the rollout answers all. Preconditions:
+/// why_no_schedule is empty, and no lent rank is the rollout's.
+CallGraph call_graph(const Workload& workload, const CallRanks& ranks, const StepSchedule& schedule,
+                     const std::vector<int>& lent = {});
 
 /// What calls wait for in their pools: the call before them there, or the last one of the step
 /// before.
@@ -77,6 +80,7 @@ std::vector<CallWait> pool_waits(const CallGraph& graph);
 
 /// The waits of calls and pools, each as long as the call that is waited for.
 std::vector<EventWait> event_waits(const CallGraph& graph,
-                                   const std::map<Phase, std::int64_t>& durations_ns);
+                                   const std::map<Phase, std::int64_t>& durations_ns,
+                                   std::int64_t lent_ns = 0);
 
 }  // namespace tessera

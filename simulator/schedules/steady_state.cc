@@ -9,6 +9,7 @@
 #include "cost_models/documents/check.h"
 #include "planner/plan/plan.h"
 #include "simulator/engine/role_costs.h"
+#include "simulator/schedules/lent_rollout.h"
 
 namespace tessera {
 namespace {
@@ -16,6 +17,12 @@ namespace {
 constexpr int kLeastSteps = 64;  // of an event run, half of them until it is steady
 
 double seconds(double nanoseconds) { return nanoseconds * 1e-9; }
+
+std::int64_t mean_of(const std::vector<std::int64_t>& values) {
+  double sum = 0;
+  for (const std::int64_t value : values) sum += static_cast<double>(value);
+  return values.empty() ? 0 : std::llround(sum / static_cast<double>(values.size()));
+}
 
 CallDurations mean_of(const std::vector<CallDurations>& draws) {
   CallDurations mean;
@@ -30,9 +37,10 @@ CallDurations mean_of(const std::vector<CallDurations>& draws) {
 /// An event run of a schedule, asked step by step.
 class StepRuns {
  public:
-  StepRuns(const CallGraph& graph, const std::vector<CallDurations>& draws)
-      : graph_(graph), steps_(2 * std::max<int>(kLeastSteps / 2, static_cast<int>(draws.size()))) {
-    runs_ = run(step_tasks(graph, draws, steps_));
+  StepRuns(const CallGraph& graph, const CallTimes& times)
+      : graph_(graph),
+        steps_(2 * std::max<int>(kLeastSteps / 2, static_cast<int>(times.draws.size()))) {
+    runs_ = run(step_tasks(graph, times.draws, steps_, times.lent_ns));
   }
 
   /// Between the ends of steps of the second half, which has every draw.
@@ -76,13 +84,14 @@ class StepRuns {
   std::vector<TaskRun> runs_;
 };
 
-std::vector<PoolUse> pools_of(const CallGraph& graph, const CallDurations& mean, double step_s) {
+std::vector<PoolUse> pools_of(const CallGraph& graph, const CallDurations& mean,
+                              std::int64_t lent_ns, double step_s) {
   std::vector<PoolUse> pools;
   for (std::size_t pool = 0; pool < graph.pools.size(); ++pool) {
     PoolUse use{.ranks = graph.pools[pool].ranks};
     for (const RepeatedCall& call : graph.calls) {
       if (std::binary_search(call.pools.begin(), call.pools.end(), static_cast<int>(pool))) {
-        use.busy_s += seconds(static_cast<double>(mean.at(call.phase)));
+        use.busy_s += seconds(static_cast<double>(call.lent ? lent_ns : mean.at(call.phase)));
       }
     }
     use.idle_s = std::max(0.0, step_s - use.busy_s);
@@ -113,18 +122,19 @@ CallTimes call_times(const Plan& plan, const Calibration& calibration,
   return times;
 }
 
-TaskGraph step_tasks(const CallGraph& graph, const std::vector<CallDurations>& draws, int steps) {
+TaskGraph step_tasks(const CallGraph& graph, const std::vector<CallDurations>& draws, int steps,
+                     const std::vector<std::int64_t>& lent_ns) {
   const int count = static_cast<int>(graph.calls.size());
   std::vector<std::vector<CallWait>> waits(graph.calls.size());
   for (const CallWait& wait : graph.waits)
     waits[static_cast<std::size_t>(wait.call)].push_back(wait);
   TaskGraph tasks;
   for (int step = 0; step < steps; ++step) {
-    const CallDurations& durations = draws[static_cast<std::size_t>(step) % draws.size()];
+    const std::size_t draw = static_cast<std::size_t>(step) % draws.size();
     for (std::size_t call = 0; call < graph.calls.size(); ++call) {
       Task task{.phase = graph.calls[call].phase, .ranks = graph.calls[call].pools};
       task.name = std::string(name_of(task.phase));
-      task.duration_ns = durations.at(task.phase);
+      task.duration_ns = graph.calls[call].lent ? lent_ns[draw] : draws[draw].at(task.phase);
       for (const CallWait& wait : waits[call]) {
         if (step >= wait.steps) task.after.push_back((step - wait.steps) * count + wait.on);
       }
@@ -136,10 +146,11 @@ TaskGraph step_tasks(const CallGraph& graph, const std::vector<CallDurations>& d
 
 SteadyState steady_state(const Workload& workload, const CallTimes& times,
                          const StepSchedule& schedule) {
-  const CallGraph graph = call_graph(workload, times.ranks, schedule);
+  const CallGraph graph = call_graph(workload, times.ranks, schedule, times.lent_ranks);
   const CallDurations mean = mean_of(times.draws);
+  const std::int64_t lent = mean_of(times.lent_ns);
   const SlowestCycle slowest =
-      slowest_cycle(static_cast<int>(graph.calls.size()), event_waits(graph, mean));
+      slowest_cycle(static_cast<int>(graph.calls.size()), event_waits(graph, mean, lent));
   SteadyState state{.schedule = schedule,
                     .step_s = seconds(slowest.period_ns()),
                     .cycle = {},
@@ -147,12 +158,47 @@ SteadyState steady_state(const Workload& workload, const CallTimes& times,
   for (const int call : slowest.events) {
     state.cycle.push_back(graph.calls[static_cast<std::size_t>(call)].phase);
   }
-  const StepRuns runs(graph, times.draws);
+  const StepRuns runs(graph, times);
   state.drawn_step_s = runs.step_s();
   runs.add_staleness(schedule, state);
-  state.pools = pools_of(graph, mean, state.step_s);
+  state.pools = pools_of(graph, mean, lent, state.step_s);
   return state;
 }
+
+namespace {
+
+bool may_lend(const StepSchedule& schedule) { return schedule.overlap != StepOverlap::synchronous; }
+
+/// The state with as many prompts lent as make the step shortest.
+SteadyState with_lending(const Plan& plan, const CallTimes& times, const StepSchedule& schedule,
+                         LentRollout& lender) {
+  CallTimes one = times;  // the first draw chooses
+  one.draws.resize(1);
+  const auto step_s = [&](std::int64_t prompts) {
+    return steady_state(plan.workload, lender.times(one, prompts), schedule).step_s;
+  };
+  const std::int64_t all = plan.workload.prompts_per_step;
+  std::int64_t best = 0;
+  double least = step_s(0);
+  for (std::int64_t stride = std::max<std::int64_t>(1, all / 4); stride > 0; stride /= 2) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const std::int64_t prompts : {best - stride, best + stride}) {
+        if (prompts < 0 || prompts > all) continue;
+        const double seconds = step_s(prompts);
+        if (seconds >= least) continue;
+        least = seconds;
+        best = prompts;
+        moved = true;
+      }
+    }
+  }
+  SteadyState state = steady_state(plan.workload, lender.times(times, best), schedule);
+  state.lent = lender.share(best);
+  return state;
+}
+
+}  // namespace
 
 ScheduleComparison compare_schedules(const Plan& plan, const Calibration& calibration,
                                      const SimulationOptions& options, int draws) {
@@ -161,13 +207,29 @@ ScheduleComparison compare_schedules(const Plan& plan, const Calibration& calibr
       StepSchedule{StepOverlap::one_step_off},    StepSchedule{StepOverlap::asynchronous, 1},
       StepSchedule{StepOverlap::asynchronous, 2}, StepSchedule{StepOverlap::asynchronous, 4}};
   const CallTimes times = call_times(plan, calibration, options, draws);
+  LentRollout lender(plan, calibration, options, times.ranks);
   ScheduleComparison comparison{.draws = draws, .states = {}, .refused = {}};
   for (const StepSchedule& schedule : kSchedules) {
     std::string why = why_no_schedule(times.ranks, schedule);
-    if (why.empty()) {
-      comparison.states.push_back(steady_state(plan.workload, times, schedule));
-    } else {
+    const bool copies = schedule.overlap == StepOverlap::asynchronous;
+    if (why.empty() && copies) why = lender.why_no_copy();
+    if (!why.empty()) {
       comparison.refused.push_back({schedule, std::move(why)});
+      continue;
+    }
+    const std::int64_t copy_bytes = copies ? lender.copy_bytes() : 0;
+    comparison.states.push_back(steady_state(plan.workload, times, schedule));
+    comparison.states.back().copy_bytes = copy_bytes;
+    if (!may_lend(schedule)) continue;
+    why = lender.why_not(copy_bytes);
+    const SteadyState lent =
+        why.empty() ? with_lending(plan, times, schedule, lender) : SteadyState{};
+    if (why.empty() && lent.lent.prompts == 0) why = "no step gets shorter by it";
+    if (why.empty()) {
+      comparison.states.push_back(lent);
+      comparison.states.back().copy_bytes = copy_bytes;
+    } else {
+      comparison.refused.push_back({schedule, std::move(why), true});
     }
   }
   return comparison;

@@ -63,13 +63,14 @@ TEST(CollectiveLinks, TakeAsLongAsTheClosedFormWhereAllGpusOfANodeCommunicate) {
     for (const int cards : {1, 2, 4, 8}) {
       for (const double oversubscription : {1.0, 2.0, 4.0}) {
         const ClusterSpec cluster = nodes_of(nodes, 8, cards, oversubscription);
-        const ClusterNetwork network = cluster_network(cluster, calibration, 8 * nodes);
+        const int ranks = 8 * nodes;
+        const ClusterNetwork network = cluster_network(cluster, calibration, ranks);
         for (const int stride : {1, 2, 4, 8}) {  // groups of a node
           std::vector<std::vector<int>> groups(static_cast<std::size_t>(stride));
-          for (int rank = 0; rank < 8 * nodes; ++rank) {
+          for (int rank = 0; rank < ranks; ++rank) {
             groups[static_cast<std::size_t>(rank % stride)].push_back(rank);
           }
-          const GroupShape shape{8 * nodes / stride, nodes};
+          const GroupShape shape{ranks / stride, nodes};
           for (const Collective collective : kRings) {
             for (const double megabytes : {0.1, 16.0, 1024.0}) {
               const Traffic bytes{megabytes * 1e6};

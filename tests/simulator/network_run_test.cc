@@ -139,6 +139,35 @@ TEST(NetworkRun, IsNoSlowerThanEqualSharesAndNoFasterThanEachAlone) {
   }
 }
 
+TEST(NetworkRun, ALostCardSlowsWhatCrossesItsNode) {
+  const Plan plan =
+      planned(8, 1, {"placement=colocated", "actor.tp=8", "actor.pp=1", "actor.zero=0"});
+  SimulationOptions hurt;
+  hurt.machine.network.lost_card_of = {2, 2, 2, 2};
+  const Simulation whole = simulate(plan, constants()), lost = simulate(plan, constants(), hurt);
+  const auto gradients = [](const Simulation& simulation) {
+    double most = 0;
+    for (const CommunicationPart& part : simulation.communication) {
+      if (part.exchange == Exchange::gradients) most = std::max(most, part.seconds);
+    }
+    return most;
+  };
+  // Four cards for eight GPUs: half the rate, on the whole ring.
+  EXPECT_GT(gradients(whole), 0);
+  EXPECT_NEAR(gradients(lost) / gradients(whole), 2, 0.05);
+  EXPECT_GT(lost.step_s, whole.step_s);
+}
+
+TEST(NetworkRun, ASlowRankHoldsItsGroupUp) {
+  const Plan plan = planned(8, 1, {"placement=colocated", "actor.tp=4", "actor.pp=1"});
+  SimulationOptions slow;
+  slow.machine.slow_ranks[5] = 1.5;
+  const Simulation whole = simulate(plan, constants()), held = simulate(plan, constants(), slow);
+  EXPECT_NEAR(held.phases_s.at(Phase::old_log_prob) / whole.phases_s.at(Phase::old_log_prob), 1.5,
+              0.1);
+  EXPECT_GT(held.ranks[20].idle_share, whole.ranks[20].idle_share + 0.1);
+}
+
 TEST(LinkLoad, CountsEveryByteAndNoMoreThanALinkCarries) {
   for (const auto& fixed : layouts()) {
     for (const auto& [cards, oversubscription] : {std::pair{2, 1.0}, {8, 4.0}, {8, 1.0}}) {

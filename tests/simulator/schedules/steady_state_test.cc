@@ -10,6 +10,7 @@
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "simulator/engine/simulate.h"
+#include "simulator/schedules/lent_rollout.h"
 #include "tests/planner/sample_requests.h"
 
 namespace tessera {
@@ -53,9 +54,9 @@ CallDurations random_durations(std::mt19937& random) {
 /// patterns of 1, 2, 3 and 5 steps that staleness may bring.
 double period_of_run(const Workload& workload, const CallTimes& times,
                      const StepSchedule& schedule) {
-  const CallGraph graph = call_graph(workload, times.ranks, schedule);
+  const CallGraph graph = call_graph(workload, times.ranks, schedule, times.lent_ranks);
   constexpr std::size_t kSteps = 960;
-  const auto runs = run(step_tasks(graph, times.draws, kSteps));
+  const auto runs = run(step_tasks(graph, times.draws, kSteps, times.lent_ns));
   const auto ends_at = [&](std::size_t step) {
     std::int64_t end = 0;
     for (std::size_t i = 0; i < graph.calls.size(); ++i) {
@@ -202,13 +203,110 @@ TEST(SteadyState, AgreesWithTheSimulatorsConsecutiveSteps) {
   EXPECT_GT(step_s(beside, StepOverlap::split), 1.05 * ahead);
 }
 
+TEST(SteadyState, WithTrainersLentIsWhatManyStepsComeTo) {
+  int compared = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    for (const auto& [ranks, lent] : {std::pair{ranks_of({0}, {1, 2}, {1, 2}), std::vector{1, 2}},
+                                      std::pair{ranks_of({0}, {1, 2}, {1, 2}), std::vector{1}},
+                                      std::pair{ranks_of({0}, {1}, {2, 3}), std::vector{1, 2, 3}},
+                                      std::pair{ranks_of({0}, {1}, {2, 3}), std::vector{2, 3}}}) {
+      CallTimes times{ranks, {random_durations(random)}};
+      times.lent_ranks = lent;
+      times.lent_ns = {1000 + static_cast<std::int64_t>(random() % 1'000'000)};
+      for (const StepSchedule& schedule : every_schedule()) {
+        const double said = steady_state(ppo(), times, schedule).step_s * 1e9;
+        EXPECT_NEAR(said, period_of_run(ppo(), times, schedule), 1e-6 * said)
+            << seed << " " << name_of(schedule);
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 60 * 4 * 6);
+}
+
+/// Two pools of which the trainers generate, too: what a page of paper says.
+TEST(SteadyState, WithTrainersLentHasTheClosedFormOfTwoPools) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    CallTimes times{ranks_of({0}, {1, 2}, {1, 2}), {random_durations(random)}};
+    const std::int64_t lent = 1000 + static_cast<std::int64_t>(random() % 1'000'000);
+    times.lent_ranks = {1, 2};
+    times.lent_ns = {lent};
+    const CallDurations& each = times.draws.front();
+    std::int64_t training = 0;
+    for (const auto& [phase, duration] : each) training += duration;
+    const std::int64_t sent = each.at(Phase::reshard), gen = each.at(Phase::gen);
+    training -= sent + gen;
+    const auto step_ns = [&](const StepSchedule& schedule) {
+      return 1e9 * steady_state(ppo(), times, schedule).step_s;
+    };
+    EXPECT_NEAR(step_ns({StepOverlap::split}),
+                static_cast<double>(sent + std::max(gen, lent) + training), 1e-3);
+    EXPECT_NEAR(step_ns({StepOverlap::one_step_off}),
+                static_cast<double>(sent + std::max(gen, lent + training)), 1e-3);
+  }
+}
+
+/// As many trainers as the rollout has ranks, and a cache that both hold.
+TEST(LentRollout, TakesTheTrainersAsLongAsTheRolloutWithTheSamePrompts) {
+  Problems problems;
+  const Calibration calibration = *find_calibration("h100", problems);
+  const Plan plan =
+      plan_with(false, {"placement=actor+reference|rollout", "rollout.tp=1", "rollout.dp=4",
+                        "rollout.max_sequences=64", "actor.dp=4", "actor.tp=1"});
+  const CallTimes whole = call_times(plan, calibration, {}, 2);
+  LentRollout lender(plan, calibration, {}, whole.ranks);
+  ASSERT_EQ(lender.why_not(0), "");
+  const std::int64_t all = plan.workload.prompts_per_step;
+  const LentShare share = lender.share(all);
+  ASSERT_EQ(share.replicas, 4);
+  ASSERT_EQ(share.sequences, 64);
+  EXPECT_GT(share.to_s, 0);
+  const CallTimes lent = lender.times(whole, all);
+  for (std::size_t draw = 0; draw < whole.draws.size(); ++draw) {
+    EXPECT_EQ(lent.draws[draw].at(Phase::gen), 0);
+    const double generates =
+        static_cast<double>(lent.lent_ns[draw]) * 1e-9 - share.to_s - share.back_s;
+    EXPECT_NEAR(generates, static_cast<double>(whole.draws[draw].at(Phase::gen)) * 1e-9, 1e-6);
+  }
+  // Half of the prompts to each: half of the waves, and never longer than all of them.
+  const CallTimes half = lender.times(whole, all / 2);
+  EXPECT_LT(half.draws[0].at(Phase::gen), 0.7 * whole.draws[0].at(Phase::gen));
+  EXPECT_LT(half.lent_ns[0], 0.7 * lent.lent_ns[0]);
+  const ScheduleComparison compared = compare_schedules(plan, calibration, {}, 1);
+  const auto lends = [](const SteadyState& state) { return state.lent.prompts > 0; };
+  const auto found = std::find_if(compared.states.begin(), compared.states.end(), lends);
+  ASSERT_NE(found, compared.states.end());
+  EXPECT_LT(found->step_s, steady_state(plan.workload, whole, {StepOverlap::split}).step_s);
+  EXPECT_THAT(to_text(compared), HasSubstr("split, trainers lent"));
+}
+
+TEST(LentRollout, SaysWhatMemoryDoesNotAllow) {
+  Problems problems;
+  const Calibration calibration = *find_calibration("h100", problems);
+  const Plan plan = plan_with(false, {"placement=standalone"});
+  const CallTimes whole = call_times(plan, calibration, {}, 1);
+  LentRollout lender(plan, calibration, {}, whole.ranks);
+  EXPECT_EQ(lender.why_not(0), "");
+  EXPECT_THAT(lender.why_not(std::int64_t{70} << 30), HasSubstr("a replica needs"));
+  // bf16 weights of a rank of the actor.
+  const RolePlan& actor = *plan.find(Role::actor);
+  const double parameters = 7.6e9 / (actor.layout.tp * actor.layout.pp * actor.layout.dp_shard);
+  EXPECT_NEAR(static_cast<double>(lender.copy_bytes()), 2 * parameters, 0.25 * 2 * parameters);
+  Plan small = plan;
+  small.cluster.device.memory.value = plan.prediction.peak_bytes.value;
+  EXPECT_THAT(LentRollout(small, calibration, {}, whole.ranks).why_no_copy(),
+              HasSubstr("the copy of its weights"));
+}
+
 TEST(SteadyState, ReportsSayWhatCannotBe) {
   Problems problems;
   const Calibration calibration = *find_calibration("h100", problems);
   const Plan plan = plan_with(false, {"placement=colocated"});
   const ScheduleComparison compared = compare_schedules(plan, calibration, {}, 2);
   EXPECT_EQ(compared.states.size(), 2U);
-  EXPECT_EQ(compared.refused.size(), 4U);
+  EXPECT_EQ(compared.refused.size(), 5U);  // and no trainers to lend
   EXPECT_THAT(to_text(compared), HasSubstr("no: the rollout shares ranks with old_log_prob"));
   EXPECT_THAT(to_json(compared), HasSubstr("\"schedule\": \"asynchronous, staleness 4\""));
 }
