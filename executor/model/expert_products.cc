@@ -30,6 +30,10 @@ struct Matrices {
   std::optional<Tensor> whole;
 
   Tensor of(std::size_t expert) const { return stacked(parts.slice(expert * each, each)); }
+
+  bool grouped() const {
+    return whole && aligned(*whole) && (whole->is_cpu() || whole->scalar_type() == at::kBFloat16);
+  }
 };
 
 Matrices matrices(at::TensorList parts, std::size_t each) {
@@ -46,9 +50,7 @@ Tensor grouped_product(const Tensor& x, const Matrices& experts, bool transposed
                        ExpertRows& rows) {
   const Tensor first = experts.of(0);
   if (x.size(0) == 0) return torch::empty({0, first.size(transposed ? 0 : 1)}, x.options());
-  const bool grouped = experts.whole && aligned(x) && aligned(*experts.whole) &&
-                       (x.is_cpu() || x.scalar_type() == at::kBFloat16);
-  if (grouped) {
+  if (experts.grouped() && aligned(x)) {
     return at::_grouped_mm(x, transposed ? experts.whole->transpose(1, 2) : *experts.whole,
                            rows.ends);
   }
@@ -149,6 +151,12 @@ const std::vector<std::int64_t>& ExpertRows::on_host() {
 
 ExpertRows expert_rows(const Tensor& counts) {
   return {counts, counts.cumsum(0, at::kLong).to(at::kInt), {}};
+}
+
+bool grouped(const ExpertWeights& weights) {
+  const Tensor& gate = weights.gate_up.front();
+  return matrices(weights.gate_up, 2).grouped() && matrices(weights.down, 1).grouped() &&
+         gate.size(0) * static_cast<std::int64_t>(gate.element_size()) % kGroupedAlignment == 0;
 }
 
 Tensor expert_mlp(const Tensor& x, const ExpertRows& rows, const ExpertWeights& weights,

@@ -29,6 +29,10 @@ struct ExpertWeights {
   std::vector<torch::Tensor> down;
 };
 
+/// Whether the products of these experts are grouped ones, of which the host need not know whose
+/// rows are how many. Precondition: at least one expert.
+bool grouped(const ExpertWeights& weights);
+
 /// silu(x gate') * (x up') down of each row by its expert; partial sums where experts are cut.
 /// `recompute` makes the inner product again in the backward pass instead of keeping it.
 torch::Tensor expert_mlp(const torch::Tensor& x, const ExpertRows& rows,

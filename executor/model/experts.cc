@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "cost_models/spec/families.h"
+#include "cost_models/spec/split.h"
 #include "executor/model/expert_products.h"
 #include "executor/model/expert_rows.h"
 #include "executor/model/layer_ops.h"
@@ -59,9 +60,38 @@ ExpertWeights held_experts(const Weights& weights, const LayerRows& rows) {
   return held;
 }
 
+/// x with zeros below it, `count` rows in all.
+Tensor filled_up(const Tensor& x, std::int64_t count) {
+  return x.size(0) == count ? x : at::constant_pad_nd(x, {0, 0, 0, count - x.size(0)});
+}
+
+/// Of every row of x, of which every rank of the group brings as many, after they were filled up to
+/// `count`: sums over experts.
+Tensor experts_of_even(const Weights& weights, const LayerRows& rows, const Tensor& x,
+                       const ExpertOptions& options, std::int64_t count) {
+  Communicator& group = *options.group;
+  const std::int64_t experts = weights.model().moe->experts;
+  const Interval own = split(experts, group.size(), group.rank());
+  const Routing mine = route(weights, rows, x, options);
+  const Tensor all = all_rows(filled_up(x, count), &group);
+  const Tensor scores = all_rows(filled_up(mine.weights, count), &group);
+  const Tensor chosen = all_rows(filled_up(mine.chosen, count), &group) - own.lo;
+  // Choices of others' experts come last, behind the rows that are multiplied.
+  const Tensor local =
+      at::where((chosen >= 0).logical_and(chosen < own.size()), chosen, own.size());
+  const SortedChoices choices = sort_choices(local, own.size() + 1);
+  const ExpertRows counted = expert_rows(choices.counts.narrow(0, 0, own.size()));
+  const Tensor done = expert_mlp(spread(all, choices), counted, held_experts(weights, rows));
+  const Tensor made = at::arange(done.size(0), counted.ends.options()) < counted.ends.select(0, -1);
+  const Tensor zero = torch::zeros({}, done.options());
+  const Tensor sums = combine(at::where(made.unsqueeze(1), done, zero), scores, choices);
+  return summed_own_rows(sums, &group).narrow(0, 0, x.size(0));
+}
+
 /// Of every row of x: sums over experts, partial where experts are cut.
 Tensor experts_of(const Weights& weights, const LayerRows& rows, const Tensor& x,
                   const ExpertOptions& options) {
+  if (options.even) return experts_of_even(weights, rows, x, options, x.size(0));
   const Routing routing = route(weights, rows, x, options);
   const SortedChoices choices = sort_choices(routing.chosen, weights.model().moe->experts);
   const ExpertWeights held = held_experts(weights, rows);
@@ -86,9 +116,11 @@ Tensor experts_of_shares(const Weights& weights, const LayerRows& rows, const Te
   const std::int64_t own = std::min(most, count - first);
   ExpertOptions share = options;
   share.replay = options.replay.of_rows(first, own);
-  const Tensor done = experts_of(weights, rows, x.narrow(0, first, own), share);
+  const Tensor part = x.narrow(0, first, own);
+  const Tensor done = options.even ? experts_of_even(weights, rows, part, share, most)
+                                   : experts_of(weights, rows, part, share);
   if (count == 0) return done;
-  return all_rows(at::constant_pad_nd(done, {0, 0, 0, most - own}), tp.group).narrow(0, 0, count);
+  return all_rows(filled_up(done, most), tp.group).narrow(0, 0, count);
 }
 
 /// The expert that every token uses, through a gate where it has one.
@@ -119,6 +151,13 @@ Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const Tensor& n
   const Tensor out = routed();
   if (rows.down < 0) return out;
   return out + shared_expert(weights, rows, normed, tp, options.recompute_product);
+}
+
+bool grouped_experts(const Weights& weights) {
+  return std::all_of(weights.rows.layers.begin(), weights.rows.layers.end(),
+                     [&](const LayerRows& rows) {
+                       return !rows.routed() || grouped(held_experts(weights, rows));
+                     });
 }
 
 Tensor balance_loss(const RouterLoads& loads, Communicator* cut) {

@@ -3,8 +3,8 @@
 // As transformers 5.17 has them (models/mixtral, qwen2_moe, qwen3_moe: *TopKRouter, *Experts,
 // *SparseMoeBlock). A rank holds its columns of all its experts (etp = tp), or whole ones (etp =
 // 1), to which each tensor-parallel rank brings its own rows or, in generation, a share of all.
-// Expert parallelism deals experts to ranks; tokens travel (expert_rows.h). Collective over both
-// groups.
+// Expert parallelism deals experts to ranks; tokens travel to those that they choose
+// (expert_rows.h), or in generation's even passes to all. Collective over both groups.
 #pragma once
 
 #include "executor/tensor/torch.h"
@@ -34,6 +34,10 @@ struct ExpertOptions {
   Communicator* group = nullptr;  // expert parallelism; nullptr: this rank holds all experts
   RouterLoads* loads = nullptr;
   RouterZLoss z_loss;
+  /// Every rank of `group` brings as many rows, and all have grouped products: rows are gathered,
+  /// each rank does them by its own experts, and sums are scattered. No size reaches the host, so
+  /// that a graph may capture it. Without gradient.
+  bool even = false;
   RouterReplay replay;             // of all rows that the tensor-parallel ranks have together
   bool recompute_product = false;  // selective recomputation
 };
@@ -42,6 +46,10 @@ struct ExpertOptions {
 /// with sequence parallelism this rank's rows. Precondition: rows.routed().
 torch::Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const torch::Tensor& normed,
                          const TensorParallel& tp, const ExpertOptions& options = {});
+
+/// Whether all products of the rank's routed experts are grouped ones (expert_products.h); true
+/// without experts.
+bool grouped_experts(const Weights& weights);
 
 /// load_balancing_loss_func of transformers over the layers of `loads`, fp32 scalar,
 /// differentiable: experts x sum over experts of (choices by row) (mean probability). With `cut`,

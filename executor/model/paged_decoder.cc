@@ -168,7 +168,7 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
                                           weights_.tensor(rows.o_bias), tp);
     const auto [sum, between] =
         add_rms_norm(projected, hidden, weights_.tensor(rows.post_norm), epsilon);
-    ExpertOptions experts{.group = groups_.ep.get()};
+    ExpertOptions experts{.group = groups_.ep.get(), .even = groups_.ep && batch.even};
     if (rows.routed()) experts.replay = noted.of_layer(routed++);
     Tensor product = feed_forward(weights_, rows, between, tp, experts);
     const bool last = layer + 1 == layers_.size();

@@ -26,6 +26,8 @@ struct PagedBatch {
   torch::Tensor ids, positions;  // int64 [tokens]
   torch::Tensor places;          // int64 [tokens]: page * page_tokens + token within the page
   fused::PagedRows decode, prefill;
+  /// All ranks that share experts have as many tokens, and grouped products (ExpertOptions::even).
+  bool even = false;
   torch::Tensor chosen;  // int64: tokens whose hidden states come out; undefined: all
   /// int16 [layers with experts, tokens, experts a token], zeros: gets the tokens' experts, alike
   /// on all tensor-parallel ranks. Undefined: nobody asks.

@@ -10,6 +10,7 @@
 #include "cost_models/documents/check.h"
 #include "executor/comm/groups.h"
 #include "executor/model/decoder.h"
+#include "executor/model/experts.h"
 #include "executor/model/scores.h"
 #include "executor/rollout/captured_graph.h"
 #include "executor/rollout/pass_tensors.h"
@@ -53,7 +54,8 @@ PagedModel::PagedModel(const Weights& weights, const ParallelGroups& groups,
       groups_(groups),
       shape_(shape),
       order_(order),
-      decoder_(weights, groups, order) {
+      decoder_(weights, groups, order),
+      grouped_(grouped_experts(weights)) {
   decoder_.place(memory, cache_pages(shape), shape.page_tokens,
                  shape.row_pages * shape.page_tokens);
   last_tokens_ = torch::zeros({shape.slots + 1},
@@ -68,32 +70,37 @@ std::int64_t PagedModel::padded_rows(std::int64_t rows) {
   return (rows + unit - 1) / unit * unit;
 }
 
+PassArrays PagedModel::packed(const Pass& pass, std::int64_t padded) const {
+  const bool cuda = weights_.device().is_cuda();
+  return pack_pass(pass, padded, shape_.row_pages, shape_.page_tokens,
+                   {.page = static_cast<std::int32_t>(shape_.pages), .slot = shape_.slots}, cuda,
+                   cuda);
+}
+
 void PagedModel::launch(const Pass& pass) {
   const torch::NoGradGuard no_grad;
-  somebody(/*works=*/true);
   const auto decoded = static_cast<std::int64_t>(pass.decode.size());
-  const bool cuda = weights_.device().is_cuda();
-  const bool graphed = cuda && groups_.ep == nullptr;
-  const std::int64_t padded = graphed && decoded > 0 ? padded_rows(decoded) : decoded;
-  const PassArrays host = pack_pass(
-      pass, padded, shape_.row_pages, shape_.page_tokens,
-      {.page = static_cast<std::int32_t>(shape_.pages), .slot = shape_.slots}, cuda, cuda);
-  Results results;
-  if (graphed && pass.prefill.empty()) {
-    results = replay(host);
-  } else {
-    const PassArrays there{host.counts, host.words.to(weights_.device(), /*non_blocking=*/true),
-                           host.halves.to(weights_.device(), /*non_blocking=*/true)};
-    results = run(tensors_of(there));
-  }
+  const Agreed agreed = agree(/*works=*/true, pass.prefill.empty(), decoded);
+  const bool shared = groups_.ep != nullptr;
+  const bool pads = shared ? agreed.even : weights_.device().is_cuda() && decoded > 0;
+  const std::int64_t padded = pads ? padded_rows(agreed.rows) : decoded;
+  const PassArrays host = packed(pass, padded);
+  const Results results = computed(host, agreed.even);
   Launched launched{.decoded = decoded, .padded = padded};
   if (host.counts.draws() > 0) {
     const DrawnRows& drawn = results.drawn;
     launched.results.drawn = {on_host(drawn.tokens), on_host(drawn.log_probs)};
   }
   if (results.experts.defined()) launched.results.experts = on_host(results.experts);
-  if (cuda) launched.done.emplace().record();
+  if (weights_.device().is_cuda()) launched.done.emplace().record();
   launched_.push_back(std::move(launched));
+}
+
+PagedModel::Results PagedModel::computed(const PassArrays& host, bool even) {
+  if (weights_.device().is_cuda() && even && grouped_) return replay(host);
+  const PassArrays there{host.counts, host.words.to(weights_.device(), /*non_blocking=*/true),
+                         host.halves.to(weights_.device(), /*non_blocking=*/true)};
+  return run(tensors_of(there), even);
 }
 
 /// A pass that only decodes: the first of its size runs and is captured then.
@@ -111,10 +118,10 @@ PagedModel::Results PagedModel::replay(const PassArrays& host) {
   // Any pass of this size: keys up to the longest text.
   entry->arrays.counts.longest_keys = shape_.row_pages * shape_.page_tokens;
   entry->inputs = tensors_of(entry->arrays);
-  const Results results = run(entry->inputs);
+  const Results results = run(entry->inputs, /*even=*/true);
   Captured& captured = *entry;
-  captured.graph = std::make_unique<CapturedGraph>([&] { captured.results = run(captured.inputs); },
-                                                   first_graph_);
+  captured.graph = std::make_unique<CapturedGraph>(
+      [&] { captured.results = run(captured.inputs, /*even=*/true); }, first_graph_);
   if (first_graph_ == nullptr) first_graph_ = captured.graph.get();
   return results;
 }
@@ -127,7 +134,7 @@ torch::Tensor PagedModel::room_for_experts(std::int64_t tokens) const {
       torch::TensorOptions().dtype(torch::kShort).device(weights_.device()));
 }
 
-PagedModel::Results PagedModel::run(const PassTensors& inputs) {
+PagedModel::Results PagedModel::run(const PassTensors& inputs, bool even) {
   const PassCounts& counts = inputs.counts;
   Tensor ids = inputs.prefill_ids;
   if (counts.decode_rows > 0) {
@@ -140,6 +147,7 @@ PagedModel::Results PagedModel::run(const PassTensors& inputs) {
                                           .places = inputs.places,
                                           .decode = inputs.decode,
                                           .prefill = inputs.prefill,
+                                          .even = even,
                                           .chosen = inputs.chosen,
                                           .experts = experts});
   if (counts.copies > 0) decoder_.copy_pages(inputs.copy_from, inputs.copy_to);
@@ -179,17 +187,28 @@ DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
   return drawn;
 }
 
-/// Whether one of the replicas that share experts has a pass: each says so of itself.
-bool PagedModel::somebody(bool works) const {
-  if (groups_.ep == nullptr) return works;
-  Tensor any = torch::full({1}, works ? 1 : 0,
-                           torch::TensorOptions().dtype(torch::kLong).device(weights_.device()));
-  all_reduce_(any, groups_.ep.get(), ReduceOp::max);
-  return any.item<std::int64_t>() == 1;
+PagedModel::Agreed PagedModel::agree(bool works, bool decodes_only, std::int64_t rows) const {
+  if (groups_.ep == nullptr) return {.works = works, .even = decodes_only, .rows = rows};
+  const bool uneven = !decodes_only || !grouped_;
+  Tensor most = torch::tensor({works ? 1 : 0, uneven ? 1 : 0, static_cast<int>(rows)}, torch::kLong)
+                    .to(weights_.device());
+  all_reduce_(most, groups_.ep.get(), ReduceOp::max);
+  const Tensor host = most.cpu();
+  const auto* const agreed = host.const_data_ptr<std::int64_t>();
+  return {.works = agreed[0] == 1, .even = agreed[1] == 0, .rows = agreed[2]};
 }
 
 void PagedModel::join_others() {
-  while (somebody(/*works=*/false)) decoder_.join();
+  const torch::NoGradGuard no_grad;
+  for (;;) {
+    const Agreed agreed = agree(/*works=*/false, /*decodes_only=*/true, 0);
+    if (!agreed.works) return;
+    if (agreed.even) {
+      computed(packed({}, padded_rows(agreed.rows)), /*even=*/true);
+    } else {
+      decoder_.join();
+    }
+  }
 }
 
 std::vector<Draw> PagedModel::collect() {

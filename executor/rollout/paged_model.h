@@ -4,8 +4,10 @@
 // On a GPU a pass that only decodes is padded to one of few numbers of rows and replayed as a CUDA
 // graph: the first pass of a size runs and is then captured. Weights and the cache keep their
 // addresses as long as the graphs live. Calls are collective over the tensor-parallel group, and
-// passes over the expert-parallel one, whose messages have sizes that only the host knows: without
-// graphs there. Owned by one rank's rollout; one thread.
+// passes over the expert-parallel one: its ranks agree on each pass, and where all only decode they
+// pad it alike and replay it together. Experts whose products are not grouped ones have messages
+// and products of sizes that the host waits for: without graphs there. Owned by one rank's rollout;
+// one thread.
 #pragma once
 
 #include "executor/tensor/torch.h"
@@ -69,9 +71,18 @@ class PagedModel : public TokenModel {
     torch::Tensor experts;  // int16 [layers with experts, tokens, experts a token]
   };
 
-  bool somebody(bool works) const;
+  /// What the ranks that share experts do next; a rank without others agrees with itself.
+  struct Agreed {
+    bool works = false;     // one of them has a pass
+    bool even = false;      // all only decode, and all have grouped products
+    std::int64_t rows = 0;  // the most that one of them decodes
+  };
+  Agreed agree(bool works, bool decodes_only, std::int64_t rows) const;
+  PassArrays packed(const Pass& pass, std::int64_t padded) const;
+  /// Runs a pass, as a graph where that may be; nothing waits for the device.
+  Results computed(const PassArrays& host, bool even);
   Results replay(const PassArrays& host);
-  Results run(const PassTensors& inputs);
+  Results run(const PassTensors& inputs, bool even);
   torch::Tensor room_for_experts(std::int64_t tokens) const;
   DrawnRows draw(const torch::Tensor& logits, const PassTensors& inputs);
 
@@ -81,6 +92,7 @@ class PagedModel : public TokenModel {
   SumOrder order_;
   SamplingOptions sampling_;
   PagedDecoder decoder_;
+  bool grouped_;               // the experts' products, where there are experts
   torch::Tensor last_tokens_;  // int64 [slots + 1]; the last is of rows that pad
   bool notes_experts_ = false;
   std::vector<std::int16_t> routed_experts_;  // of the last pass that was collected
