@@ -143,20 +143,38 @@ class FairShares {
       narrowest_.emplace_back(share(link), index);
     }
     std::make_heap(narrowest_.begin(), narrowest_.end(), std::greater<>());
-    while (!narrowest_.empty()) {
-      std::pop_heap(narrowest_.begin(), narrowest_.end(), std::greater<>());
-      const auto [known, index] = narrowest_.back();
-      narrowest_.pop_back();
+    settled_ = 0;
+    while (settled_ < solved_.size()) {
+      const auto [known, index] = narrowest_.front();
       const Link& link = links_[at(index)];
-      if (link.unsettled == 0) continue;
+      if (link.unsettled == 0) {
+        std::pop_heap(narrowest_.begin(), narrowest_.end(), std::greater<>());
+        narrowest_.pop_back();
+        continue;
+      }
       const double now = share(link);
       if (now > known) {  // others of its flows have been settled since
-        narrowest_.emplace_back(now, index);
-        std::push_heap(narrowest_.begin(), narrowest_.end(), std::greater<>());
+        narrowest_.front().first = now;
+        sink();
         continue;
       }
       settle(index, known);
     }
+  }
+
+  // The heap's front, whose share has grown, to its place.
+  void sink() {
+    const auto front = narrowest_.front();
+    std::size_t place = 0;
+    while (2 * place + 1 < narrowest_.size()) {
+      std::size_t child = 2 * place + 1;
+      const bool right = child + 1 < narrowest_.size() && narrowest_[child + 1] < narrowest_[child];
+      child += right ? 1 : 0;
+      if (front <= narrowest_[child]) break;
+      narrowest_[place] = narrowest_[child];
+      place = child;
+    }
+    narrowest_[place] = front;
   }
 
   // Links of the solved flows, with what these had of them.
@@ -193,6 +211,7 @@ class FairShares {
       const bool same = std::abs(rate - state.rate) <= kSameRate * state.rate;
       state.next = same ? state.rate : rate;  // rounding changes nothing
       state.next_bottleneck = full;
+      ++settled_;
       ++links_[at(full)].limited;
       const Flow& its = flows_[at(flow)];
       for (std::size_t i = 0; i < its.links.size(); ++i) {
@@ -253,6 +272,7 @@ class FairShares {
   std::vector<int> open_, solved_, touched_;       // links, flows, links
   std::vector<std::pair<int, double>> changes_;
   std::uint64_t stamp_ = 0, touch_ = 0;
+  std::size_t settled_ = 0;  // of the solved flows
 };
 
 FlowRun::FlowRun(std::span<const double> capacity)
@@ -261,47 +281,52 @@ FlowRun::~FlowRun() = default;
 
 int FlowRun::begin(double now, Flow flow) {
   TESSERA_CHECK(!flow.links.empty() && flow.bytes > 0);
-  progress_.push_back({.left = flow.bytes, .since = now, .running = true});
+  const double bytes = flow.bytes;
   const int number = links_->add(std::move(flow));
+  int place = static_cast<int>(flow_at_.size());
+  if (free_places_.empty()) {
+    flow_at_.push_back(number);
+  } else {
+    place = free_places_.back();
+    free_places_.pop_back();
+    flow_at_[at(place)] = number;
+  }
+  progress_.push_back({.left = bytes, .since = now, .place = place, .running = true});
   changed_.push_back(number);
   return number;
 }
 
 void FlowRun::settle(double now) {
   if (changed_.empty()) return;
+  moved_.clear();
   for (const auto& [flow, before] : links_->update(changed_)) {
     Progress& progress = progress_[at(flow)];
     progress.left = std::max(0.0, progress.left - before * (now - progress.since));
     note(flow, now, before);
     progress.since = now;
-    progress.end = now + progress.left / links_->rate(flow);
-    times_.push({progress.end, flow});
+    moved_.emplace_back(progress.place, now + progress.left / links_->rate(flow));
   }
+  ends_.set(moved_);
   for (const int flow : changed_) {
     if (!progress_[at(flow)].running) links_->forget(flow);
   }
   changed_.clear();
 }
 
-double FlowRun::next_end() {
-  while (!times_.empty()) {
-    const auto [time, flow] = times_.top();
-    if (progress_[at(flow)].running && progress_[at(flow)].end == time) return time;
-    times_.pop();
-  }
-  return kForeverInSeconds;
-}
-
 std::vector<int> FlowRun::take_ended(double now, double until) {
   std::vector<int> ended;
   while (next_end() <= until) {
-    const int flow = times_.top().second;
-    times_.pop();
+    const int place = ends_.first(), flow = flow_at_[at(place)];
+    ends_.set(place, kForeverInSeconds);
+    free_places_.push_back(place);
     note(flow, now, links_->rate(flow));
     progress_[at(flow)].running = false;
+    ended.push_back(flow);
+  }
+  std::sort(ended.begin(), ended.end());
+  for (const int flow : ended) {
     links_->remove(flow);
     changed_.push_back(flow);
-    ended.push_back(flow);
   }
   return ended;
 }

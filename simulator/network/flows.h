@@ -8,13 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <memory>
-#include <queue>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "simulator/network/end_times.h"
 
 namespace tessera {
 
@@ -57,7 +56,7 @@ class FlowRun {
   /// The rates that follow from what began and ended since the last call.
   void settle(double now);
   /// When the next flow ends; infinite where none runs.
-  double next_end();
+  double next_end() const { return ends_.earliest(); }
   /// The flows that have ended by `until`, at `now`.
   std::vector<int> take_ended(double now, double until);
   /// Rates over time of all flows that have ended.
@@ -65,9 +64,9 @@ class FlowRun {
   void keep_segments() { keeps_segments_ = true; }  // else there are none
 
  private:
-  using Time = std::pair<double, int>;
   struct Progress {
-    double left = 0, since = 0, end = std::numeric_limits<double>::infinity();
+    double left = 0, since = 0;
+    int place = 0;  // in ends_, while it runs
     bool running = false;
   };
   void note(int flow, double until, double rate);
@@ -75,7 +74,9 @@ class FlowRun {
   std::unique_ptr<FairShares> links_;
   std::vector<Progress> progress_;
   std::vector<int> changed_;
-  std::priority_queue<Time, std::vector<Time>, std::greater<>> times_;
+  EndTimes ends_;
+  std::vector<int> flow_at_, free_places_;     // of ends_
+  std::vector<std::pair<int, double>> moved_;  // ends that follow from new rates
   std::vector<FlowSegment> segments_;
   bool keeps_segments_ = false;
 };

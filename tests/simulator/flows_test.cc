@@ -241,6 +241,38 @@ TEST(Flows, OfSegmentsCarryTheirBytesAndNeverMoreThanALinkDoes) {
   }
 }
 
+TEST(EndTimes, KnowTheEarliestOfTimesThatChange) {
+  std::mt19937 random(23);
+  const double never = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 50; ++i) {
+    EndTimes times;
+    std::vector<double> all;
+    const auto place = [&](int places) { return static_cast<int>(random() % (places + 1)); };
+    for (int change = 0; change < 200; ++change) {
+      std::vector<std::pair<int, double>> some;
+      for (std::size_t count = random() % 12; count > 0; --count) {
+        const int at = place(static_cast<int>(all.size()));
+        const bool again =
+            std::any_of(some.begin(), some.end(), [&](const auto& one) { return one.first == at; });
+        if (again) continue;
+        some.emplace_back(at, random() % 5 == 0 ? never : static_cast<double>(random() % 50));
+        all.resize(std::max(all.size(), static_cast<std::size_t>(at) + 1), never);
+        all[static_cast<std::size_t>(at)] = some.back().second;
+      }
+      if (some.size() == 1) {
+        times.set(some.front().first, some.front().second);
+      } else {
+        times.set(some);
+      }
+      const auto least = std::min_element(all.begin(), all.end());
+      if (least == all.end()) continue;
+      ASSERT_EQ(times.earliest(), *least);
+      if (*least == never) continue;
+      ASSERT_EQ(times.first(), least - all.begin());
+    }
+  }
+}
+
 TEST(Flows, ThatCrossNothingOrHaveNoBytesEndWhereTheyBegin) {
   const std::vector<double> capacity{10};
   const std::vector<Flow> flows{{{}, 10, 3}, {{0}, 0, 2}};
