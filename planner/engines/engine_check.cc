@@ -195,13 +195,7 @@ void check_memory_options(const Engine& engine, const RolePlan& role, const std:
     refuse("lora", "adapters of rank " + std::to_string(role.lora.rank),
            "none: it trains and serves every weight");
   }
-  if (!contains(engine.capabilities.params, role.dtypes.param)) {
-    std::string known;
-    for (const DType type : engine.capabilities.params) {
-      known += (known.empty() ? "" : " or ") + std::string(name_of(type));
-    }
-    refuse("dtypes/param", std::string(name_of(role.dtypes.param)), known);
-  }
+  refuse_type(engine, role.dtypes.param, file, place + "/dtypes/param", problems);
 }
 
 void check_rounds(const Engine& engine, const Plan& plan, const RolePlan& role,
@@ -314,36 +308,6 @@ bool divides_heads(HeadRule rule, const ModelSpec& model, std::int64_t tp) {
   if (rule == HeadRule::any || tp == 1) return true;
   if (model.query_heads % tp != 0 || model.ffn % tp != 0) return false;
   return model.kv_heads % tp == 0 || (rule == HeadRule::query_heads && tp % model.kv_heads == 0);
-}
-
-void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
-                  const std::string& place, Problems& problems) {
-  const std::vector<ModelFamily>& known = engine.capabilities.families;
-  if (known.empty() || contains(known, model.family)) {
-    const auto why = engine.capabilities.model;
-    const std::string found = why == nullptr ? std::string() : why(model);
-    if (!found.empty()) {
-      problems.push_back(
-          {file, place, found, "a model that engine '" + engine.name + "' runs", {}});
-    }
-    return;
-  }
-  std::string names;
-  for (const ModelFamily family : known) {
-    if (!names.empty()) names += family == known.back() ? " or " : ", ";
-    names += name_of(family);
-  }
-  problems.push_back({file, place, "'" + std::string(name_of(model.family)) + "'", names,
-                      "engine '" + engine.name + "' cannot run this architecture"});
-}
-
-void refuse_cluster(const Engine& engine, const ClusterSpec& cluster, const std::string& file,
-                    const std::string& place, Problems& problems) {
-  if (!engine.capabilities.pools.one_host || cluster.gpus() <= cluster.gpus_per_node) return;
-  problems.push_back({file, place, std::to_string(cluster.gpus()) + " GPUs on several hosts",
-                      "one host, of " + std::to_string(cluster.gpus_per_node) + " GPUs",
-                      "engine '" + engine.name +
-                          "': the rollout's servers read the memory of ranks on their own host"});
 }
 
 Problems outside_capabilities(const Engine& engine, const ModelSpec& model, Role role,

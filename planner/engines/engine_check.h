@@ -27,6 +27,10 @@ bool divides_heads(HeadRule rule, const ModelSpec& model, std::int64_t tp);
 void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
                   const std::string& place, Problems& problems);
 
+/// Appends a Problem where the engine does not hold parameters of this type.
+void refuse_type(const Engine& engine, DType type, const std::string& file,
+                 const std::string& place, Problems& problems);
+
 /// Appends a Problem where the engine cannot use a cluster of several hosts; `place` is that of the
 /// cluster in `file`.
 void refuse_cluster(const Engine& engine, const ClusterSpec& cluster, const std::string& file,

@@ -49,15 +49,26 @@ struct EngineSpace {
 
 namespace {
 
+// What the engine does not run of the models that are asked for.
+void refuse_models(const Engine& engine, const PlanRequest& request, Problems& problems) {
+  for (const auto& [name, model] : request.models) {
+    const std::string& file = model.path.empty() ? name : model.path;
+    refuse_model(engine, model.spec, file, "model_type", problems);
+    const auto roles = roles_of(request.workload);
+    const auto runs = std::find_if(roles.begin(), roles.end(),
+                                   [&](Role role) { return model_key(request, role) == name; });
+    if (runs == roles.end()) continue;
+    refuse_type(engine, dtypes_of(request, *runs).param, file, "torch_dtype", problems);
+  }
+}
+
 // The engines' spaces that answer a request, the one that is asked for first.
 std::vector<std::unique_ptr<EngineSpace>> spaces_of(const PlanRequest& request) {
   std::vector<std::unique_ptr<EngineSpace>> spaces;
   const Engine& asked = engine_named(request.engine);
   for (const Engine* engine : answering(asked, roles_of(request.workload))) {
     Problems refused;
-    for (const auto& [name, model] : request.models) {
-      refuse_model(*engine, model.spec, name, "", refused);
-    }
+    refuse_models(*engine, request, refused);
     refuse_cluster(*engine, request.cluster, "", "", refused);
     const bool adapts = request.lora.empty() || engine->capabilities.lora;
     if (engine != &asked && (!refused.empty() || !adapts)) continue;
@@ -143,10 +154,7 @@ bool checked(const PlanRequest& request, Problems& problems) {
   check_models(request, problems);
   check_lengths(request, problems);
   if (engine != nullptr) {
-    for (const auto& [name, model] : request.models) {
-      refuse_model(*engine, model.spec, model.path.empty() ? name : model.path, "model_type",
-                   problems);
-    }
+    refuse_models(*engine, request, problems);
     refuse_cluster(*engine, request.cluster, request.cluster.name, "nodes", problems);
   }
   if (problems.size() != before) return false;

@@ -150,6 +150,23 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
   }
 }
 
+// verl's Megatron holds 16-bit weights; GPT-2's checkpoint is of fp32.
+TEST(Capabilities, AModelOfAnotherTypeIsRefusedBeforeItIsPlanned) {
+  PlanRequest request =
+      request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
+  request.engine = "verl-megatron";
+  request.models.at("actor").spec.dtype = DType::fp32;
+  Problems problems;
+  EXPECT_FALSE(make_plan(request, problems));
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].place, "torch_dtype");
+  EXPECT_EQ(problems[0].found, "fp32");
+  EXPECT_EQ(problems[0].expected, "bf16 or fp16");
+  request.models.at("actor").spec.dtype = DType::bf16;
+  problems.clear();
+  EXPECT_TRUE(make_plan(request, problems));
+}
+
 /// A plan of Tessera's own engine for qwen3-30b-a3b, of an actor and a rollout.
 Plan expert_plan(const ParallelLayout& actor, const ParallelLayout& rollout) {
   Problems read;

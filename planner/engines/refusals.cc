@@ -1,0 +1,52 @@
+// What an engine refuses whatever the plan is: models, their types, clusters.
+#include <algorithm>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/spec/cluster_spec.h"
+#include "planner/engines/engine_check.h"
+
+namespace tessera {
+
+void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
+                  const std::string& place, Problems& problems) {
+  const std::vector<ModelFamily>& known = engine.capabilities.families;
+  if (known.empty() || std::find(known.begin(), known.end(), model.family) != known.end()) {
+    const auto why = engine.capabilities.model;
+    const std::string found = why == nullptr ? std::string() : why(model);
+    if (!found.empty()) {
+      problems.push_back(
+          {file, place, found, "a model that engine '" + engine.name + "' runs", {}});
+    }
+    return;
+  }
+  std::string names;
+  for (const ModelFamily family : known) {
+    if (!names.empty()) names += family == known.back() ? " or " : ", ";
+    names += name_of(family);
+  }
+  problems.push_back({file, place, "'" + std::string(name_of(model.family)) + "'", names,
+                      "engine '" + engine.name + "' cannot run this architecture"});
+}
+
+void refuse_cluster(const Engine& engine, const ClusterSpec& cluster, const std::string& file,
+                    const std::string& place, Problems& problems) {
+  if (!engine.capabilities.pools.one_host || cluster.gpus() <= cluster.gpus_per_node) return;
+  problems.push_back({file, place, std::to_string(cluster.gpus()) + " GPUs on several hosts",
+                      "one host, of " + std::to_string(cluster.gpus_per_node) + " GPUs",
+                      "engine '" + engine.name +
+                          "': the rollout's servers read the memory of ranks on their own host"});
+}
+
+void refuse_type(const Engine& engine, DType type, const std::string& file,
+                 const std::string& place, Problems& problems) {
+  const std::vector<DType>& known = engine.capabilities.params;
+  if (std::find(known.begin(), known.end(), type) != known.end()) return;
+  std::string names;
+  for (const DType each : known) {
+    names += (names.empty() ? "" : " or ") + std::string(name_of(each));
+  }
+  problems.push_back({file, place, std::string(name_of(type)), names,
+                      "engine '" + engine.name + "' does not hold weights of this type"});
+}
+
+}  // namespace tessera
