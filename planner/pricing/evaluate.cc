@@ -166,7 +166,11 @@ Evaluator CostEvaluator::evaluator() {
             return reshard_seconds(actor, rollout, shared) - least_software(rollout.view);
           },
           [this](const Candidate& candidate, std::int64_t smallest) {
-            return least_seconds(candidate, smallest);
+            PhaseSeconds least = least_seconds(candidate, smallest);
+            if (candidate.role == Role::rollout) {
+              least[Phase::reshard] += least_software(candidate.view);
+            }
+            return least;
           }};
 }
 

@@ -98,42 +98,52 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
     all = all && selection.whole;
     return selection;
   };
-  const bool pairs = fronts(block).paired(role, frame_.apart);
-  const auto with_bound_of = [&](Role other) {
+  const auto with = [&](const PhaseSeconds& other) {
     ChunkSeconds seconds = beside;
-    seconds += frame_.of_block(block, bound_of(query, other, true));
+    seconds += frame_.of_block(block, other);
     return seconds;
   };
   Chosen chosen;
-  chosen.own = select(role, pairs ? with_bound_of(Role::rollout) : beside);
-  chosen.least = frame_.of_block(block, chosen.own.least);
-  chosen.least_resident = chosen.own.least_resident;
-  if (pairs) {
-    chosen.rollout = select(Role::rollout, with_bound_of(role));
-    chosen.least += frame_.of_block(block, chosen.rollout.least);
-    chosen.least_resident += chosen.rollout.least_resident;
+  chosen.paired = fronts(block).paired(role, frame_.apart);
+  if (!chosen.paired) {
+    chosen.own = select(role, beside);
+    chosen.least = frame_.of_block(block, chosen.own.least);
+    chosen.least_resident = chosen.own.least_resident;
+    return chosen;
   }
+  // The rollout first: it has few layouts, and memory makes it much slower than its bound.
+  chosen.rollout = select(Role::rollout, with(bound_of(query, role, true)));
+  chosen.own = select(role, with(chosen.rollout.whole ? chosen.rollout.least
+                                                      : bound_of(query, Role::rollout, true)));
+  chosen.least = frame_.of_block(block, chosen.own.least);
+  chosen.least += frame_.of_block(block, chosen.rollout.least);
+  chosen.least_resident = chosen.own.least_resident + chosen.rollout.least_resident;
   return chosen;
 }
 
 // Of every role; adds their least seconds to query.open, and takes their least bytes of the limit.
+// What the options of one role take at least tightens the choice of the next one's.
 bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chosen) {
   const std::size_t block = query.block;
   const std::vector<Role> roles = frame_.owners(block);
-  const auto bound = [&](Role role) {
-    return frame_.of_block(block, bound_of(query, role, frame_.apart));
-  };
-  ChunkSeconds bounds = query.open;
-  bounds += frame_.of_block(block, seen(block).fixed_seconds);
-  for (const Role role : roles) bounds += bound(role);
-  query.bytes = seen(block).memory_limit;
+  ChunkSeconds rest = query.open;
+  rest += frame_.of_block(block, seen(block).fixed_seconds);
+  std::vector<ChunkSeconds> least;
   for (const Role role : roles) {
-    ChunkSeconds beside = bounds;
-    beside -= bound(role);
-    chosen.push_back(choose(query, role, beside, all));
-    if (chosen.back().own.options.empty()) return false;
-    query.open += chosen.back().least;
-    query.bytes -= chosen.back().least_resident;
+    least.push_back(frame_.of_block(block, bound_of(query, role, frame_.apart)));
+  }
+  query.bytes = seen(block).memory_limit;
+  for (std::size_t r = 0; r < roles.size(); ++r) {
+    ChunkSeconds beside = rest;
+    for (std::size_t other = 0; other < roles.size(); ++other) {
+      if (other != r) beside += least[other];
+    }
+    chosen.push_back(choose(query, roles[r], beside, all));
+    const Chosen& own = chosen.back();
+    if (own.own.options.empty() || (own.paired && own.rollout.options.empty())) return false;
+    if (own.own.whole && own.rollout.whole) least[r] = own.least;
+    query.open += own.least;
+    query.bytes -= own.least_resident;
   }
   return true;
 }

@@ -54,6 +54,7 @@ class BlockFronts {
   // below the limit.
   struct Chosen {
     Selection own, rollout;
+    bool paired = false;   // with a rollout
     ChunkSeconds least{};  // of both
     Bytes least_resident;
   };

@@ -37,6 +37,12 @@ std::vector<BatchLimit> bounding(const LayoutSpace& space) {
   return chosen;
 }
 
+// True where no phase of the first takes less than the other's.
+bool none_less(const PhaseSeconds& seconds, const PhaseSeconds& least) {
+  return std::none_of(kEveryPhase.begin(), kEveryPhase.end(),
+                      [&](Phase phase) { return seconds[phase] < least[phase]; });
+}
+
 }  // namespace
 
 FrontStore::FrontStore() : state_(std::make_unique<State>()) {}
@@ -126,22 +132,33 @@ GroupBounds Fronts::bounds_alike(const std::vector<Role>& roles, int gpus, bool 
   return sums;
 }
 
-// Of all candidates without recomputation and offload.
-PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated) const {
+// A choice without recomputation and offload for every ZeRO stage whose ranks can hold what they
+// hold between calls.
+std::vector<MemoryChoice> Fronts::quickest_of(const LayoutSpace& space) const {
   std::vector<MemoryChoice> quickest;
   for (const MemoryChoice& choice : space.choices) {
     const bool known =
         std::any_of(quickest.begin(), quickest.end(),
                     [&](const MemoryChoice& other) { return other.zero == choice.zero; });
-    if (!known) quickest.push_back({.zero = choice.zero});
+    if (known) continue;
+    if (problem_.held && problem_.held(space.at(choice, space.batches.front())) > priced_limit()) {
+      continue;
+    }
+    quickest.push_back({.zero = choice.zero});
   }
+  return quickest;
+}
+
+// Of all candidates without recomputation and offload.
+PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated) const {
+  const std::vector<MemoryChoice> quickest = quickest_of(space);
+  const auto& bound = problem_.evaluator.least_seconds;
   PhaseSeconds least;
   least.fill(kForever);
-  if (space.layout.role != Role::rollout && problem_.evaluator.least_seconds) {
+  if (space.layout.role != Role::rollout && bound) {
     evaluated += static_cast<std::int64_t>(quickest.size() * space.batches.size());
     for (const MemoryChoice& choice : quickest) {
-      lower(least, problem_.evaluator.least_seconds(space.at(choice, space.batches.back()),
-                                                    space.batches.front().tokens));
+      lower(least, bound(space.at(choice, space.batches.back()), space.batches.front().tokens));
     }
     return least;
   }
@@ -149,6 +166,7 @@ PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated)
     for (const MemoryChoice& choice : quickest) {
       const Candidate candidate = space.at(choice, batch);
       ++evaluated;
+      if (bound && none_less(bound(candidate, candidate.tokens), least)) continue;
       lower(least, problem_.evaluator.seconds ? problem_.evaluator.seconds(candidate)
                                               : problem_.evaluator.role(candidate).seconds);
     }

@@ -136,6 +136,7 @@ class Fronts {
   RoleOptions& bounded(Role role, int gpus);
   std::vector<int> allowed(const RoleOptions& all, Role role,
                            const std::optional<GroupDegrees>& groups) const;
+  std::vector<MemoryChoice> quickest_of(const LayoutSpace& space) const;
   PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
   std::vector<Option> options_of(const LayoutSpace& space, int number) const;

@@ -11,6 +11,7 @@
 #include "planner/engines/engine.h"
 #include "planner/engines/group_degrees.h"
 #include "planner/pricing/memory_limit.h"
+#include "planner/pricing/role/role_pricer.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
@@ -91,6 +92,23 @@ std::vector<int> allowed_lags(const PlanRequest& request, const Capabilities& ca
   return lags;
 }
 
+// Views on which every role has the GPU type that is fixed for it.
+std::function<bool(const Placement&, const std::vector<int>&)> fixed_types(
+    const PlanRequest& request) {
+  return [cluster = request.cluster, types = request.fixed.gpu_types](
+             const Placement& placement, const std::vector<int>& views) {
+    for (std::size_t block = 0; block < views.size(); ++block) {
+      for (const Role role : placement[block]) {
+        const auto wanted = types.find(role);
+        if (wanted != types.end() && type_name(cluster, views[block]) != wanted->second) {
+          return false;
+        }
+      }
+    }
+    return true;
+  };
+}
+
 FieldValues values_about(Role role, const FixedSettings& settings) {
   FieldValues own;
   for (const auto& [key, value] : settings.values) {
@@ -166,24 +184,16 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     return enumerate_layouts(enumerated, capabilities, role, gpus, *limits);
   };
   problem.objective = request.objective;
-  if (!request.fixed.gpu_types.empty()) {
-    problem.allows_views = [cluster = request.cluster, types = request.fixed.gpu_types](
-                               const Placement& placement, const std::vector<int>& views) {
-      for (std::size_t block = 0; block < views.size(); ++block) {
-        for (const Role role : placement[block]) {
-          const auto wanted = types.find(role);
-          if (wanted != types.end() && type_name(cluster, views[block]) != wanted->second) {
-            return false;
-          }
-        }
-      }
-      return true;
-    };
-  }
+  if (!request.fixed.gpu_types.empty()) problem.allows_views = fixed_types(request);
   if (const std::vector<int> lags = allowed_lags(request, capabilities); !lags.empty()) {
     problem.policy_lags = lags;
   }
   problem.evaluator = evaluator.value_or(costs.evaluator());
+  if (!evaluator) {
+    problem.held = [&costs](const Candidate& candidate) {
+      return costs.pricer(candidate.role, candidate.view).held(candidate);
+    };
+  }
   return problem;
 }
 

@@ -35,22 +35,61 @@ Seconds exposed(Seconds communication, Seconds compute, double slowdown) {
          (slowdown - 1) * std::min(communication, compute);
 }
 
+// Of the model's ends: a rank of any kind of its layers.
+const RankModel& end_rank(const RoleLayout& layout) {
+  const RankModel* ends = &layout.ranks->front();
+  for (std::size_t k = 0; k < layout.ranks->size(); ++k) {
+    if (layout.model->layers[k] != 0) ends = &(*layout.ranks)[k];
+  }
+  return *ends;
+}
+
 }  // namespace
+
+MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recompute,
+                                      const TokenBatch& batch, const TokenBatch& scored,
+                                      bool training, const MicroBatchKernels* plain) {
+  MicroBatchKernels kernels;
+  if (plain != nullptr) kernels = *plain;
+  const Calibration& calibration = layout.assumed->calibration();
+  for (std::size_t k = 0; k < layout.ranks->size(); ++k) {
+    if (layout.model->layers[k] == 0) continue;
+    const RankModel& rank = (*layout.ranks)[k];
+    if (plain == nullptr) kernels.forward[k] = layer_forward(rank, batch, calibration);
+    if (!training) continue;
+    if (plain != nullptr && recompute == Recompute::full) {  // the forward pass again
+      kernels.backward[k] += kernels.forward[k];
+    } else {
+      kernels.backward[k] = layer_backward(rank, batch, recompute, calibration);
+    }
+  }
+  if (plain != nullptr) return kernels;
+  const RankModel& ends = end_rank(layout);
+  kernels.embedding = embedding_forward(ends, batch, calibration);
+  kernels.head_forward = head_forward(ends, scored, calibration);
+  if (training) kernels.head_backward = head_backward(ends, scored, calibration);
+  return kernels;
+}
 
 MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                  const TokenBatch& batch, const TokenBatch& scored, bool training) {
-  MicroBatchCost cost;
+  return price_micro_batch(
+      layout, candidate, micro_batch_kernels(layout, candidate.recompute, batch, scored, training),
+      batch, scored, training);
+}
+
+MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                 const MicroBatchKernels& kernels, const TokenBatch& batch,
+                                 const TokenBatch& scored, bool training) {
+  MicroBatchCost cost{kernels};
   const Assumptions& assumed = *layout.assumed;
   const ClusterSpec& cluster = assumed.cluster();
   const Calibration& calibration = assumed.calibration();
   const CandidateGroups& groups = layout.groups;
   const bool beside_layers = training && experts_overlap(assumed.traits(), candidate, groups.ep);
-  const RankModel* ends = &layout.ranks->front();  // of the model's ends: a rank of any kind
   for (std::size_t k = 0; k < layout.ranks->size(); ++k) {
     if (layout.model->layers[k] == 0) continue;
     const RankModel& rank = (*layout.ranks)[k];
-    ends = &rank;
-    cost.forward[k] = layer_forward(rank, batch, calibration);
     const Seconds dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration);
     const Seconds experts = beside_layers ? Seconds{} : dealt;
     const Seconds shared =
@@ -58,7 +97,6 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
     cost.forward_comm[k] =
         shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster, calibration);
     if (!training) continue;
-    cost.backward[k] = layer_backward(rank, batch, candidate.recompute, calibration);
     // Full recomputation runs the forward's collectives again.
     cost.backward_comm[k] =
         (candidate.recompute == Recompute::full ? shared : Seconds{}) + experts +
@@ -70,14 +108,12 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
     }
   }
   set_shards(cost, layout, candidate, training);
-  cost.embedding = embedding_forward(*ends, batch, calibration);
-  cost.head_forward = head_forward(*ends, scored, calibration);
-  cost.embedding_tp = embedding_tp_seconds(*ends, batch.tokens, groups.tp, cluster, calibration);
-  cost.head_tp = head_tp_seconds(*ends, scored.tokens, groups.tp, cluster, calibration);
+  const RankModel& ends = end_rank(layout);
+  cost.embedding_tp = embedding_tp_seconds(ends, batch.tokens, groups.tp, cluster, calibration);
+  cost.head_tp = head_tp_seconds(ends, scored.tokens, groups.tp, cluster, calibration);
   if (training) {
-    cost.head_backward = head_backward(*ends, scored, calibration);
     cost.head_backward_tp =
-        head_backward_tp_seconds(*ends, scored.tokens, groups.tp, cluster, calibration);
+        head_backward_tp_seconds(ends, scored.tokens, groups.tp, cluster, calibration);
   }
   return cost;
 }

@@ -11,17 +11,32 @@
 
 namespace tessera {
 
-/// Per layer of each kind, and at the model's two ends.
-struct MicroBatchCost {
+/// Kernels of a layer of each kind, and at the model's two ends: they depend on how layers are cut
+/// and run, and not on where the ranks of a group lie.
+struct MicroBatchKernels {
   std::array<Work, kLayerKinds> forward, backward;
+  Work embedding, head_forward, head_backward;
+};
+
+/// With what is communicated, likewise.
+struct MicroBatchCost : MicroBatchKernels {
   std::array<Seconds, kLayerKinds> forward_comm{}, backward_comm{};  // between the kernels
   // Shards that run beside a layer: what sticks out, and what the kernels lose to them.
   std::array<Seconds, kLayerKinds> forward_shards{}, backward_shards{};
-  Work embedding, head_forward, head_backward;
   Seconds embedding_tp, head_tp, head_backward_tp;
 };
 
 /// `scored` tokens have log-probabilities or values. Without `training` there is no backward pass.
+/// `plain`: those of the same batch without recomputation, of which the rest is made; nullptr =
+/// they are not known.
+MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recompute,
+                                      const TokenBatch& batch, const TokenBatch& scored,
+                                      bool training, const MicroBatchKernels* plain = nullptr);
+
+/// With its kernels, or these worked out.
+MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                 const MicroBatchKernels& kernels, const TokenBatch& batch,
+                                 const TokenBatch& scored, bool training);
 MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                  const TokenBatch& batch, const TokenBatch& scored, bool training);
 

@@ -16,8 +16,13 @@ double as_double(std::int64_t value) { return static_cast<double>(value); }
 // both: kernels' rates do not rise evenly with their sizes.
 constexpr double kUnevenRates = 0.03;
 
-std::size_t index_of(int zero, bool flag) {
-  return static_cast<std::size_t>(zero) * 2 + (flag ? 1 : 0);
+// Index into LayoutCosts::passes; zero: 2 where layers are reduced one by one, 3 where they are
+// sharded, else 0.
+std::size_t passes_class(const Candidate& candidate, bool training) {
+  return (static_cast<std::size_t>(candidate.recompute) * 4 +
+          static_cast<std::size_t>(candidate.zero)) *
+             2 +
+         (training ? 1 : 0);
 }
 
 Seconds call_seconds(const Assumptions& assumed, const Candidate& candidate) {
@@ -37,6 +42,7 @@ RolePricer::RolePricer(const Assumptions& assumed, RoleModel model, PackedSequen
 void RolePricer::forget_seconds() {
   cache_.latest.reset();
   for (auto& priced : cache_.micro_batches) priced.clear();
+  for (auto& priced : cache_.kernels) priced.clear();
   cache_.decoding.forget_seconds();
 }
 
@@ -49,8 +55,9 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   const bool dealt = dealt_ && same_degrees(dealt_->layout, candidate);
   known->layout = role_layout(assumed_, parts_, candidate,
                               dealt ? with_nodes(groups, dealt_->nodes) : groups, dealt);
-  known->passes.clear();
-  known->working.clear();
+  for (auto& passes : known->passes) passes.clear();
+  for (auto& bytes : known->working) bytes.clear();
+  known->device.clear();
   known->optimizer.fill({});
   for (auto& bytes : known->resident) bytes.clear();
   known->offload.fill({});
@@ -59,8 +66,8 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
 
 RoleCost RolePricer::cost(const Candidate& candidate, Bytes limit) {
   RoleCost cost;
-  // No role computes while a checkpoint is saved; only actor and rollout have work in a reshard.
-  cost.resident = most_bytes(candidate, Phase::save_checkpoint);
+  // Only actor and rollout have work in a reshard.
+  cost.resident = held(candidate);
   cost.in_reshard = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
   cost.in_reshard = most_bytes(candidate, Phase::reshard);
@@ -105,6 +112,9 @@ OperationTime RolePricer::time(const Candidate& candidate, Phase phase) {
 Seconds RolePricer::least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest) {
   const CallKind kind = model_.calls[phase].value_or(CallKind::compute);
   if (kind == CallKind::infer) return infer(in_call(candidate, false), smallest).seconds;
+  if (kind == CallKind::generate) {
+    return least_generation(of_layout(candidate).layout, candidate, cache_.decoding);
+  }
   if (kind != CallKind::train) return time(candidate, phase).seconds;
   const Candidate called = in_call(candidate, true);
   return update(called, std::min(smallest, called.tokens)).seconds;
@@ -220,18 +230,39 @@ PipelineTime RolePricer::passes(const Candidate& candidate, double count, double
   const bool reduces = training && candidate.zero == 2;
   if (!training) asked.recompute = Recompute::none;
   if (!reduces && shard_ranks(candidate, assumed_.traits()) == 1) asked.zero = 0;
-  const auto known =
-      std::find_if(costs.passes.rbegin(), costs.passes.rend(), [&](const PipelinePasses& passes) {
-        return passes.count == count && passes.recompute == asked.recompute &&
-               passes.training == training && passes.zero == asked.zero && passes.share == share;
-      });
-  if (known != costs.passes.rend()) return known->time;
+  std::vector<PipelinePasses>& alike = costs.passes[passes_class(asked, training)];
+  const auto place = std::lower_bound(alike.begin(), alike.end(), std::pair(count, share),
+                                      [](const PipelinePasses& passes, const auto& wanted) {
+                                        return std::pair(passes.count, passes.share) < wanted;
+                                      });
+  if (place != alike.end() && place->count == count && place->share == share) return place->time;
   const double each = sequences / count;
   const MicroBatchCost& cost = micro_batch(costs.layout, asked, {each, share}, training);
   const double tokens = each * assumed_.sequence * share.tokens;
   const PipelineTime time = pipeline_time(costs.layout, asked, cost, count, tokens, training);
-  costs.passes.push_back({count, asked.recompute, training, asked.zero, share, time});
+  alike.insert(place, {count, share, time});
   return time;
+}
+
+const MicroBatchKernels& RolePricer::kernels(const RoleLayout& layout, LayerRun run,
+                                             const LoadedSequences& sequences, bool training) {
+  run.pp = run.dp = 1;
+  run.dealt = false;
+  auto& alike = cache_.kernels[training ? 1 : 0];
+  auto [entry, added] = alike[run].try_emplace(sequences);
+  if (!added) return entry->second;
+  const MicroBatchKernels* plain = nullptr;
+  if (training && run.recompute != Recompute::none) {
+    LayerRun whole = run;
+    whole.recompute = Recompute::none;
+    plain = &kernels(layout, whole, sequences, training);
+  }
+  const Assumptions& given = assumed_;
+  const auto& [count, share] = sequences;
+  const TokenBatch batch{count * given.sequence * share.tokens, count,
+                         count * given.squared * share.squared};
+  const TokenBatch scored{count * given.response * share.responses, count, 0};  // responses alone
+  return entry->second = micro_batch_kernels(layout, run.recompute, batch, scored, training, plain);
 }
 
 const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Candidate& candidate,
@@ -254,7 +285,8 @@ const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Ca
   const TokenBatch batch{count * given.sequence * share.tokens, count,
                          count * given.squared * share.squared};
   const TokenBatch scored{count * given.response * share.responses, count, 0};  // responses alone
-  return cost = price_micro_batch(layout, candidate, batch, scored, training);
+  return cost = price_micro_batch(layout, candidate, kernels(layout, run, sequences, training),
+                                  batch, scored, training);
 }
 
 const OptimizerCost& RolePricer::fullest_optimizer(const Candidate& candidate) {
@@ -288,92 +320,6 @@ double RolePricer::mini_batch_parts(const Candidate& candidate) {
 TrainedBatches RolePricer::batches(const Candidate& candidate, std::optional<CallKind> call) {
   if (call != CallKind::train) return {};
   return {.count = mini_batch_parts(candidate), .in_flight = {}};
-}
-
-const StageClass* RolePricer::stage_class(const Candidate& candidate, int stage) {
-  const RoleLayout& layout = of_layout(candidate).layout;
-  const LayerCounts layers =
-      stage_layers(model_.spec, layout_of(candidate, model_.spec.layers), stage);
-  const bool first = stage == 0, last = stage == candidate.pp - 1;
-  for (const StageClass& each : *layout.stages) {
-    if (each.layers == layers && each.first == first && each.last == last) return &each;
-  }
-  return nullptr;
-}
-
-MemoryUse RolePricer::memory(const Candidate& candidate, Phase phase, int stage) {
-  const StageClass* const own = stage_class(candidate, stage);
-  if (own == nullptr) return {};
-  return stage_memory(of_layout(candidate).layout, candidate, *own, stage, phase,
-                      batches(candidate, model_.calls[phase]));
-}
-
-MemoryUse RolePricer::asleep(const Candidate& candidate, Phase phase, int stage) {
-  const StageClass* const own = stage_class(candidate, stage);
-  if (own == nullptr) return {};
-  return tessera::asleep(of_layout(candidate).layout, candidate, *own, phase);
-}
-
-FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {
-  const RoleLayout& layout = of_layout(candidate).layout;
-  const TrainedBatches trained = batches(candidate, model_.calls[phase]);
-  FullestStage best;
-  std::int64_t most = -1;
-  for (const StageClass& stage : *layout.stages) {
-    const MemoryUse use = stage_memory(layout, candidate, stage, stage.index, phase, trained);
-    if (use.total() <= most) continue;
-    most = use.total();
-    best = {&stage, use};
-  }
-  return best;
-}
-
-Bytes RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
-  const std::optional<CallKind> call = model_.calls[phase];
-  const std::vector<MemoryUse>& held = resident_of_stages(candidate);
-  const std::optional<CallKind> held_by = in_memory(assumed_.traits(), call, candidate);
-  const std::vector<Bytes>* needed = held_by ? &working_of_stages(candidate, *held_by) : nullptr;
-  const RoleLayout& layout = of_layout(candidate).layout;
-  Bytes most;
-  for (std::size_t s = 0; s < held.size(); ++s) {
-    const Bytes here{on_device(layout, held[s], candidate, phase, call).total()};
-    most = std::max(most, here + (needed != nullptr ? (*needed)[s] : Bytes{}));
-  }
-  return most;
-}
-
-const std::vector<MemoryUse>& RolePricer::resident_of_stages(const Candidate& candidate) {
-  LayoutCosts& costs = of_layout(candidate);
-  auto& known = costs.resident[index_of(candidate.zero, candidate.offload.parameters)];
-  if (known.empty()) {
-    for (const StageClass& stage : *costs.layout.stages) {
-      known.push_back(resident(costs.layout, candidate, stage));
-    }
-  }
-  return known;
-}
-
-const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candidate, CallKind kind) {
-  LayoutCosts& costs = of_layout(candidate);
-  Candidate asked = in_call(candidate, kind == CallKind::train);
-  const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
-  if (kind != CallKind::train) asked.recompute = Recompute::none;
-  // The latest first: candidates that follow one another ask for the same again.
-  const auto known =
-      std::find_if(costs.working.rbegin(), costs.working.rend(), [&](const WorkingBytes& bytes) {
-        return bytes.tokens == asked.tokens && bytes.max_sequences == asked.max_sequences &&
-               bytes.recompute == asked.recompute && bytes.zero == asked.zero &&
-               bytes.sharded == sharded && bytes.kind == kind;
-      });
-  if (known != costs.working.rend()) return known->by_stage;
-  WorkingBytes& fresh = costs.working.emplace_back();
-  fresh = {asked.tokens, asked.max_sequences, asked.recompute, asked.zero, sharded, kind, {}};
-  const TrainedBatches trained = batches(asked, kind);
-  for (const StageClass& stage : *costs.layout.stages) {
-    fresh.by_stage.emplace_back(
-        working(costs.layout, asked, stage, stage.index, kind, trained).total());
-  }
-  return fresh.by_stage;
 }
 
 }  // namespace tessera

@@ -24,32 +24,39 @@
 
 namespace tessera {
 
-/// Seconds of a pipeline's passes, with what else than the layout decides them.
+/// Seconds of a pipeline's passes, with their batches.
 struct PipelinePasses {
   double count = 0;  // micro-batches
-  Recompute recompute = Recompute::none;
-  bool training = false;
-  int zero = 0;  // 2 where layers are reduced one by one, 3 where they are sharded, else 0
   SlowestShare share;
   PipelineTime time;
 };
 
-/// Bytes that a call needs beside what its ranks hold, with what else than the layout decides them.
+/// Bytes that a call needs beside what its ranks hold, with its batches.
 struct WorkingBytes {
   std::int64_t tokens = 0, max_sequences = 0;
-  Recompute recompute = Recompute::none;
-  int zero = 0;
-  bool sharded = false;  // FSDP
-  CallKind kind = CallKind::compute;
   std::vector<Bytes> by_stage;  // class
 };
+
+/// Bytes of what ranks hold that are on the device in a phase.
+struct DeviceBytes {
+  int zero = 0;
+  Offload offload;
+  Phase phase = Phase::save_checkpoint;
+  std::vector<Bytes> by_stage;  // class
+};
+
+/// Of the arrays below that go by ZeRO stage and what is offloaded.
+inline std::size_t index_of(int zero, bool offloaded) {
+  return static_cast<std::size_t>(zero) * 2 + (offloaded ? 1 : 0);
+}
 
 /// What the candidates of one layout share.
 struct LayoutCosts {
   Candidate degrees;
   RoleLayout layout;
-  std::vector<PipelinePasses> passes;
-  std::vector<WorkingBytes> working;
+  std::array<std::vector<PipelinePasses>, 24> passes;  // by training, recompute, zero; ascending
+  std::array<std::vector<WorkingBytes>, 96> working;  // by kind, recompute, zero, sharded; likewise
+  std::vector<DeviceBytes> device;
   std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
   std::array<std::vector<MemoryUse>, 8> resident;         // by zero, offloaded parameters
   std::array<std::optional<Seconds>, 32> offload;         // by zero, offloads, training
@@ -66,6 +73,8 @@ struct LoadedSequences {
 struct PriceCache {
   std::optional<LayoutCosts> latest;  // of the latest layout
   std::map<LayerRun, std::map<LoadedSequences, MicroBatchCost>> micro_batches[2];  // [training]
+  /// By how a layer is cut and run, wherever its groups lie.
+  std::map<LayerRun, std::map<LoadedSequences, MicroBatchKernels>> kernels[2];  // [training]
   DecodeCache decoding;
 };
 
@@ -99,6 +108,8 @@ class RolePricer {
   /// granted.
   Seconds least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest);
 
+  /// Of the fullest rank between calls.
+  Bytes held(const Candidate& candidate);
   /// Of a rank of a stage in a phase, the role's own or another.
   MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
   /// What such a rank keeps off the device meanwhile (role/memory.h).
@@ -116,6 +127,8 @@ class RolePricer {
   TrainedBatches batches(const Candidate& candidate, std::optional<CallKind> call);
   const MicroBatchCost& micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                     const LoadedSequences& sequences, bool training);
+  const MicroBatchKernels& kernels(const RoleLayout& layout, LayerRun run,
+                                   const LoadedSequences& sequences, bool training);
   /// Micro-batches of `sequences` sequences of one replica under a limit of `tokens`; where these
   /// are few a mean of whole rounds.
   double micro_batches(const Candidate& candidate, std::int64_t tokens, double sequences);
@@ -143,6 +156,7 @@ class RolePricer {
   /// fullest(...).use.total().
   Bytes most_bytes(const Candidate& candidate, Phase phase);
   const std::vector<MemoryUse>& resident_of_stages(const Candidate& candidate);
+  const std::vector<Bytes>& device_of_stages(const Candidate& candidate, Phase phase);
   const std::vector<Bytes>& working_of_stages(const Candidate& candidate, CallKind kind);
 
   const Assumptions& assumed_;

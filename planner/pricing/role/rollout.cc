@@ -172,42 +172,67 @@ const DecodeProfile& decode_profile(const Workload& workload, double sequences, 
   return entry->second;
 }
 
-// Decoding of the slowest replica. Steps are looked up: of the context they are nearly linear, and
-// computation does not depend on where the ranks lie.
+// One decode step. Steps are looked up: of the context they are nearly linear, and computation does
+// not depend on where the ranks lie.
+class DecodeSteps {
+ public:
+  DecodeSteps(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache)
+      : layout_(layout),
+        candidate_(candidate),
+        cache_(cache),
+        slow_(slowdown(*layout.assumed, candidate, 1)) {
+    LayerRun run = layer_run(candidate, layout.dealt);
+    run.pp = candidate.pp;
+    communication_ = &cache.communications[run];
+    compute_ = &cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
+    const Workload& workload = layout.assumed->workload();
+    if (cache.rungs.empty()) cache.rungs = rungs_of(as_double(workload.sequences()));
+    const double last = cache.lengths->most_steps();
+    ages_ = {0, last / 4, last};
+    first_context_ = as_double(workload.prompt_tokens) + 1;
+  }
+
+  DecodeTime operator()(double alive, double age) const {
+    const auto computed = [&](double sequences, std::size_t context) {
+      return decode_compute(layout_, candidate_, sequences, first_context_ + ages_[context]);
+    };
+    const auto communicated = [&](double sequences, std::size_t) {
+      return decode_communication(layout_, candidate_, sequences);
+    };
+    const std::size_t upper = age > ages_[1] ? 2 : 1;
+    const double part = (age - ages_[upper - 1]) / (ages_[upper] - ages_[upper - 1]);
+    const RungPlace place = place_of(cache_.rungs, alive);
+    const Seconds low = on_ladder(*compute_, cache_.rungs, place, upper - 1, computed);
+    const Seconds high = on_ladder(*compute_, cache_.rungs, place, upper, computed);
+    const Seconds moved = on_ladder(*communication_, cache_.rungs, place, 0, communicated);
+    return DecodeTime{slow_ * (low + part * (high - low)) + moved, moved};
+  }
+
+ private:
+  const RoleLayout& layout_;
+  const Candidate& candidate_;
+  DecodeCache& cache_;
+  double slow_;
+  DecodeLadder *communication_, *compute_;
+  std::array<double, DecodeLadder::kContexts> ages_;
+  double first_context_;
+};
+
+// Decoding of the slowest replica.
 OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
                        const DecodeProfile& profile, DecodeCache& cache) {
   const Workload& workload = layout.assumed->workload();
   LayerRun run = layer_run(candidate, layout.dealt);
   run.pp = candidate.pp;
-  DecodeLadder& communication = cache.communications[run];
-  DecodeLadder& compute = cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
   run.dp = candidate.dp;
   const auto [entry, added] = cache.decodings.try_emplace({run, std::llround(profile.slots)});
   if (!added) return entry->second;
-  if (cache.rungs.empty()) cache.rungs = rungs_of(as_double(workload.sequences()));
-  const double last = cache.lengths->most_steps();
-  const std::array<double, DecodeLadder::kContexts> ages{0, last / 4, last};
-  const auto first_context = as_double(workload.prompt_tokens) + 1;
-  const auto computed = [&](double sequences, std::size_t context) {
-    return decode_compute(layout, candidate, sequences, first_context + ages[context]);
-  };
-  const auto communicated = [&](double sequences, std::size_t) {
-    return decode_communication(layout, candidate, sequences);
-  };
-  const double slow = slowdown(*layout.assumed, candidate, 1);
   const double most_replicas =
       as_double(layout.assumed->prompts == PromptDealing::requests ? workload.sequences()
                                                                    : workload.prompts_per_step);
   const double replicas = std::min(as_double(candidate.dp), most_replicas);
-  const DecodeTime time = slowest_decoding(profile, replicas, [&](double alive, double age) {
-    const std::size_t upper = age > ages[1] ? 2 : 1;
-    const double part = (age - ages[upper - 1]) / (ages[upper] - ages[upper - 1]);
-    const RungPlace place = place_of(cache.rungs, alive);
-    const Seconds low = on_ladder(compute, cache.rungs, place, upper - 1, computed);
-    const Seconds high = on_ladder(compute, cache.rungs, place, upper, computed);
-    const Seconds moved = on_ladder(communication, cache.rungs, place, 0, communicated);
-    return DecodeTime{slow * (low + part * (high - low)) + moved, moved};
-  });
+  const DecodeTime time =
+      slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, cache));
   return entry->second = {time.seconds, time.communication};
 }
 
@@ -251,11 +276,33 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
 
 }  // namespace
 
-OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
-  const Assumptions& assumed = *layout.assumed;
+namespace {
+
+// What a replica of a candidate decodes: its sequences, how many at once, and how they end.
+struct Decoded {
+  double sequences = 0;
+  std::int64_t slots = 0;
+  const DecodeProfile& profile;
+};
+
+Decoded decoded_by(const Assumptions& assumed, const Candidate& candidate, DecodeCache& cache) {
   const double sequences = most_sequences(assumed, candidate);
   const auto slots = std::min(candidate.max_sequences, static_cast<std::int64_t>(sequences));
-  const DecodeProfile& profile = decode_profile(assumed.workload(), sequences, slots, cache);
+  return {sequences, slots, decode_profile(assumed.workload(), sequences, slots, cache)};
+}
+
+}  // namespace
+
+Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
+  const DecodeProfile& profile = decoded_by(*layout.assumed, candidate, cache).profile;
+  if (profile.full_steps <= 0) return {};
+  const DecodeSteps step(layout, candidate, cache);
+  return profile.full_steps * step(profile.slots, profile.full_age).seconds;
+}
+
+OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
+  const Assumptions& assumed = *layout.assumed;
+  const auto [sequences, slots, profile] = decoded_by(assumed, candidate, cache);
   const auto [known, added] = cache.recomputed.try_emplace({sequences, slots});
   if (added && assumed.cache) {
     known->second = assumed.cache->recomputed(sequences, as_double(slots));

@@ -51,6 +51,9 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
                        double context);
 Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive);
 
+/// No more than the time of all responses of a step: the decode steps in which every slot is taken.
+Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);
+
 /// All responses of a step.
 OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);
 

@@ -77,6 +77,29 @@ TEST(LeastSeconds, AreNoMoreThanThoseOfAnyTokenLimit) {
   }
 }
 
+// Of a rollout the bound is of one number of sequences at once.
+TEST(LeastSeconds, OfGenerationAreNoMoreThanItTakes) {
+  for (const char* engine : {"tessera", "verl"}) {
+    for (const double cv : {0.0, 0.6}) {
+      const PlanRequest request = request_with("qwen3-30b-a3b", engine, cv);
+      CostEvaluator costs(request);
+      DistinctLimits limits(request.workload);
+      int several = 0;  // with sequences that wait, so that the bound says something
+      for (const LayoutSpace& space : enumerate_layouts(
+               costs.request(), engine_named(engine).capabilities, Role::rollout, 16, limits)) {
+        for (const BatchLimit& batch : space.batches) {
+          const Candidate candidate = space.at(space.choices.front(), batch);
+          const Seconds bound = costs.least_seconds(candidate, batch.tokens)[Phase::gen];
+          const Seconds whole = costs.seconds(candidate)[Phase::gen];
+          ASSERT_LE(bound, whole) << "tp" << candidate.tp << " " << batch.max_sequences;
+          if (bound > 0.5 * whole) ++several;
+        }
+      }
+      EXPECT_GT(several, 10) << engine;
+    }
+  }
+}
+
 // One to 16 sequences a replica, whose slowest one and number of micro-batches are means.
 TEST(LeastSeconds, OfFewSequencesAreNoMoreThanThoseOfAnyTokenLimit) {
   for (const char* engine : {"tessera", "verl", "verl-megatron", "any"}) {

@@ -1,0 +1,125 @@
+// Bytes of a role's candidates, kept by what decides them.
+#include <algorithm>
+#include <utility>
+
+#include "planner/pricing/role/role_pricer.h"
+
+namespace tessera {
+namespace {
+
+// Index into LayoutCosts::working; sharded: by FSDP.
+std::size_t working_class(const Candidate& candidate, CallKind kind, bool sharded) {
+  return (static_cast<std::size_t>(kind) * 3 + static_cast<std::size_t>(candidate.recompute)) * 8 +
+         static_cast<std::size_t>(candidate.zero) * 2 + (sharded ? 1 : 0);
+}
+
+}  // namespace
+
+// No role computes while a checkpoint is saved.
+Bytes RolePricer::held(const Candidate& candidate) {
+  return most_bytes(candidate, Phase::save_checkpoint);
+}
+
+const StageClass* RolePricer::stage_class(const Candidate& candidate, int stage) {
+  const RoleLayout& layout = of_layout(candidate).layout;
+  const LayerCounts layers =
+      stage_layers(model_.spec, layout_of(candidate, model_.spec.layers), stage);
+  const bool first = stage == 0, last = stage == candidate.pp - 1;
+  for (const StageClass& each : *layout.stages) {
+    if (each.layers == layers && each.first == first && each.last == last) return &each;
+  }
+  return nullptr;
+}
+
+MemoryUse RolePricer::memory(const Candidate& candidate, Phase phase, int stage) {
+  const StageClass* const own = stage_class(candidate, stage);
+  if (own == nullptr) return {};
+  return stage_memory(of_layout(candidate).layout, candidate, *own, stage, phase,
+                      batches(candidate, model_.calls[phase]));
+}
+
+MemoryUse RolePricer::asleep(const Candidate& candidate, Phase phase, int stage) {
+  const StageClass* const own = stage_class(candidate, stage);
+  if (own == nullptr) return {};
+  return tessera::asleep(of_layout(candidate).layout, candidate, *own, phase);
+}
+
+FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {
+  const RoleLayout& layout = of_layout(candidate).layout;
+  const TrainedBatches trained = batches(candidate, model_.calls[phase]);
+  FullestStage best;
+  std::int64_t most = -1;
+  for (const StageClass& stage : *layout.stages) {
+    const MemoryUse use = stage_memory(layout, candidate, stage, stage.index, phase, trained);
+    if (use.total() <= most) continue;
+    most = use.total();
+    best = {&stage, use};
+  }
+  return best;
+}
+
+Bytes RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
+  const std::optional<CallKind> call = model_.calls[phase];
+  const std::optional<CallKind> held_by = in_memory(assumed_.traits(), call, candidate);
+  const std::vector<Bytes>* needed = held_by ? &working_of_stages(candidate, *held_by) : nullptr;
+  const std::vector<Bytes>& device = device_of_stages(candidate, phase);
+  Bytes most;
+  for (std::size_t s = 0; s < device.size(); ++s) {
+    most = std::max(most, device[s] + (needed != nullptr ? (*needed)[s] : Bytes{}));
+  }
+  return most;
+}
+
+// The latest first: candidates that follow one another ask for the same again.
+const std::vector<Bytes>& RolePricer::device_of_stages(const Candidate& candidate, Phase phase) {
+  LayoutCosts& costs = of_layout(candidate);
+  const auto known =
+      std::find_if(costs.device.rbegin(), costs.device.rend(), [&](const DeviceBytes& bytes) {
+        return bytes.phase == phase && bytes.zero == candidate.zero &&
+               bytes.offload == candidate.offload;
+      });
+  if (known != costs.device.rend()) return known->by_stage;
+  DeviceBytes fresh{candidate.zero, candidate.offload, phase, {}};
+  for (const MemoryUse& held : resident_of_stages(candidate)) {
+    fresh.by_stage.emplace_back(
+        on_device(costs.layout, held, candidate, phase, model_.calls[phase]).total());
+  }
+  return costs.device.emplace_back(std::move(fresh)).by_stage;
+}
+
+const std::vector<MemoryUse>& RolePricer::resident_of_stages(const Candidate& candidate) {
+  LayoutCosts& costs = of_layout(candidate);
+  auto& known = costs.resident[index_of(candidate.zero, candidate.offload.parameters)];
+  if (known.empty()) {
+    for (const StageClass& stage : *costs.layout.stages) {
+      known.push_back(resident(costs.layout, candidate, stage));
+    }
+  }
+  return known;
+}
+
+const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candidate, CallKind kind) {
+  LayoutCosts& costs = of_layout(candidate);
+  Candidate asked = in_call(candidate, kind == CallKind::train);
+  const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
+  if (kind != CallKind::train) asked.recompute = Recompute::none;
+  std::vector<WorkingBytes>& alike = costs.working[working_class(asked, kind, sharded)];
+  const auto place =
+      std::lower_bound(alike.begin(), alike.end(), std::pair(asked.tokens, asked.max_sequences),
+                       [](const WorkingBytes& bytes, const auto& wanted) {
+                         return std::pair(bytes.tokens, bytes.max_sequences) < wanted;
+                       });
+  if (place != alike.end() && place->tokens == asked.tokens &&
+      place->max_sequences == asked.max_sequences) {
+    return place->by_stage;
+  }
+  WorkingBytes fresh{asked.tokens, asked.max_sequences, {}};
+  const TrainedBatches trained = batches(asked, kind);
+  for (const StageClass& stage : *costs.layout.stages) {
+    fresh.by_stage.emplace_back(
+        working(costs.layout, asked, stage, stage.index, kind, trained).total());
+  }
+  return alike.insert(place, std::move(fresh))->by_stage;
+}
+
+}  // namespace tessera
