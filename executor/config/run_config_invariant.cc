@@ -30,7 +30,9 @@ std::string layouts_refusal(const RolePlan& actor, const RolePlan& rollout) {
 void check_batch_invariance(ObjectReader& root, const Plan& plan, const RunConfig& config) {
   if (!config.rollout.batch_invariant) return;
   auto shared = root.object("actor_rollout_ref");
+  if (!shared) return;
   auto reader = shared->object("rollout");
+  if (!reader) return;
   const auto refuse = [&](const std::string& why) {
     reader->refuse("batch_invariant", "false", why);
   };

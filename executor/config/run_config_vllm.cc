@@ -75,6 +75,7 @@ GenerationEngine planned_engine(const Plan& plan) {
 
 void set_planned_generation(const Plan& plan, RolloutConfig& config) {
   config.engine = planned_engine(plan);
+  config.batch_invariant = engine_named(plan.engine).fixed_order.has_value();
   const RolePlan* const rollout = plan.find(Role::rollout);
   if (config.engine != GenerationEngine::vllm || rollout == nullptr) return;
   VllmOptions& vllm = config.vllm;
@@ -85,6 +86,15 @@ void set_planned_generation(const Plan& plan, RolloutConfig& config) {
 
 std::string generation_note(const Plan& plan, const RolloutConfig& config) {
   const GenerationEngine planned = planned_engine(plan);
+  const bool priced = engine_named(plan.engine).fixed_order.has_value();
+  if (config.engine == planned && config.batch_invariant != priced) {
+    const std::string run = config.batch_invariant ? "samples have the same bits in any batch"
+                                                   : "sums run in the fastest order";
+    return "batch_invariant: " + run + ", which plan '" + plan.engine +
+           "' is not for: its prediction of generation and old_log_prob is that of the " +
+           (priced ? "fixed order, and slower"
+                   : "fastest order, and too quick (plan --engine tessera+invariant)");
+  }
   if (config.engine == planned) return "";
   return "engine " + std::string(name_of(config.engine)) + " generates, which plan '" +
          plan.engine + "' is not for: its prediction and memory are those of engine " +

@@ -11,11 +11,12 @@ namespace tessera {
 
 struct Plan;
 
-/// What the plan says of both: who generates, and its servers' memory and sleep where it is for
-/// some. What a file leaves out.
+/// What the plan says of both: who generates, in which order it adds up, and its servers' memory
+/// and sleep where it is for some. What a file leaves out.
 void set_planned_generation(const Plan& plan, RolloutConfig& config);
 
-/// For people, where another engine generates than the plan is for; else empty.
+/// For people, where another engine generates than the plan is for, or in another order
+/// (batch_invariant); else empty.
 std::string generation_note(const Plan& plan, const RolloutConfig& config);
 
 /// Reads both keys. With vLLM it refuses what its servers cannot do for this plan: models and

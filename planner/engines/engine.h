@@ -17,6 +17,7 @@
 #include "cost_models/spec/units.h"
 #include "planner/engines/capabilities.h"
 #include "planner/engines/choices.h"
+#include "planner/engines/fixed_order.h"
 #include "planner/engines/generation_engine.h"
 #include "planner/engines/memory_accuracy.h"
 #include "planner/plan/engine_rule.h"
@@ -51,6 +52,9 @@ struct Engine {
   bool has_choices = false;  // EngineChoices change its traits; else its kernels do both anyway
   PromptDealing prompts = PromptDealing::requests;
   WeightHandover weights;
+  /// The rollout, and the actor where it scores what was generated, add up in one order: they have
+  /// equal tensor parallel degrees and GPUs, and such a plan answers only those who ask for it.
+  std::optional<FixedOrder> fixed_order;
   MemoryAccuracy memory = kUnmeasuredMemory;
   /// One step off, the time that its trainer logs as gen is the wait for what was generated
   /// meanwhile.
@@ -74,7 +78,7 @@ const Engine* requested_engine(std::string_view name, Problems& problems);
 bool runs(const Engine& engine, Role role);
 
 /// The engines whose plans answer a request for this one: itself, and for kAnyEngine after it every
-/// other that runs these roles.
+/// other that runs these roles and has no fixed order.
 std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role>& roles);
 
 /// The engine of a plan or request that has been checked; of another name the value of kAnyEngine.

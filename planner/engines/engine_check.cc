@@ -354,6 +354,7 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
   }
   if (engine->capabilities.pools.one_set_of_groups) check_groups(*engine, plan, file, problems);
   if (engine->capabilities.pools.colocated) check_placement(*engine, plan, file, problems);
+  if (engine->fixed_order) check_equal_tp(plan, file, problems);
   check_schedule(*engine, plan, file, problems);
   return problems;
 }

@@ -30,14 +30,15 @@ std::string listed(const std::vector<std::string>& names) {
 
 const std::vector<Engine>& every_engine() {
   static const std::vector<Engine> rows = {
-      any_engine(),            //
-      megatron_engine(),       //
-      sglang_engine(),         //
-      tessera_engine(),        //
-      tessera_vllm_engine(),   //
-      verl_engine(),           //
-      verl_megatron_engine(),  //
-      vllm_engine(),           //
+      any_engine(),                //
+      megatron_engine(),           //
+      sglang_engine(),             //
+      tessera_engine(),            //
+      tessera_invariant_engine(),  //
+      tessera_vllm_engine(),       //
+      verl_engine(),               //
+      verl_megatron_engine(),      //
+      vllm_engine(),               //
   };
   return rows;
 }
@@ -84,7 +85,8 @@ std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role
   for (const Engine& each : every_engine()) {
     const bool every =
         std::all_of(roles.begin(), roles.end(), [&](Role role) { return runs(each, role); });
-    if (each.name != kAnyEngine && every) all.push_back(&each);
+    // A fixed order is never the quicker one.
+    if (each.name != kAnyEngine && every && !each.fixed_order) all.push_back(&each);
   }
   return all;
 }

@@ -12,6 +12,7 @@ Engine any_engine();
 Engine megatron_engine();
 Engine sglang_engine();
 Engine tessera_engine();
+Engine tessera_invariant_engine();
 Engine tessera_vllm_engine();
 Engine verl_engine();
 Engine verl_megatron_engine();

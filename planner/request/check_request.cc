@@ -4,6 +4,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
 
 namespace tessera {
 namespace {
@@ -35,6 +36,18 @@ void check_types(const PlanRequest& request, Problems& problems) {
     problems.push_back({"--fix", std::string(name_of(role)) + ".gpu", "'" + type + "'", known,
                         did_you_mean(type, names)});
   }
+}
+
+// Degrees of actor and rollout that would not add up in one order.
+void check_order(const PlanRequest& request, Problems& problems) {
+  if (!engine_named(request.engine).fixed_order) return;
+  const auto actor = request.fixed.find(Role::actor, Field::tp);
+  const auto rollout = request.fixed.find(Role::rollout, Field::tp);
+  if (!actor || !rollout || *actor == *rollout) return;
+  problems.push_back(
+      {"--fix", "rollout.tp", std::to_string(*rollout),
+       std::to_string(*actor) + ", as actor.tp says",
+       "engine '" + request.engine + "' adds up in one order: " + std::string(kWhyEqualTp)});
 }
 
 }  // namespace
@@ -72,6 +85,7 @@ void check_models(const PlanRequest& request, Problems& problems) {
 void check_settings(const PlanRequest& request, Problems& problems) {
   check_roles(request, problems);
   check_types(request, problems);
+  check_order(request, problems);
 }
 
 }  // namespace tessera

@@ -237,6 +237,7 @@ std::vector<FrontPoint> BlockFronts::paired(const Query& query, Chosen chosen) {
                   .bytes = query.bytes};
   pairs.actors = std::move(chosen.own);
   pairs.rollouts = std::move(chosen.rollout);
+  pairs.equal_tp = frame_.problem.equal_tp;
   pairs.alone = frame_.owners(query.block).size() == 1;
   pairs.rest += frame_.of_block(query.block, seen(query.block).fixed_seconds);
   if (width_ != kWhole) {

@@ -58,6 +58,8 @@ struct SearchProblem {
   EnumArray<Role, LayoutFilter> layouts;
   /// Of two such roles in one block the group degrees are equal (planner/engines/group_degrees.h).
   EnumArray<Role, bool> shares_groups{};
+  /// Actor and rollout have equal tensor parallel degrees, on the same GPUs (Engine::fixed_order).
+  bool equal_tp = false;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
   /// Only plans that are better than this one are looked for.
   Incumbent better_than;

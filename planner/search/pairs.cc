@@ -130,6 +130,7 @@ class Pairing {
     const std::size_t begin = pairs_.size();
     for (const Generation& generation : generations_) {
       const Option& rollout = *rollouts_[generation.option];
+      if (query_.equal_tp && rollout.candidate.tp != actor.candidate.tp) continue;
       const Bytes resident = actor.resident + rollout.resident;
       const Bytes transient =
           std::max({actor.transient, rollout.transient, actor.in_reshard + rollout.in_reshard});

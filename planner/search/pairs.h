@@ -21,10 +21,11 @@ namespace tessera {
 struct PairQuery {
   std::size_t block = 0;
   int gpus = 0;
-  ChunkSeconds rest{};  // at least, of all else: calls without a model, other roles and blocks
-  Seconds limit;        // of the step: pairs that cannot stay below it are left out
-  Bytes bytes;          // for the two roles
-  bool alone = false;   // no other role shares the ranks: what the pair leaves does not matter
+  ChunkSeconds rest{};    // at least, of all else: calls without a model, other roles and blocks
+  Seconds limit;          // of the step: pairs that cannot stay below it are left out
+  Bytes bytes;            // for the two roles
+  bool equal_tp = false;  // pairs of other tensor parallel degrees are left out
+  bool alone = false;     // no other role shares the ranks: what the pair leaves does not matter
   Selection actors, rollouts;  // on these GPUs
   // A narrow search takes only the most promising actors, and the quickest pairs of each.
   std::size_t most_actors = std::numeric_limits<std::size_t>::max();

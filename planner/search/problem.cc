@@ -184,6 +184,7 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     return enumerate_layouts(enumerated, capabilities, role, gpus, *limits);
   };
   problem.objective = request.objective;
+  problem.equal_tp = engine_named(request.engine).fixed_order.has_value();
   if (!request.fixed.gpu_types.empty()) problem.allows_views = fixed_types(request);
   if (const std::vector<int> lags = allowed_lags(request, capabilities); !lags.empty()) {
     problem.policy_lags = lags;

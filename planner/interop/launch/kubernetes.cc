@@ -1,5 +1,6 @@
 // Kubeflow's TrainJob on Kubernetes.
 #include "cost_models/documents/problem.h"
+#include "planner/engines/fixed_order.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/gpu_types.h"
 #include "planner/interop/files/script.h"
@@ -116,7 +117,7 @@ std::string type_advice(const Plan& plan) {
 ExportTarget kubernetes_target() {
   return {.name = "kubernetes",
           .meaning = "Tessera's executor as a Kubeflow TrainJob",
-          .engines = {kOwnEngine, kOwnEngineWithVllm},
+          .engines = {kOwnEngine, kInvariantEngine, kOwnEngineWithVllm},
           .program = ExportedProgram::tessera_run,
           .write = write_kubernetes,
           .type_advice = type_advice,

@@ -1,5 +1,6 @@
 // A job of Slurm, submitted by sbatch.
 #include "cost_models/documents/problem.h"
+#include "planner/engines/fixed_order.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/gpu_types.h"
 #include "planner/interop/files/script.h"
@@ -65,7 +66,7 @@ std::string type_advice(const Plan& plan) {
 ExportTarget slurm_target() {
   return {.name = "slurm",
           .meaning = "Tessera's executor under srun",
-          .engines = {kOwnEngine, kOwnEngineWithVllm},
+          .engines = {kOwnEngine, kInvariantEngine, kOwnEngineWithVllm},
           .program = ExportedProgram::tessera_run,
           .write = write_slurm,
           .type_advice = type_advice};

@@ -1,5 +1,6 @@
 // torchrun on every node, by hand.
 #include "cost_models/documents/problem.h"
+#include "planner/engines/fixed_order.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/gpu_types.h"
 #include "planner/interop/files/script.h"
@@ -40,7 +41,7 @@ std::string type_advice(const Plan& plan) {
 ExportTarget torchrun_target() {
   return {.name = "torchrun",
           .meaning = "Tessera's executor under torchrun",
-          .engines = {kOwnEngine, kOwnEngineWithVllm},
+          .engines = {kOwnEngine, kInvariantEngine, kOwnEngineWithVllm},
           .program = ExportedProgram::tessera_run,
           .write = write_torchrun,
           .type_advice = type_advice};

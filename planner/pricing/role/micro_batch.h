@@ -26,6 +26,11 @@ struct MicroBatchCost : MicroBatchKernels {
   Seconds embedding_tp, head_tp, head_backward_tp;
 };
 
+/// What a fixed order (planner/engines/fixed_order.h) costs a layer besides in a forward pass over
+/// whole texts; 0 where the engine has none.
+Seconds fixed_order_pass_seconds(const Assumptions& assumed, const RankModel& rank,
+                                 const TokenBatch& batch);
+
 /// `scored` tokens have log-probabilities or values. Without `training` there is no backward pass.
 /// `plain`: those of the same batch without recomputation, of which the rest is made; nullptr =
 /// they are not known.

@@ -23,7 +23,9 @@ Assumptions assumptions_of(PlanRequest request) {
   assumed.sequence = prompt + assumed.response;
   assumed.squared = prompt * prompt + 2 * prompt * assumed.response +
                     mean_square_length(workload.response_tokens);
-  assumed.prompts = engine_named(assumed.request.engine).prompts;
+  const Engine& engine = engine_named(assumed.request.engine);
+  assumed.prompts = engine.prompts;
+  assumed.order = engine.fixed_order;
   const bool generates =
       std::any_of(workload.dataflow.begin(), workload.dataflow.end(),
                   [](const Call& call) { return call.kind == CallKind::generate; });

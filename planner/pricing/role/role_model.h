@@ -20,6 +20,7 @@
 #include "cost_models/paging/paged_cache.h"
 #include "cost_models/rank_model.h"
 #include "cost_models/spec/units.h"
+#include "planner/engines/fixed_order.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 
@@ -30,6 +31,7 @@ struct Assumptions {
   PlanRequest request;  // with cluster and constants as the view sees them
   double response = 0, sequence = 0, squared = 0;   // expected tokens, tokens^2 of a sequence
   PromptDealing prompts = PromptDealing::requests;  // of the request's engine
+  std::optional<FixedOrder> order;                  // of the request's engine
   std::shared_ptr<const PagedCache> cache;          // nullptr: the engine has no paged one
 
   const Calibration& calibration() const { return request.calibration; }

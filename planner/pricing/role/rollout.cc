@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cost_models/compute.h"
+#include "planner/pricing/role/micro_batch.h"
 
 namespace tessera {
 namespace {
@@ -72,6 +73,20 @@ Seconds on_ladder(DecodeLadder& ladder, const std::vector<double>& rungs, RungPl
 // 6 were seen (vllm-project/vllm#10634) and 5 to 13 in 2024 (#6854).
 constexpr Seconds kStepWait{1.5e-3}, kSequenceWait{12.7e-6};
 
+// What a fixed order costs a layer besides, in a decode step of so many sequences at a context.
+Seconds fixed_order_decode_seconds(const Assumptions& assumed, const RankModel& rank,
+                                   double sequences, double context) {
+  if (!assumed.order) return {};
+  const LayerShape shape = rank.layer();
+  if (shape.window > 0) context = std::min(context, static_cast<double>(shape.window));
+  const double pairs = sequences * static_cast<double>(rank.kv_heads());
+  const Traffic bytes{static_cast<double>(size_of(rank.dtype)) *
+                      static_cast<double>(shape.key_dim + shape.value_dim) * pairs * context};
+  return assumed.order->start +
+         assumed.order->reads *
+             (bytes / BytesPerSecond{assumed.calibration().memory_bandwidth.value});
+}
+
 }  // namespace
 
 void DecodeCache::forget_seconds() {
@@ -96,6 +111,7 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
     const double layers = layout.model->layers[kind];
     if (layers == 0) continue;
     work += layers * layer_decode(ranks[kind], batch_size, reads, calibration);
+    work.device += layers * fixed_order_decode_seconds(assumed, ranks[kind], batch_size, context);
   }
   const RankModel& rank = ranks[static_cast<std::size_t>(layout.model->last_kind)];
   work += embedding_decode(rank, batch_size, calibration);
@@ -147,6 +163,7 @@ PrefillSeconds prefill(const RoleLayout& layout, double prompts, double sequence
     const RankModel& rank = (*layout.ranks)[kind];
     ends = &rank;
     work += layers * layer_forward(rank, batch, calibration);
+    work.device += layers * fixed_order_pass_seconds(*layout.assumed, rank, batch);
     communication +=
         layers * (layer_tp_seconds(rank, batch.tokens, groups.tp, cluster, calibration) +
                   layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration));

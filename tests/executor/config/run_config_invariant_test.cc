@@ -6,6 +6,7 @@
 #include "tests/executor/config/rollout_file.h"
 
 #include "executor/config/run_config.h"
+#include "executor/config/run_config_vllm.h"
 
 namespace tessera {
 namespace {
@@ -43,6 +44,24 @@ TEST(BatchInvarianceConfig, IsOffUnlessTheFileSaysSo) {
     ASSERT_TRUE(config) << to_string(problems.at(0));
     EXPECT_EQ(config->rollout.batch_invariant, on) << text;
   }
+}
+
+// A plan says whether it is for the mode; a file that says otherwise hears it.
+TEST(BatchInvarianceConfig, FollowsThePlanAndSaysWhereThePricesAreOthers) {
+  const auto read = [](const Plan& plan, const std::string& rollout) {
+    Problems problems;
+    const auto config = parse_run_config(yaml(rollout), "run.yaml", plan, problems);
+    EXPECT_TRUE(config) << to_string(problems.at(0));
+    return config ? config->rollout : RolloutConfig{};
+  };
+  Plan plan = equal_plan();
+  EXPECT_EQ(generation_note(plan, read(plan, "seed: 3")), "");
+  EXPECT_THAT(generation_note(plan, read(plan, "batch_invariant: true")),
+              HasSubstr("too quick (plan --engine tessera+invariant)"));
+  plan.engine = "tessera+invariant";
+  EXPECT_TRUE(read(plan, "seed: 3").batch_invariant);
+  EXPECT_EQ(generation_note(plan, read(plan, "seed: 3")), "");
+  EXPECT_THAT(generation_note(plan, read(plan, "batch_invariant: false")), HasSubstr("slower"));
 }
 
 TEST(BatchInvarianceConfig, RefusesWhatItCannotKeep) {
