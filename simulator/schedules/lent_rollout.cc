@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <set>
 #include <span>
@@ -172,7 +173,7 @@ std::int64_t LentRollout::generation_ns(int draw, std::int64_t first, std::int64
   double most = 0;
   for (int replica = 0; replica < replicas; ++replica) {
     const Interval share = replica_share(part, engine.prompts, replicas, replica);
-    if (share.size() == 0) continue;
+    if (share.empty()) continue;
     const auto segments = simulate_replica(
         mine.subspan(static_cast<std::size_t>(share.lo), static_cast<std::size_t>(share.size())),
         batching, costs.rollout());
@@ -185,7 +186,8 @@ CallTimes LentRollout::times(const CallTimes& whole, std::int64_t prompts) {
   CallTimes result = whole;
   if (prompts == 0) return result;
   const int size = plan_.find(Role::rollout)->layout.tp * plan_.find(Role::rollout)->layout.pp;
-  result.lent_ranks.assign(trainers_.begin(), trainers_.begin() + share_.replicas * size);
+  const std::ptrdiff_t lent = std::ptrdiff_t{share_.replicas} * size;
+  result.lent_ranks.assign(trainers_.begin(), trainers_.begin() + lent);
   for (std::size_t draw = 0; draw < whole.draws.size(); ++draw) {
     const auto [known, fresh] = known_.try_emplace({static_cast<int>(draw), prompts});
     if (fresh) {
