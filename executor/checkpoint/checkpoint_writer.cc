@@ -51,6 +51,7 @@ CheckpointWriter::CheckpointWriter(fs::path checkpoints, int rank, int ranks,
 
 CheckpointWriter::~CheckpointWriter() {
   if (!pending()) return;
+  recorded();
   give_up_after(kLastMoment);
   done_.wait();
 }
@@ -58,6 +59,7 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::begin(CheckpointManifest manifest, std::vector<StateTensor> tensors) {
   step_ = manifest.step;
   own_problems_.clear();
+  recorded_ = false;
   own_promise_ = {};
   own_written_ = own_promise_.get_future();
   patience_until_ns_ = std::numeric_limits<std::int64_t>::max();
@@ -72,6 +74,7 @@ const Problems& CheckpointWriter::await_own() {
 }
 
 void CheckpointWriter::settle(bool all_written) {
+  recorded();
   give_up_after(all_written ? kFolderDelay : 0);
   done_.wait();
   done_ = {};
@@ -129,7 +132,8 @@ void CheckpointWriter::write_own(std::int64_t step, const std::vector<StateTenso
   }
 }
 
-/// Rank 0: waits for every file, writes the manifest, gives the folder its name.
+/// Rank 0: waits for every file and the step's records, writes the manifest, gives the folder its
+/// name.
 CheckpointEnd CheckpointWriter::complete(CheckpointManifest manifest) {
   CheckpointEnd end{.step = manifest.step};
   const fs::path partial = partial_path(checkpoints_, manifest.step);
@@ -140,6 +144,7 @@ CheckpointEnd CheckpointWriter::complete(CheckpointManifest manifest) {
     end.bytes += file->bytes;
     manifest.files.push_back(*file);
   }
+  while (!recorded_) std::this_thread::sleep_for(kPoll);
   if (!publish_checkpoint(checkpoints_, manifest, keep_, end.problems)) end.bytes = 0;
   return end;
 }

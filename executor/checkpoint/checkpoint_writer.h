@@ -1,8 +1,9 @@
 // Writes checkpoints in the background: every rank its own file, rank 0 the manifest.
 //
 // Ranks agree through the folder, which all of them share: a rank's file appears under its name
-// when it is whole, and rank 0 publishes the checkpoint when all are there. A write that fails
-// leaves the checkpoints that exist as they are. Owned by one rank's training thread; a thread of
+// when it is whole, and rank 0 publishes the checkpoint when all are there and the step's records
+// are written: who resumes from a step finds all that was told of it. A write that fails leaves the
+// checkpoints that exist as they are. Owned by one rank's training thread; a thread of
 // its own writes.
 #pragma once
 
@@ -41,6 +42,9 @@ class CheckpointWriter {
 
   /// Precondition: not pending. The tensors' bytes stay as they are until await_own returns.
   void begin(CheckpointManifest manifest, std::vector<StateTensor> tensors);
+  /// What the run records of the step has been written: the checkpoint may have its name. settle()
+  /// and the end of the writer say so, too.
+  void recorded() { recorded_ = true; }
   /// Begun and not settled yet.
   bool pending() const { return done_.valid(); }
   /// Waits until this rank has written its file; the Problems of that.
@@ -66,6 +70,7 @@ class CheckpointWriter {
   std::promise<void> own_promise_;
   std::future<void> own_written_;
   Problems own_problems_;
+  std::atomic<bool> recorded_ = false;               // of what is pending
   std::atomic<std::int64_t> patience_until_ns_ = 0;  // of rank 0 for others' files
   std::mutex mutex_;
   std::vector<CheckpointEnd> ends_;  // guarded by mutex_

@@ -51,6 +51,8 @@ class RunSaver {
   void save_due(std::int64_t step, const Metrics& numbers);
   /// A checkpoint of the state after `step` steps. Collective.
   void save(std::int64_t step, const Metrics& numbers);
+  /// The records of the step that was saved last are written: its checkpoint may appear.
+  void recorded() { writer_.recorded(); }
   /// What is saved from here on is the last: it may take the room that was kept for it.
   void release_reserve() { reserve_.release(); }
   /// A checkpoint that was begun may still be on its way to the disk.

@@ -319,6 +319,7 @@ class Loop {
     if (rules_.judge(step, all)) save(step, all);
     add_step_numbers(plan_, experience_, so_far(), all);
     if (observer_.step_finished) observer_.step_finished(step, all, experience_);
+    if (saver_ != nullptr) saver_->recorded();
   }
 
   /// From 0, as verl counts: the pass over the prompts from which the step took its first one.

@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/checkpoint_writer.h"
@@ -182,6 +184,24 @@ TEST(CheckpointWriter, ARankWithoutRoomCostsThatCheckpointOnly) {
   EXPECT_THAT(names(folder.path), ElementsAre("global_step_1"));
   EXPECT_FALSE(fs::exists(partial_path(folder.path, 2)));
   EXPECT_TRUE(save(folder.path, 3).problems.empty());
+}
+
+/// Who resumes from a step finds its records: the checkpoint comes after them.
+TEST(CheckpointWriter, ACheckpointAppearsOnceItsStepIsRecorded) {
+  const TemporaryFolder folder;
+  const RankState state(0, 5);
+  CheckpointWriter writer(folder.path, 0, 1, {});
+  writer.begin(manifest_of(5), state.tensors(0));
+  EXPECT_TRUE(writer.await_own().empty());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(fs::exists(checkpoint_path(folder.path, 5))) << "its records are not written yet";
+  writer.recorded();
+  for (int i = 0; i < 1000 && !fs::exists(checkpoint_path(folder.path, 5)); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(fs::exists(checkpoint_path(folder.path, 5)));
+  writer.settle(/*all_written=*/true);
+  EXPECT_TRUE(writer.take_ends().at(0).problems.empty());
 }
 
 TEST(CheckpointWriter, ARankThatNeverWritesIsNamedOnceTheRunGivesUp) {
