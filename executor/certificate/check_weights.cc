@@ -4,6 +4,7 @@
 
 #include "cost_models/documents/check.h"
 #include "executor/arena/byte_address.h"
+#include "executor/certificate/block_digests.h"
 #include "executor/certificate/certificate.h"
 #include "executor/certificate/slice_pieces.h"
 #include "executor/comm/stopwatch.h"
@@ -12,7 +13,6 @@ namespace tessera {
 namespace {
 
 using kernels::DigestPiece;
-using kernels::DigestRead;
 using Digests = std::vector<std::uint64_t>;
 
 constexpr std::int64_t kPartElements =
@@ -24,14 +24,6 @@ struct Mismatch {
   bool trained = false;
 };
 
-DigestRead read_of(std::int64_t element_bytes, std::optional<DType> through) {
-  if (element_bytes == 2) return DigestRead::bits16;
-  TESSERA_CHECK(element_bytes == 4);
-  if (!through) return DigestRead::bits32;
-  TESSERA_CHECK(*through == DType::bf16 || *through == DType::fp16);
-  return *through == DType::bf16 ? DigestRead::fp32_as_bf16 : DigestRead::fp32_as_fp16;
-}
-
 /// One of the two parts that a rank plays, with what digests it.
 class Side {
  public:
@@ -42,19 +34,13 @@ class Side {
   const CertificateBlock& block(int index) const {
     return certificate_.blocks[static_cast<std::size_t>(index)];
   }
-  HeldPart part(int index) const {
-    const ArenaSlot& slot = slot_of(index);
-    return {.box = slot.box,
-            .outer_dim = slot.outer_dim,
-            .data = at(held_.memory, slot.range.offset),
-            .element_bytes = held_.places->element_bytes};
+  HeldPart part(int index) const { return held_part(held_, block(index).tensor); }
+  std::int64_t part_bytes(int index) const {
+    const HeldPart held = part(index);
+    return volume(held.box) * held.element_bytes;
   }
-  std::int64_t part_bytes(int index) const { return slot_of(index).range.bytes; }
-
   std::vector<DigestPiece> pieces(int index) const {
-    const auto tensor = static_cast<std::size_t>(block(index).tensor);
-    return slice_pieces(part(index), block(index).box, certificate_.shapes[tensor],
-                        digest_seed(certificate_.names[tensor]));
+    return block_pieces(certificate_, held_, block(index));
   }
 
   /// By block of the list.
@@ -77,25 +63,9 @@ class Side {
   }
 
  private:
-  const ArenaSlot& slot_of(int index) const {
-    const int slot = held_.places->slot_of.at(static_cast<std::size_t>(block(index).tensor));
-    TESSERA_CHECK(slot >= 0);
-    return held_.places->slots[static_cast<std::size_t>(slot)];
-  }
-
   Digests summed(std::span<const std::vector<DigestPiece>> lists) const {
     if (lists.empty()) return {};
-    std::vector<DigestPiece> all;
-    for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
-    const Digests parts = ops_.digests(all, read_of(held_.places->element_bytes, through_));
-    Digests sums;
-    auto part = parts.begin();
-    for (const auto& list : lists) {
-      std::uint64_t sum = 0;
-      for (std::size_t i = 0; i < list.size(); ++i) sum += *part++;
-      sums.push_back(sum);
-    }
-    return sums;
+    return summed_digests(lists, held_.places->element_bytes, through_, ops_);
   }
 
   const WeightCertificate& certificate_;
@@ -232,12 +202,7 @@ CertificateReport check_weights(const WeightCertificate& certificate, const Held
   const Side trains(certificate, training, wire, ops);
   const Side generates(certificate, rollout, std::nullopt, ops);
   const Digests trained = trains.digests(certificate.trained);
-  Digests expected(certificate.blocks.size());
-  for (std::size_t i = 0; i < trained.size(); ++i) {
-    const int block = certificate.trained[i];
-    if (trains.block(block).owner == rank) expected[static_cast<std::size_t>(block)] = trained[i];
-  }
-  host.all_reduce(expected.data(), expected.size(), DType::int64, ReduceOp::sum);
+  const Digests expected = digests_of_owners(certificate, trained, host);
   std::vector<Mismatch> mine;
   const auto compare = [&](std::span<const int> blocks, const Digests& found, bool is_trained) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {

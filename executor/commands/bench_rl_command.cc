@@ -84,6 +84,10 @@ json summary_of(const std::vector<Metrics>& steps) {
   made["reshard_bytes"] = median(series["reshard/bytes"]);
   made["reshard_lower_bound_bytes"] = median(series["reshard/lower_bound_bytes"]);
   made["cast_error"] = median(series["reshard/cast_error"]);
+  if (const auto& seconds = series["rollout/verify_weights_s"]; !seconds.empty()) {
+    made["verify_weights_s"] = median(seconds);
+    made["verified_bytes"] = median(series["rollout/verified_bytes"]);
+  }
   return made;
 }
 

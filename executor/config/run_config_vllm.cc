@@ -1,7 +1,9 @@
 #include "executor/config/run_config_vllm.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "executor/http/http.h"
 #include "executor/vllm/generate_call.h"
@@ -17,6 +19,16 @@ constexpr double kHottest = 2;  // vllm/sampling_params.py, _verify_args
 
 /// Ranks of one host, whose memory the workers map.
 bool one_host(const Plan& plan) { return plan.world_size() <= plan.cluster.gpus_per_node; }
+
+/// Some rank of the rollout trains the actor, too.
+bool shares_ranks(const Plan& plan) {
+  const RolePlan *rollout = plan.find(Role::rollout), *actor = plan.find(Role::actor);
+  if (rollout == nullptr || actor == nullptr) return false;
+  const std::vector<int> a = rank_map_of(plan, Role::rollout).ranks;
+  const std::vector<int> b = rank_map_of(plan, Role::actor).ranks;
+  return std::any_of(a.begin(), a.end(),
+                     [&](int rank) { return std::find(b.begin(), b.end(), rank) != b.end(); });
+}
 
 void refuse_plan(ObjectReader& reader, const Plan& plan) {
   const auto refuse_if = [&](bool is, const std::string& expected, const std::string& hint = {}) {
@@ -60,6 +72,13 @@ void read_options(ObjectReader& reader, const Plan& plan, VllmOptions& vllm) {
                   Real{.least = 0, .most = 1, .above = true});
   reader.optional("enforce_eager", vllm.enforce_eager);
   reader.optional("enable_prefix_caching", vllm.enable_prefix_caching);
+  reader.optional("weights", vllm.transport,
+                  std::array{WeightTransport::mapped, WeightTransport::messages});
+  if (vllm.transport == WeightTransport::messages && shares_ranks(plan)) {
+    reader.refuse("weights",
+                  "mapped, or a rollout on ranks of its own: NCCL sends nothing to the GPU that it "
+                  "sends from");
+  }
   reader.optional("sleep", vllm.sleeps);
   reader.optional("start_timeout_s", vllm.start_timeout_s, kAboveZero);
   reader.optional("request_timeout_s", vllm.request_timeout_s, kAboveZero);

@@ -294,17 +294,21 @@ CertificateReport verify_weights(Worker& worker, std::optional<DType> wire) {
         .places = shared ? &shared->training : worker.reshard->source(),
         .memory = shared ? worker.memory.actor->data() : actor.weights->storage.const_data_ptr()};
   }
-  if (rollout.member()) {
+  if (rollout.member() && worker.vllm == nullptr) {
     generating = {.places = &rollout.weights->arena,
                   .memory = rollout.weights->storage.const_data_ptr()};
   }
   refuse_stale_weights(actor, *worker.context.host);
-  const CertificateReport report = check_weights(
-      *worker.certificate, training, generating, wire,
-      worker.memory_ops != nullptr ? *worker.memory_ops : host_memory_ops(), *worker.context.host);
+  MemoryOps& ops = worker.memory_ops != nullptr ? *worker.memory_ops : host_memory_ops();
+  const CertificateReport report = worker.vllm != nullptr
+                                       ? worker.vllm->certify(training, ops)
+                                       : check_weights(*worker.certificate, training, generating,
+                                                       wire, ops, *worker.context.host);
   if (actor.member()) actor.trainer->rest();
   if (report.differing > 0) {
-    throw Error(ExitCode::check_failed, problems_of(*worker.certificate, report));
+    const WeightCertificate& certificate =
+        worker.vllm != nullptr ? worker.vllm->certificate() : *worker.certificate;
+    throw Error(ExitCode::check_failed, problems_of(certificate, report));
   }
   return report;
 }

@@ -48,6 +48,13 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
 Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epochs,
                       const Experience& experience);
 
+/// Whether only digests can tell that a reshard was right which is to be verified: workers of vLLM
+/// that were sent their weights have nothing else to compare them with.
+inline bool digests_alone(const RunConfig& config) {
+  return config.rollout.engine == GenerationEngine::vllm && config.reshard.verify &&
+         config.rollout.vllm.transport == WeightTransport::messages;
+}
+
 /// Digests of what the actor trains against what the rollout holds, right after move_weights, whose
 /// report says the wire; and what is trained against its master weights. Throws Error
 /// (check_failed), alike on every rank, that names the tensors, ranks and bytes that differ.

@@ -220,6 +220,16 @@ std::string visible_name(const torch::Device& device) {
   return index < names.size() ? names[index] : std::to_string(index);
 }
 
+NcclCalls nccl_of(const RunContext& context) {
+  if (!context.device.is_cuda()) return {};
+  return {.make_id = make_nccl_id,
+          .make_world = [device = context.device.index(), stream = context.stream](
+                            const NcclId& id, int rank, int size, double timeout_s) {
+            return make_nccl_world(id, rank, size,
+                                   {.device = device, .stream = stream, .timeout_s = timeout_s});
+          }};
+}
+
 /// Returns when the servers are ready, and asleep: they measure the devices' free memory as they
 /// start, which nobody else must use then.
 std::unique_ptr<VllmRollout> start_rollout_servers(const Plan& plan, const ParameterTables& tables,
@@ -238,6 +248,7 @@ std::unique_ptr<VllmRollout> start_rollout_servers(const Plan& plan, const Param
                                           .prefill_tokens = rollout.batching.prefill_tokens},
                       .device = visible_name(context.device),
                       .verify = config.reshard.verify,
+                      .nccl = nccl_of(context),
                       .logs = context.logs};
   return std::make_unique<VllmRollout>(*context.host, std::move(setting), config.rollout.vllm);
 }

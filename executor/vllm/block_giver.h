@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "executor/storage/shared_block.h"
+#include "executor/vllm/listening_socket.h"
 
 namespace tessera {
 
@@ -22,15 +23,15 @@ class BlockGiver {
   BlockGiver& operator=(const BlockGiver&) = delete;
 
   /// The socket's name, without the NUL that it begins with.
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return socket_.name(); }
 
  private:
   void answer() const;
 
   int descriptor_;
   std::int64_t bytes_;
-  std::string name_;
-  int socket_ = -1, wake_ = -1;
+  ListeningSocket socket_;
+  int wake_ = -1;
   std::thread thread_;
 };
 

@@ -1,7 +1,9 @@
 #include "executor/vllm/generate_call.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "executor/rl/sampling.h"
@@ -17,8 +19,8 @@ std::int64_t limit_of(const TokenPrompt& prompt, std::int32_t sample,
   return index < prompt.limits.size() ? prompt.limits[index] : options.max_response_tokens;
 }
 
-/// Stands for a log-prob that vLLM does not have (serving.py, _create_tokens_logprobs).
-constexpr float kNoLogProb = -9999;
+/// What a log-prob is at most: a rounding above 0.
+constexpr float kMostLogProb = 1e-3F;
 
 /// Refusals of one reply.
 class ReplyCheck {
@@ -62,25 +64,33 @@ class ReplyCheck {
   std::int64_t vocabulary_;
 };
 
-/// `logprobs.content`, whose entries name their tokens (serving.py, _create_tokens_logprobs).
-std::vector<float> log_probs_of(const json& choice, const std::vector<std::int32_t>& response,
+std::vector<float> log_probs_of(const json& sample, const std::vector<std::int32_t>& response,
                                 const ReplyCheck& check) {
-  const json& content = choice.at("logprobs").at("content");
-  check.require(content.size() == response.size(), std::to_string(content.size()) +
-                                                       " log-probs of " +
-                                                       std::to_string(response.size()) + " tokens");
-  std::vector<float> values;
-  values.reserve(response.size());
-  for (std::size_t i = 0; i < response.size(); ++i) {
-    const auto& token = content[i].at("token").get_ref<const std::string&>();
-    const std::string expected = "token_id:" + std::to_string(response[i]);
-    check.require(token == expected, "the log-prob of " + token + " for " + expected);
-    const float value = content[i].at("logprob").get<float>();
-    check.require(value > kNoLogProb && value <= 1e-3F,
-                  "a log-prob of " + std::to_string(value) + " for " + expected);
-    values.push_back(value);
+  const auto values = sample.at("log_probs").get<std::vector<float>>();
+  check.require(values.size() == response.size(), std::to_string(values.size()) + " log-probs of " +
+                                                      std::to_string(response.size()) + " tokens");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    check.require(
+        std::isfinite(values[i]) && values[i] <= kMostLogProb,
+        "a log-prob of " + std::to_string(values[i]) + " for token " + std::to_string(response[i]));
   }
   return values;
+}
+
+Sequence sequence_of(const json& sample, const TokenPrompt& prompt, std::int32_t index,
+                     const RolloutOptions& options, const ReplyCheck& check) {
+  Sequence sequence;
+  sequence.prompt_index = prompt.prompt_index;
+  sequence.sample_index = index;
+  sequence.uid = prompt.uid;
+  sequence.prompt = prompt.tokens;
+  sequence.response = sample.at("token_ids").get<std::vector<std::int32_t>>();
+  const json& reason = sample.at("finish_reason");
+  check.tokens(sequence.response, limit_of(prompt, index, options),
+               reason.is_string() ? reason.get<std::string>() : "no reason");
+  sequence.finished = check.ends(sequence.response.back());
+  sequence.rollout_log_prob = log_probs_of(sample, sequence.response, check);
+  return sequence;
 }
 
 }  // namespace
@@ -94,47 +104,45 @@ std::int64_t request_seed(std::uint64_t seed, std::int64_t step, const TokenProm
   return static_cast<std::int64_t>(base) + sample;
 }
 
-std::string generate_body(std::int64_t step, const TokenPrompt& prompt, std::int32_t sample,
+std::string generate_body(std::int64_t step, const TokenPrompt& prompt,
                           const RolloutOptions& options) {
   const SamplingOptions& sampling = options.sampling;
-  json body{{"token_ids", prompt.tokens}};  // without a name: the server's one model
-  body["sampling_params"] = {{"n", 1},
-                             {"temperature", sampling.temperature},
-                             {"top_p", sampling.top_p},
-                             {"top_k", std::max<std::int64_t>(sampling.top_k, 0)},
-                             {"min_p", sampling.min_p},
-                             {"seed", request_seed(options.seed, step, prompt, sample)},
-                             {"max_tokens", limit_of(prompt, sample, options)},
-                             {"stop_token_ids", options.eos},
-                             {"ignore_eos", true},  // ours are those that are named
-                             {"logprobs", 0},       // of the drawn token
-                             {"detokenize", false}};
+  json seeds = json::array(), limits = json::array();
+  for (std::int32_t sample = 0; sample < prompt.samples; ++sample) {
+    seeds.push_back(request_seed(options.seed, step, prompt, sample));
+    limits.push_back(limit_of(prompt, sample, options));
+  }
+  const json body{{"token_ids", prompt.tokens},
+                  {"seeds", std::move(seeds)},
+                  {"max_tokens", std::move(limits)},
+                  {"sampling_params",
+                   {{"temperature", sampling.temperature},
+                    {"top_p", sampling.top_p},
+                    {"top_k", std::max<std::int64_t>(sampling.top_k, 0)},
+                    {"min_p", sampling.min_p},
+                    {"stop_token_ids", options.eos},
+                    {"ignore_eos", true}}}};  // ours are those that are named
   return body.dump();
 }
 
-Sequence read_sample_of(const std::string& reply, const TokenPrompt& prompt, std::int32_t sample,
-                        const RolloutOptions& options, std::int64_t vocabulary) {
+std::vector<Sequence> read_samples_of(const std::string& reply, const TokenPrompt& prompt,
+                                      const RolloutOptions& options, std::int64_t vocabulary) {
   const ReplyCheck check(prompt, options, vocabulary);
-  Sequence sequence;
-  sequence.prompt_index = prompt.prompt_index;
-  sequence.sample_index = sample;
-  sequence.uid = prompt.uid;
-  sequence.prompt = prompt.tokens;
+  std::vector<Sequence> sequences;
   try {
     const json body = json::parse(reply);
-    const json& choices = body.at("choices");
-    check.require(choices.size() == 1, std::to_string(choices.size()) + " samples, one asked for");
-    const json& choice = choices.front();
-    sequence.response = choice.at("token_ids").get<std::vector<std::int32_t>>();
-    const json& reason = choice.at("finish_reason");
-    check.tokens(sequence.response, limit_of(prompt, sample, options),
-                 reason.is_string() ? reason.get<std::string>() : "no reason");
-    sequence.finished = check.ends(sequence.response.back());
-    sequence.rollout_log_prob = log_probs_of(choice, sequence.response, check);
+    const json& samples = body.at("samples");
+    check.require(samples.size() == static_cast<std::size_t>(prompt.samples),
+                  std::to_string(samples.size()) + " samples, " + std::to_string(prompt.samples) +
+                      " asked for");
+    for (std::int32_t i = 0; i < prompt.samples; ++i) {
+      const json& sample = samples.at(static_cast<std::size_t>(i));
+      sequences.push_back(sequence_of(sample, prompt, i, options, check));
+    }
   } catch (const json::exception& error) {
     check.refuse(error.what());
   }
-  return sequence;
+  return sequences;
 }
 
 const char* logprobs_mode(const SamplingOptions& sampling) {

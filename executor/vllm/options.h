@@ -1,10 +1,19 @@
 // What a run file says of vLLM as the rollout's engine. Plain values.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
+
+/// How weights come to vLLM's workers: out of the trainer's memory, which they map, or as messages
+/// of the training ranks, to GPUs that train nothing.
+enum class WeightTransport : std::uint8_t { mapped, messages };
+constexpr std::string_view name_of(WeightTransport transport) {
+  return transport == WeightTransport::mapped ? "mapped" : "messages";
+}
 
 struct VllmOptions {
   /// Servers that run already, one a replica, as http://HOST:PORT; empty = the run starts them.
@@ -16,9 +25,10 @@ struct VllmOptions {
   double gpu_memory_utilization = 0.5;
   bool enforce_eager = false;         // no CUDA graphs
   bool enable_prefix_caching = true;  // samples of a prompt share its keys and values
-  bool sleeps = true;                 // gives its memory back between generations
-  double start_timeout_s = 600;       // until a server is ready
-  double request_timeout_s = 600;     // of any request, a prompt's samples among them
+  WeightTransport transport = WeightTransport::mapped;
+  bool sleeps = true;              // gives its memory back between generations
+  double start_timeout_s = 600;    // until a server is ready
+  double request_timeout_s = 600;  // of any request, which is for a prompt's samples
 };
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
@@ -15,15 +16,8 @@ constexpr std::size_t kMostConnections = 512;
 
 struct Request {
   const TokenPrompt* prompt = nullptr;
-  std::int32_t sample = 0;
-  Sequence answer;
+  std::vector<Sequence> answer;  // none yet
 };
-
-/// Twice the sequences that the server decodes at a time.
-std::size_t connections_for(std::size_t requests, std::int64_t max_sequences) {
-  const auto enough = static_cast<std::size_t>(2 * std::max<std::int64_t>(1, max_sequences));
-  return std::min({requests, enough, kMostConnections});
-}
 
 /// The requests that are left, and the first failure; shared by the threads of one call.
 class Pool {
@@ -69,9 +63,7 @@ std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step
                                            double timeout_s) {
   std::vector<Request> requests;
   for (const TokenPrompt& prompt : prompts) {
-    for (std::int32_t sample = 0; sample < prompt.samples; ++sample) {
-      requests.push_back({&prompt, sample, {}});
-    }
+    if (prompt.samples > 0) requests.push_back({&prompt, {}});
   }
   if (requests.empty()) return {};
   Pool pool(requests);
@@ -79,16 +71,16 @@ std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step
     try {
       HttpConnection connection(server.address());
       while (Request* request = pool.take()) {
-        const std::string body = generate_body(step, *request->prompt, request->sample, options);
-        request->answer = read_sample_of(server.generate(connection, body, timeout_s),
-                                         *request->prompt, request->sample, options, vocabulary);
+        const std::string body = generate_body(step, *request->prompt, options);
+        request->answer = read_samples_of(server.generate(connection, body, timeout_s),
+                                          *request->prompt, options, vocabulary);
       }
     } catch (...) {
       pool.fail(std::current_exception());
     }
     pool.thread_ended();
   };
-  std::vector<std::thread> threads(connections_for(requests.size(), options.max_sequences));
+  std::vector<std::thread> threads(std::min(requests.size(), kMostConnections));
   for (std::thread& thread : threads) thread = std::thread(work);
   const std::exception_ptr failure = pool.await(threads.size());
   if (failure) server.stop();
@@ -96,7 +88,9 @@ std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step
   if (failure) std::rethrow_exception(failure);
 
   std::vector<Sequence> sequences;
-  for (Request& request : requests) sequences.push_back(std::move(request.answer));
+  for (Request& request : requests) {
+    std::move(request.answer.begin(), request.answer.end(), std::back_inserter(sequences));
+  }
   return sequences;
 }
 

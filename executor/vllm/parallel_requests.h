@@ -1,7 +1,6 @@
-// Many requests to one server at a time, each over a connection of its own.
+// The prompts of a server as requests at the same time, each over a connection of its own.
 //
-// As many are open as keep the server's sequences busy and a queue behind them; vLLM decides which
-// run. Threads live for one call.
+// vLLM decides which samples run and which wait. Threads live for one call.
 #pragma once
 
 #include <cstdint>

@@ -53,6 +53,8 @@ std::vector<std::string> serve_words(const VllmServerSetting& setting, int port)
                                     setting.logprobs_mode,
                                     "--worker-extension-cls",
                                     "tessera_vllm.worker.WeightReceiver",
+                                    "--middleware",
+                                    "tessera_vllm.serve.Generate",
                                     "--disable-uvicorn-access-log"};
   if (setting.max_num_batched_tokens > 0) {
     words.insert(words.end(),
@@ -135,8 +137,8 @@ WorkerReplies VllmServer::call_workers(const std::string& method,
 
 std::string VllmServer::generate(HttpConnection& connection, const std::string& body,
                                  double timeout_s) {
-  HttpReply reply = connection.post("/inference/v1/generate", body, timeout_s);
-  if (!reply.ok()) fail("POST /inference/v1/generate", in_words(reply));
+  HttpReply reply = connection.post("/tessera/generate", body, timeout_s);
+  if (!reply.ok()) fail("POST /tessera/generate", in_words(reply));
   return std::move(reply.body);
 }
 

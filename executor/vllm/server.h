@@ -3,7 +3,7 @@
 // A call that fails throws Error(missing) which names the server, the call, how it failed, and of a
 // process that has ended its exit code and the last lines of its log. Routes as vLLM 0.24.0 has
 // them with VLLM_SERVER_DEV_MODE=1: entrypoints/serve/dev (sleep, rpc, cache), instrumentator
-// (health, version), disagg (generate). One thread, but for generate().
+// (health, version); generate is the package's own. One thread, but for generate().
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class VllmServer {
   /// `error` is a failure of the call.
   WorkerReplies call_workers(const std::string& method, const std::vector<std::string>& arguments,
                              double timeout_s);
-  /// The reply to POST /inference/v1/generate, over the caller's connection.
+  /// The reply to POST /tessera/generate, over the caller's connection.
   std::string generate(HttpConnection& connection, const std::string& body, double timeout_s);
 
   /// Empty while its process runs; always so of a server that was joined.

@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/check.h"
 #include "executor/arena/arena_layout.h"
+#include "executor/vllm/weight_messages.h"
 
 namespace tessera {
 namespace {
@@ -99,24 +100,13 @@ class WorkerSlices {
   VllmWorkerSlices result_;
 };
 
-}  // namespace
-
-VllmWorkerSlices vllm_slices(const ParameterTable& table, const RankMap& training, DType dtype,
-                             int tp, int tp_rank, int rank) {
-  WorkerSlices slices(table, training, dtype, rank);
-  for (const VllmPart& part : vllm_parts(table, tp, tp_rank)) slices.add(part);
-  return slices.take_all();
-}
-
-std::string vllm_table_json(const std::vector<VllmWorkerSlices>& workers,
-                            const std::vector<VllmBlock>& blocks, DType dtype, bool on_gpu) {
+/// What both kinds of tables have.
+nlohmann::json table_of(std::span<const VllmWorkerSlices> workers, DType dtype, bool on_gpu) {
   using nlohmann::json;
-  json text{{"version", 1},
+  json text{{"version", 2},
             {"device", on_gpu ? "cuda" : "cpu"},
             {"dtype", std::string(name_of(dtype))},
-            {"blocks", json::array()},
             {"workers", json::array()}};
-  for (const VllmBlock& block : blocks) text["blocks"].push_back({block.socket, block.bytes});
   for (const VllmWorkerSlices& worker : workers) {
     json slices = json::array(), zeros = json::array();
     for (const VllmSlice& slice : worker.slices) {
@@ -127,7 +117,41 @@ std::string vllm_table_json(const std::vector<VllmWorkerSlices>& workers,
     for (const VllmZeros& part : worker.zeros) {
       zeros.push_back({part.parameter, part.rows.lo, part.rows.hi});
     }
-    text["workers"].push_back({{"slices", std::move(slices)}, {"zeros", std::move(zeros)}});
+    text["workers"].push_back(
+        {{"slices", std::move(slices)}, {"zeros", std::move(zeros)}, {"rounds", worker.rounds}});
+  }
+  return text;
+}
+
+}  // namespace
+
+VllmWorkerSlices vllm_slices(const ParameterTable& table, const RankMap& training, DType dtype,
+                             int tp, int tp_rank, int rank) {
+  WorkerSlices slices(table, training, dtype, rank);
+  for (const VllmPart& part : vllm_parts(table, tp, tp_rank)) slices.add(part);
+  return slices.take_all();
+}
+
+std::string vllm_table_json(std::span<const VllmWorkerSlices> workers,
+                            const std::vector<VllmBlock>& blocks, DType dtype, bool on_gpu) {
+  nlohmann::json text = table_of(workers, dtype, on_gpu);
+  text["blocks"] = nlohmann::json::array();
+  for (const VllmBlock& block : blocks) text["blocks"].push_back({block.socket, block.bytes});
+  return text.dump();
+}
+
+std::string vllm_table_json(std::span<const VllmWorkerSlices> workers, const VllmLinkTable& link,
+                            DType dtype, bool on_gpu) {
+  nlohmann::json text = table_of(workers, dtype, on_gpu);
+  const bool nccl = !link.nccl_id.empty();
+  text["link"] = {{"kind", nccl ? "nccl" : "sockets"},
+                  {"senders", link.senders},
+                  {"first_worker", link.first_worker}};
+  if (nccl) {
+    text["link"]["id"] = link.nccl_id;
+    text["link"]["size"] = std::ssize(link.senders) + link.workers;
+  } else {
+    text["link"]["sockets"] = link.sockets;
   }
   return text.dump();
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct VllmWorkerSlices {
   std::vector<VllmZeros> zeros;
   std::int64_t bytes = 0;        // of all slices
   std::int64_t bytes_moved = 0;  // of those from other ranks
+  /// Where rounds of messages end among the slices (weight_messages.h); none = they are mapped.
+  std::vector<std::int64_t> rounds;
 };
 
 /// The slices of the worker `tp_rank` of `tp`, which is on the device of run rank `rank`, out of
@@ -58,9 +61,13 @@ struct VllmBlock {
   std::int64_t bytes = 0;
 };
 
+struct VllmLinkTable;
+
 /// The table of a server as JSON, as integrations/vllm reads it: a worker an entry, by tp_rank.
-/// `blocks` by run rank.
-std::string vllm_table_json(const std::vector<VllmWorkerSlices>& workers,
+/// Weights are mapped from `blocks`, by run rank, or come over the link.
+std::string vllm_table_json(std::span<const VllmWorkerSlices> workers,
                             const std::vector<VllmBlock>& blocks, DType dtype, bool on_gpu);
+std::string vllm_table_json(std::span<const VllmWorkerSlices> workers, const VllmLinkTable& link,
+                            DType dtype, bool on_gpu);
 
 }  // namespace tessera

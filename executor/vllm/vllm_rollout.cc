@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <future>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -55,6 +58,18 @@ RankCoord worker_coord(int replica, int tp_rank, const ParallelLayout& layout) {
           .dp_shard = replica % layout.dp_shard};
 }
 
+/// Every worker's bytes, which it counts as it takes them.
+void check_moved(const WorkerReplies& replies, std::span<const VllmWorkerSlices> workers) {
+  for (std::size_t i = 0; i < replies.size() && i < workers.size(); ++i) {
+    const auto reply = nlohmann::json::parse(replies[i], nullptr, false);
+    const std::int64_t moved = reply.is_object() ? reply.value("bytes", std::int64_t{-1}) : -1;
+    if (moved == workers[i].bytes) continue;
+    throw Error(ExitCode::check_failed, "vLLM's worker " + std::to_string(i) + " has taken " +
+                                            std::to_string(moved) + " bytes of weights, expected " +
+                                            std::to_string(workers[i].bytes));
+  }
+}
+
 }  // namespace
 
 VllmRollout::VllmRollout(Communicator& host, VllmSetting setting, const VllmOptions& options)
@@ -67,7 +82,7 @@ VllmRollout::VllmRollout(Communicator& host, VllmSetting setting, const VllmOpti
   if (index >= 0) {
     const RankCoord& coord = setting_.rollout.coords[static_cast<std::size_t>(index)];
     replica_ = replica_of(coord, setting_.rollout.layout);
-    speaker_ = setting_.rollout.rank_at(worker_coord(replica_, 0, setting_.rollout.layout));
+    speaker_ = setting_.rollout.rank_at(speaker_coord(replica_));
     if (speaker_ == host_.rank()) {
       server_ = options_.servers.empty() ? std::make_unique<VllmServer>(server_setting(devices))
                                          : std::make_unique<VllmServer>(options_.servers.at(
@@ -79,10 +94,11 @@ VllmRollout::VllmRollout(Communicator& host, VllmSetting setting, const VllmOpti
   meet();
 }
 
-/// The call on the rank that speaks for the replica, for which its other ranks wait; nothing on
-/// ranks of no replica. Whoever waits hears of a failure.
-template <class Call>
-void VllmRollout::on_speaker(const Call& call) {
+RankCoord VllmRollout::speaker_coord(int replica) const {
+  return worker_coord(replica, 0, setting_.rollout.layout);
+}
+
+void VllmRollout::on_speaker(const std::function<void()>& call) {
   if (replica_ < 0) return;
   ++calls_;
   if (!speaks()) return signals_.await(speaker_, kCallSlot, calls_);
@@ -139,7 +155,33 @@ VllmWorkerSlices VllmRollout::slices_of(int replica, int tp_rank) const {
   return vllm_slices(*setting_.table, setting_.training, setting_.dtype, layout.tp, tp_rank, rank);
 }
 
+std::span<const VllmWorkerSlices> VllmRollout::own_workers() const {
+  const auto each = static_cast<std::size_t>(setting_.rollout.layout.tp);
+  return std::span(workers_).subspan(static_cast<std::size_t>(std::max(replica_, 0)) * each, each);
+}
+
 void VllmRollout::attach(const SharedBlock* block) {
+  for (int replica = 0; replica < replicas(); ++replica) {
+    for (int tp_rank = 0; tp_rank < setting_.rollout.layout.tp; ++tp_rank) {
+      workers_.push_back(slices_of(replica, tp_rank));
+      planned_.busiest = std::max(planned_.busiest, workers_.back().bytes_moved);
+      if (workers_.back().rank == host_.rank()) planned_.received = workers_.back().bytes_moved;
+    }
+  }
+  // Every slice that a worker's rank does not hold arrives once: the bound is met.
+  planned_.lower_bound = planned_.planned = planned_.busiest;
+  if (options_.transport == WeightTransport::messages) {
+    planned_.transport = ReshardTransport::send_recv;
+    attach_messages(block);
+  } else {
+    planned_.transport =
+        setting_.device.empty() ? ReshardTransport::host : ReshardTransport::copy_engine;
+    attach_mapped(block);
+  }
+  meet();
+}
+
+void VllmRollout::attach_mapped(const SharedBlock* block) {
   if (block != nullptr) giver_ = std::make_unique<BlockGiver>(*block);
   const std::vector<std::string> names =
       gather_words(host_, giver_ == nullptr ? "" : giver_->name());
@@ -148,26 +190,85 @@ void VllmRollout::attach(const SharedBlock* block) {
   host_.all_gather(&size, sizes.data(), 1, DType::int64);
   std::vector<VllmBlock> blocks;
   for (std::size_t i = 0; i < names.size(); ++i) blocks.push_back({names[i], sizes[i]});
+  on_speaker([&] {
+    table_ = vllm_table_json(own_workers(), blocks, setting_.dtype, !setting_.device.empty());
+    server_->call_workers("tessera_attach", {table_}, options_.start_timeout_s);
+  });
+}
 
-  const bool on_gpu = !setting_.device.empty();
-  for (int replica = 0; replica < replicas(); ++replica) {
-    std::vector<VllmWorkerSlices> workers;
-    for (int tp_rank = 0; tp_rank < setting_.rollout.layout.tp; ++tp_rank) {
-      workers.push_back(slices_of(replica, tp_rank));
-      planned_.busiest = std::max(planned_.busiest, workers.back().bytes_moved);
-      if (workers.back().rank == host_.rank()) planned_.received = workers.back().bytes_moved;
-    }
-    if (replica != replica_) continue;
-    on_speaker([&] {
-      server_->call_workers("tessera_attach",
-                            {vllm_table_json(workers, blocks, setting_.dtype, on_gpu)},
-                            options_.start_timeout_s);
-    });
+/// Workers look at their tables first: who is refused keeps nobody waiting.
+void VllmRollout::attach_messages(const SharedBlock* block) {
+  cut_rounds(*setting_.table, setting_.dtype, setting_.rollout.layout.tp, workers_);
+  if (block != nullptr) {
+    rounds_ = rounds_of(host_.rank(), block->data(), workers_, setting_.dtype);
   }
-  // Every slice that a worker's rank does not hold arrives once: the bound is met.
-  planned_.lower_bound = planned_.planned = planned_.busiest;
-  planned_.transport = on_gpu ? ReshardTransport::copy_engine : ReshardTransport::host;
+  const bool sends = std::any_of(rounds_.begin(), rounds_.end(),
+                                 [](const WeightRound& round) { return !round.empty(); });
+  VllmLinkTable link = meet_senders(sends);
+  link.workers = static_cast<int>(workers_.size());
+  link.first_worker = std::max(replica_, 0) * setting_.rollout.layout.tp;
+  on_speaker([&] {
+    table_ = vllm_table_json(own_workers(), link, setting_.dtype, !setting_.device.empty());
+    server_->call_workers("tessera_attach", {table_}, options_.start_timeout_s);
+  });
   meet();
+  send_beside([&] { link_->join(); },
+              [&] {
+                server_->call_workers("tessera_join", {std::to_string(options_.request_timeout_s)},
+                                      options_.start_timeout_s);
+              });
+}
+
+/// Makes the link of a rank that sends; what workers must know of all. Collective.
+VllmLinkTable VllmRollout::meet_senders(bool sends) {
+  VllmLinkTable table{.senders = senders_to(workers_), .sockets = {}, .nccl_id = {}};
+  const int workers = static_cast<int>(workers_.size());
+  if (setting_.nccl.make_world == nullptr) {
+    if (sends) link_ = make_socket_link(workers, options_.request_timeout_s);
+    const std::vector<std::string> names =
+        gather_words(host_, link_ == nullptr ? "" : link_->name());
+    for (const int rank : table.senders) {
+      table.sockets.push_back(names[static_cast<std::size_t>(rank)]);
+    }
+    return table;
+  }
+  NcclId id{};
+  if (host_.rank() == table.senders.front()) id = setting_.nccl.make_id();
+  host_.broadcast(id.data(), id.size(), DType::uint8, table.senders.front());
+  for (const char byte : id) {
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(byte));
+    table.nccl_id += digits.data();
+  }
+  if (!sends) return table;
+  const auto place = std::find(table.senders.begin(), table.senders.end(), host_.rank());
+  const int size = static_cast<int>(table.senders.size()) + workers;
+  link_ = make_world_link(
+      [nccl = setting_.nccl, id, place = static_cast<int>(place - table.senders.begin()), size,
+       timeout_s = options_.request_timeout_s] {
+        return nccl.make_world(id, place, size, timeout_s);
+      },
+      static_cast<int>(table.senders.size()));
+  return table;
+}
+
+void VllmRollout::send_beside(const std::function<void()>& send,
+                              const std::function<void()>& call) {
+  if (link_ == nullptr) return on_speaker(call);
+  std::future<void> spoken = std::async(std::launch::async, [&] { on_speaker(call); });
+  send();
+  spoken.get();
+}
+
+void VllmRollout::bring_weights() {
+  send_beside([&] { link_->send(rounds_); },
+              [&] {
+                check_moved(server_->call_workers("tessera_update", {}, options_.request_timeout_s),
+                            own_workers());
+                if (setting_.verify && options_.transport == WeightTransport::mapped) {
+                  server_->call_workers("tessera_verify", {}, options_.request_timeout_s);
+                }
+              });
 }
 
 ReshardReport VllmRollout::move_weights() {
@@ -175,13 +276,16 @@ ReshardReport VllmRollout::move_weights() {
   const Stopwatch watch;
   on_speaker([&] {
     if (options_.sleeps) server_->wake("weights", options_.request_timeout_s);
-    server_->call_workers("tessera_update", {}, options_.request_timeout_s);
-    if (setting_.verify) server_->call_workers("tessera_verify", {}, options_.request_timeout_s);
   });
+  meet();
+  const Stopwatch moving;
+  bring_weights();
   meet();  // they may change again
   ReshardReport report = planned_;
-  report.verified = setting_.verify;
-  report.seconds = report.exposed_s = watch.seconds();
+  report.seconds = moving.seconds();
+  report.exposed_s = watch.seconds();
+  if (link_ != nullptr) link_->finish();
+  report.verified = setting_.verify && options_.transport == WeightTransport::mapped;
   on_speaker([&] {
     options_.sleeps ? server_->wake("kv_cache", options_.request_timeout_s)
                     : server_->reset_prefix_cache(options_.request_timeout_s);

@@ -2,15 +2,19 @@
 // is for Tessera's own engine.
 //
 // The rank that speaks for a replica starts its server, or joins one, and calls it. Weights come
-// straight from the memory of the training ranks: every rank offers its block once, the workers of
-// the servers map them, and at each update take their slices (slices.h). Between generations a
+// straight from the memory of the training ranks: every rank offers its block once, and at each
+// update the workers of the servers take their slices (slices.h) out of the blocks that they map,
+// or are sent them (weight_messages.h). Between generations a
 // server sleeps: its memory is given back. Ranks wait for one another on their processors: a
 // collective of GPUs would take turns with the server on the same GPU. Functions are collective
 // over the run's ranks where they say so. Owned by the rank's Worker; one thread. Free of torch.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 
+#include "executor/certificate/certificate.h"
 #include "executor/comm/communicator.h"
 #include "executor/reshard/reshard_report.h"
 #include "executor/rollout/request_queue.h"
@@ -18,7 +22,10 @@
 #include "executor/vllm/block_giver.h"
 #include "executor/vllm/options.h"
 #include "executor/vllm/server.h"
+#include "executor/vllm/server_weights.h"
 #include "executor/vllm/slices.h"
+#include "executor/vllm/weight_link.h"
+#include "executor/vllm/weight_messages.h"
 
 namespace tessera {
 
@@ -31,9 +38,10 @@ struct VllmSetting {
   std::int64_t prompt_tokens = 0;               // the longest prompt
   RolloutOptions rollout_options;               // sampling, sequences, prefill and response tokens
   std::string device;  // this rank's, as CUDA_VISIBLE_DEVICES has it; "" = CPU
-  /// After each update the workers compare what they hold with the trainer's memory; a difference
-  /// is an Error(missing) with the tensors' names.
+  /// After each update workers that map the trainer's memory compare what they hold with it; a
+  /// difference is an Error(missing) with the tensors' names. Of the others certify() tells.
   bool verify = false;
+  NcclCalls nccl;              // of ranks with GPUs
   std::filesystem::path logs;  // folder of vllm-REPLICA.log
 };
 
@@ -49,11 +57,20 @@ class VllmRollout {
   /// Throws Error(missing) where a server does not come.
   VllmRollout(Communicator& host, VllmSetting setting, const VllmOptions& options);
 
-  /// Offers this rank's block, nullptr: it trains nothing; the workers map all blocks. Once;
-  /// collective. The block outlives this object. Throws Error(missing) with the worker's reason.
+  /// Offers this rank's block, nullptr: it trains nothing. The workers map all blocks, or meet the
+  /// ranks that send. Once; collective. The block outlives this object. Throws Error(missing) with
+  /// the worker's reason.
   void attach(const SharedBlock* block);
   /// Wakes the servers and brings them the weights, which must be final on every rank. Collective.
+  /// `seconds` of the report are those of the bytes' way, `exposed_s` those of all. Throws Error
+  /// (check_failed) where a worker got other bytes than its slices have.
   ReshardReport move_weights();
+  /// Compares digests of what every worker holds with those of what is trained, `training` on this
+  /// rank. Collective over the run's ranks, whose report is of all servers; memory of weights must
+  /// be awake. Throws Error(missing) where a server fails.
+  CertificateReport certify(const HeldWeights& training, MemoryOps& ops);
+  /// The certificate's blocks and names. Once certify() was called.
+  const WeightCertificate& certificate() const { return *certificate_; }
   /// The samples of the replica's share of prompts, on the rank that speaks for it; elsewhere none,
   /// when that one has them. Collective over a replica's ranks. Sequences are checked
   /// (generate_call.h). Throws Error(missing) where the server fails.
@@ -65,12 +82,23 @@ class VllmRollout {
 
  private:
   bool speaks() const { return server_ != nullptr; }
-  template <class Call>
-  void on_speaker(const Call& call);
+  /// The call on the rank that speaks for the replica, for which its other ranks wait; nothing on
+  /// ranks of no replica. Whoever waits hears of a failure.
+  void on_speaker(const std::function<void()>& call);
+  /// `send` on a rank that sends, while the workers are called.
+  void send_beside(const std::function<void()>& send, const std::function<void()>& call);
+  RankCoord speaker_coord(int replica) const;
   void meet();
   int replicas() const { return setting_.rollout.layout.dp(); }
   VllmServerSetting server_setting(const std::vector<std::string>& devices) const;
   VllmWorkerSlices slices_of(int replica, int tp_rank) const;
+  std::span<const VllmWorkerSlices> own_workers() const;
+  void attach_mapped(const SharedBlock* block);
+  void attach_messages(const SharedBlock* block);
+  VllmLinkTable meet_senders(bool sends);
+  void bring_weights();
+  void make_certificates();
+  WeightDifference locate(int worker, int block, const HeldWeights& training, MemoryOps& ops);
 
   Communicator& host_;
   VllmSetting setting_;
@@ -81,7 +109,13 @@ class VllmRollout {
   std::uint64_t calls_ = 0;  // on_speaker's
   std::unique_ptr<VllmServer> server_;
   std::unique_ptr<BlockGiver> giver_;
-  ReshardReport planned_;  // bytes, alike in every step
+  std::vector<VllmWorkerSlices> workers_;  // of all servers, a replica's behind the other's
+  std::optional<WeightCertificate> certificate_;
+  std::unique_ptr<ServerWeights> held_;  // by the speaker's server
+  std::unique_ptr<WeightLink> link_;     // of a rank that sends
+  std::vector<WeightRound> rounds_;      // what it sends
+  std::string table_;                    // of the speaker's server (slices.h)
+  ReshardReport planned_;                // bytes, alike in every step
 };
 
 }  // namespace tessera

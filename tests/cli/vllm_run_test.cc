@@ -94,6 +94,25 @@ TEST_F(VllmRun, EveryWayToTrainBringsItsWeights) {
   }
 }
 
+// What is trained lies on ranks of its own, which send it: the samples are those of mapped weights,
+// and the certificate holds in every step.
+TEST_F(VllmRun, WeightsAreSentToServersApart) {
+  plan("apart",
+       "'placement=actor | rollout' actor.gpus=2 rollout.gpus=2 actor.tp=1 actor.pp=1 actor.zero=3 "
+       "rollout.tp=2");
+  ASSERT_EQ(train("mapped", 3, by_vllm(), "apart.json"), 0);
+  const std::string sent = by_vllm(rollout("vllm.weights", "messages"));
+  ASSERT_EQ(train("sent", 3, sent + " --reshard-verify", "apart.json"), 0);
+  EXPECT_EQ(text_of(folder_ / "mapped/samples.jsonl"), text_of(folder_ / "sent/samples.jsonl"));
+  Problems problems;
+  const auto steps = read_metrics(folder_ / "sent/metrics.jsonl", problems);
+  for (const StepNumbers& step : steps.value()) {
+    EXPECT_EQ(step.data.at("reshard/bytes"), step.data.at("reshard/lower_bound_bytes"));
+    EXPECT_GT(step.data.at("rollout/verified_bytes"), step.data.at("reshard/bytes"));
+  }
+  EXPECT_EQ(train("refused", 1, sent), 65) << "its rollout shares ranks with its actor";
+}
+
 // The plan says who generates, how much of the GPU it gets and that it sleeps; another engine than
 // the plan's is told of.
 TEST_F(VllmRun, APlanForItsServersStartsThemByItself) {

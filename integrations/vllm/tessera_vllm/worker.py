@@ -6,11 +6,13 @@ texts and numbers; what goes wrong is a reply with `error`, so that the engine l
 can say why.
 """
 
+import json
 import time
 
 import torch
 
-from tessera_vllm.slices import Slices
+from tessera_vllm import digest, links
+from tessera_vllm.slices import MappedWeights, SentWeights, Slices
 
 
 def _told(method):
@@ -31,17 +33,28 @@ class WeightReceiver:
 
     @_told
     def tessera_attach(self, table):
-        """Maps the trainer's memory and checks the table (slices.py) against the model."""
+        """Checks the table (slices.py) against the model. Maps the trainer's memory, or is ready to
+        join those that send."""
         self.tessera_detach()
-        worker = self.rank % self.vllm_config.parallel_config.tensor_parallel_size
-        self._tessera_slices = Slices(table, worker, dict(self.get_model().named_parameters()))
+        worker = self._tessera_place()
+        self._tessera_slices = Slices(table, worker, self._tessera_parameters())
+        if "link" not in self._tessera_slices.table:
+            self._tessera_weights = MappedWeights(self._tessera_slices)
         return {"worker": worker}
 
     @_told
+    def tessera_join(self, timeout_s):
+        """Meets the ranks that send; they call their part at the same time."""
+        slices, timeout = self._tessera_slices, float(timeout_s)
+        link = links.make_link(slices.table["link"], self._tessera_place(), timeout)
+        self._tessera_weights = SentWeights(slices, link, timeout)
+        return {}
+
+    @_told
     def tessera_update(self):
-        """Copies every slice to its place; returns when they are there."""
+        """Brings every slice to its place; returns when they are there."""
         start = time.perf_counter()
-        moved = self._tessera_slices.copy()
+        moved = self._tessera_weights.bring()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         return {"bytes": moved, "seconds": time.perf_counter() - start}
@@ -49,7 +62,7 @@ class WeightReceiver:
     @_told
     def tessera_verify(self):
         """Fails where a slice is not what the trainer's memory holds, and names the tensors."""
-        names = self._tessera_slices.differences()
+        names = self._tessera_weights.differences()
         if names:
             more = f" and {len(names) - 4} more" if len(names) > 4 else ""
             raise ValueError(f"not the trainer's weights: {', '.join(names[:4])}{more}")
@@ -61,9 +74,45 @@ class WeightReceiver:
         return self._tessera_slices.digests()
 
     @_told
+    def tessera_describe(self):
+        """What the worker is: its place, how many share the model, and the type of its weights."""
+        types = sorted({str(one.dtype) for one in self._tessera_parameters().values()})
+        parallel = self.vllm_config.parallel_config
+        return {
+            "worker": self._tessera_place(),
+            "tensor_parallel_size": parallel.tensor_parallel_size,
+            "pipeline_parallel_size": getattr(parallel, "pipeline_parallel_size", 1),
+            "dtypes": ",".join(name.removeprefix("torch.") for name in types),
+        }
+
+    @_told
+    def tessera_rectangle_digests(self, lists):
+        """Digests, as texts, of this worker's list of rectangles (digest.py, digests_of)."""
+        mine = json.loads(lists)[self._tessera_place()]
+        return {"digests": digest.digests_of(self._tessera_parameters(), mine)}
+
+    @_told
+    def tessera_keep_rectangles(self, lists):
+        """Keeps this worker's list for tessera_kept_digests."""
+        self._tessera_rectangles = json.loads(lists)[self._tessera_place()]
+        return {"rectangles": len(self._tessera_rectangles)}
+
+    @_told
+    def tessera_kept_digests(self):
+        """Digests of the rectangles that were kept."""
+        return {"digests": digest.digests_of(self._tessera_parameters(), self._tessera_rectangles)}
+
+    @_told
     def tessera_detach(self):
-        """Gives the trainer's memory back."""
-        slices = self.__dict__.pop("_tessera_slices", None)
-        if slices is not None:
-            slices.close()
+        """Gives the trainer's memory back, or leaves those that send."""
+        weights = self.__dict__.pop("_tessera_weights", None)
+        self.__dict__.pop("_tessera_slices", None)
+        if weights is not None:
+            weights.close()
         return {}
+
+    def _tessera_place(self):
+        return self.rank % self.vllm_config.parallel_config.tensor_parallel_size
+
+    def _tessera_parameters(self):
+        return dict(self.get_model().named_parameters())

@@ -2,19 +2,24 @@
 """A server that speaks vLLM 0.24.0's protocol as far as a run uses it, over a small model on the CPU.
 
 Routes, their arguments and replies as in vLLM: entrypoints/serve/dev/{sleep,rpc,cache}/api_router.py,
-entrypoints/serve/instrumentator/{health,basic}.py, entrypoints/serve/disagg/{api_router,protocol,
-serving}.py; samples of one request have seeds one apart (v1/engine/parallel_sampling.py). Workers have
-the extension class that the command line names. Weights are the trainer's or nothing: sleeping at
+entrypoints/serve/instrumentator/{health,basic}.py. The middleware that the command line names is called
+as Starlette calls it, with an engine whose generate() is as AsyncLLM's (v1/engine/async_llm.py) for
+parameters that SamplingParams has (sampling_params.py). Workers have the extension class that the
+command line names. Weights are the trainer's or nothing: sleeping at
 level 2 leaves NaN. Requests of a sleeping server wait, as vLLM's do. It meets itself by torch's
 rendezvous first, as vLLM's workers meet (distributed/parallel_state.py), so that variables of a launcher
 that keep them apart keep it from starting.
 
 FAKE_VLLM_FAULT=KIND[:N] makes it faulty, from its N-th request to generate on (default 1):
-start (ends before it is ready), version, crash, hang, refuse, short, token, name, unknown, stale.
+start (ends before it is ready), version, crash, hang, refuse, short, token, name, unknown, stale,
+flip (a bit of a weight, in every update).
 """
 
 import argparse
+import asyncio
+import dataclasses
 import datetime
+import enum
 import http.server
 import importlib
 import json
@@ -23,6 +28,7 @@ import socket
 import sys
 import threading
 import time
+import types
 import urllib.parse
 
 import torch
@@ -40,7 +46,7 @@ def arguments():
     parser.add_argument("model")
     for name, default in (("host", "127.0.0.1"), ("load-format", "auto"), ("dtype", "auto"),
                           ("generation-config", "auto"), ("logprobs-mode", "raw_logprobs"),
-                          ("worker-extension-cls", "")):
+                          ("worker-extension-cls", ""), ("middleware", "")):
         parser.add_argument("--" + name, default=default)
     for name, default in (("port", 8000), ("tensor-parallel-size", 1), ("max-model-len", 0),
                           ("max-num-seqs", 256), ("max-num-batched-tokens", 8192)):
@@ -51,6 +57,46 @@ def arguments():
         parser.add_argument("--" + name, action="store_true")
     parser.add_argument("--enable-prefix-caching", action=argparse.BooleanOptionalAction)
     return parser.parse_args()
+
+
+class RequestOutputKind(enum.Enum):
+    CUMULATIVE = 0
+    DELTA = 1
+    FINAL_ONLY = 2
+
+
+@dataclasses.dataclass
+class SamplingParams:
+    """The fields that a run names, with vLLM's defaults and checks (_verify_args)."""
+
+    n: int = 1
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop_token_ids: list = dataclasses.field(default_factory=list)
+    ignore_eos: bool = False
+    max_tokens: int = 16
+    logprobs: int | None = None
+    flat_logprobs: bool = False
+    detokenize: bool = True
+    output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
+
+    def __post_init__(self):
+        if not 0 < self.top_p <= 1 or FAULT == "refuse":
+            raise ValueError(f"top_p must be in (0, 1], got {self.top_p}.")
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens must be at least 1, got {self.max_tokens}.")
+
+
+def stand_for_vllm():
+    """The modules of vLLM that the middleware imports."""
+    package = types.ModuleType("vllm")
+    inputs, params = types.ModuleType("vllm.inputs"), types.ModuleType("vllm.sampling_params")
+    inputs.tokens_input = lambda tokens: {"type": "token", "prompt_token_ids": tokens}
+    params.SamplingParams, params.RequestOutputKind = SamplingParams, RequestOutputKind
+    sys.modules.update({"vllm": package, "vllm.inputs": inputs, "vllm.sampling_params": params})
 
 
 class Named:
@@ -106,10 +152,26 @@ class Engine:
 
     def collective_rpc(self, method, values):
         if FAULT == "stale" and method == "tessera_update":
-            return [{"bytes": 0, "seconds": 0.0} for _ in self.workers]
-        return [getattr(worker, method)(*values) for worker in self.workers]
+            tables = [worker._tessera_slices for worker in self.workers]
+            return [{"bytes": sum(map(table.bytes_of, table.all)), "seconds": 0.0}
+                    for table in tables]
+        replies = [getattr(worker, method)(*values) for worker in self.workers]
+        if FAULT == "flip" and method == "tessera_update":
+            held = self.workers[0].model.table["model.layers.0.self_attn.o_proj.weight"].data
+            held.view(torch.int32)[3, 5] ^= 1 << 20
+        return replies
 
-    def generate(self, request):
+    async def generate(self, prompt, params, name):
+        """As AsyncLLM.generate: a request output at the end, of one sample."""
+        assert params.output_kind == RequestOutputKind.FINAL_ONLY and params.n == 1
+        assert params.flat_logprobs and params.logprobs == 0 and not params.detokenize
+        own = Named(prompt=prompt["prompt_token_ids"], params=params, reply=None)
+        with self.awake:
+            self.waiting.append(own)
+        await asyncio.to_thread(self.run, own)
+        yield Named(outputs=[own.reply])
+
+    def run(self, own):
         with self.awake:
             self.requests += 1
             self.awake.wait_for(lambda: not self.asleep)
@@ -118,52 +180,44 @@ class Engine:
             os._exit(3)
         if self.faulty("hang"):
             time.sleep(3600)
-        own = Named(prompt=request["token_ids"], params=request["sampling_params"], reply=None)
-        self.waiting.append(own)
         with self.computing, torch.no_grad():
             if own.reply is None:  # whoever computes answers others that wait, too
                 self.answer(self.batch_with(own))
-        return own.reply
 
     def batch_with(self, own):
         """Requests that wait with equal lengths and sampling, this one among them."""
-        alike = lambda other: (len(other.prompt), *(  # noqa: E731
-            other.params.get(key) for key in ("temperature", "top_p", "top_k", "min_p", "n")))
-        others = [each for each in self.waiting if each is not own and alike(each) == alike(own)]
-        batch = [own] + others[: max(1, ROWS // own.params.get("n", 1)) - 1]
-        for each in batch:
-            self.waiting.remove(each)
+        alike = lambda other: (len(other.prompt), other.params.temperature,  # noqa: E731
+                               other.params.top_p, other.params.top_k, other.params.min_p)
+        with self.awake:
+            others = [each for each in self.waiting if each is not own and alike(each) == alike(own)]
+            batch = [own] + others[: ROWS - 1]
+            for each in batch:
+                self.waiting.remove(each)
         return batch
 
     def answer(self, batch):
-        n = batch[0].params.get("n", 1)
         assert len(batch[0].prompt) < self.options.max_model_len
-        rows = [each for each in batch for _ in range(n)]
-        draws = [torch.Generator().manual_seed(each.params["seed"] + i)
-                 for each in batch for i in range(n)]
-        tokens = torch.tensor([each.prompt for each in rows])
-        said = [[] for _ in rows]
-        ended = [False] * len(rows)
-        longest = [each.params.get("max_tokens", 16) for each in rows]
+        draws = [torch.Generator().manual_seed(each.params.seed) for each in batch]
+        tokens = torch.tensor([each.prompt for each in batch])
+        said = [[] for _ in batch]
+        ended = [False] * len(batch)
+        longest = [each.params.max_tokens for each in batch]
         while any(not end and len(words) < most
                   for end, words, most in zip(ended, said, longest)):
             logits = vllm_layout.logits_of([w.model for w in self.workers], tokens)
             drawn, log_probs = self.draw(logits, batch[0].params, draws)
-            for i, each in enumerate(rows):
+            for i, each in enumerate(batch):
                 if ended[i] or len(said[i]) == longest[i]:
                     continue
                 said[i].append((int(drawn[i]), float(log_probs[i])))
-                ended[i] = int(drawn[i]) in each.params.get("stop_token_ids", [])
+                ended[i] = int(drawn[i]) in each.params.stop_token_ids
             tokens = torch.cat([tokens, drawn[:, None]], 1)
-        for first, each in enumerate(batch):
-            # The last sample alone: what serve_tokens_full_generator keeps of n cumulative outputs
-            # (entrypoints/serve/disagg/serving.py).
-            last = (first + 1) * n - 1
-            each.reply = [self.choice(n - 1, said[last], ended[last])]
+        for i, each in enumerate(batch):
+            each.reply = self.completion(said[i], ended[i])
 
     def draw(self, logits, params, generators):
         raw = torch.log_softmax(logits, -1)
-        temperature = params.get("temperature", 1.0)
+        temperature = params.temperature
         if temperature < 1e-5:
             drawn = logits.argmax(-1)
             return drawn, raw.gather(1, drawn[:, None])[:, 0]
@@ -175,37 +229,38 @@ class Engine:
         mode = {"raw_logprobs": raw, "processed_logprobs": processed}[self.options.logprobs_mode]
         return drawn, mode.gather(1, drawn[:, None])[:, 0]
 
-    def choice(self, index, said, ended):
+    def completion(self, said, ended):
+        """A CompletionOutput (outputs.py) with FlatLogprobs (logprobs.py)."""
         if self.faulty("short"):
             said, ended = said[: max(1, len(said) // 2)], False
         tokens = [token for token, _ in said]
         if self.faulty("token"):
             tokens[0] = 1 << 20
-        content = [{"token": f"token_id:{token}", "logprob": max(value, -9999.0), "bytes": None,
-                    "top_logprobs": [{"token": f"token_id:{token}", "logprob": value,
-                                      "bytes": None}]}
-                   for token, (_, value) in zip(tokens, said)]
+        values = [value for _, value in said]
+        if self.faulty("unknown"):
+            values[-1] = float("nan")
+        named = list(tokens)
         if self.faulty("name"):
-            content[0]["token"] = "token_id:-1"
-        if self.faulty("unknown"):  # what the protocol's default leaves where vLLM has no value
-            content[-1]["logprob"] = -9999.0
-        return {"index": index, "logprobs": {"content": content}, "token_ids": tokens,
-                "finish_reason": "stop" if ended else "length", "routed_experts": None}
+            named[0] = -1
+        places = list(range(len(tokens)))
+        flat = Named(start_indices=places, end_indices=[at + 1 for at in places], token_ids=named,
+                     logprobs=values)
+        return Named(token_ids=tokens, logprobs=flat, finish_reason="stop" if ended else "length")
 
 
 def kept(logits, params):
     """-inf for what min-p, top-k and top-p leave out (v1/sample/logits_processor/builtin.py,
     v1/sample/ops/topk_topp_sampler.py)."""
-    if params.get("min_p", 0.0) > 0:
+    if params.min_p > 0:
         chances = logits.softmax(-1)
-        least = params["min_p"] * chances.amax(-1, keepdim=True)
+        least = params.min_p * chances.amax(-1, keepdim=True)
         logits = logits.masked_fill(chances < least, float("-inf"))
-    if params.get("top_k", 0) > 0:
-        least = logits.topk(min(params["top_k"], logits.shape[-1]), -1).values[:, -1:]
+    if params.top_k > 0:
+        least = logits.topk(min(params.top_k, logits.shape[-1]), -1).values[:, -1:]
         logits = logits.masked_fill(logits < least, float("-inf"))
-    if params.get("top_p", 1.0) < 1:
+    if params.top_p < 1:
         ordered, places = logits.sort(-1)
-        out = ordered.softmax(-1).cumsum(-1) <= 1 - params["top_p"]
+        out = ordered.softmax(-1).cumsum(-1) <= 1 - params.top_p
         out[:, -1] = False
         left = ordered.masked_fill(out, float("-inf"))
         logits = torch.empty_like(left).scatter(-1, places, left)
@@ -227,6 +282,38 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def through_middleware(self, path, text):
+        """Whether the middleware has answered, as an ASGI application of its own."""
+        sent, handed_on = [], []
+
+        async def app(_scope, _receive, _send):
+            handed_on.append(True)
+
+        async def receive():
+            return {"type": "http.request", "body": text, "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        module, _, name = self.engine.options.middleware.rpartition(".")
+        middleware = getattr(importlib.import_module(module), name)(app)
+        state = Named(engine_client=self.engine)
+        scope = {"type": "http", "path": path, "app": Named(state=state)}
+        asyncio.run(middleware(scope, receive, send))
+        if handed_on:
+            return False
+        if os.environ.get("FAKE_VLLM_LOG_PROMPTS"):
+            body = json.loads(text)
+            for _ in body["seeds"]:
+                sys.stdout.write(f"prompt {json.dumps(body['token_ids'])}\n")
+            sys.stdout.flush()
+        self.send_response(sent[0]["status"])
+        for key, value in sent[0]["headers"]:
+            self.send_header(key.decode(), value.decode())
+        self.end_headers()
+        self.wfile.write(sent[1]["body"])
+        return True
+
     def do_GET(self):
         path = urllib.parse.urlparse(self.path).path
         if path == "/health":
@@ -241,17 +328,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         development = os.environ.get("VLLM_SERVER_DEV_MODE") == "1"
         engine = self.engine
-        if url.path == "/inference/v1/generate":
-            if self.headers.get("Content-Type", "").split(";")[0] != "application/json":
-                return self.reply(400, {"error": {"message": "Unsupported Media Type"}})
-            if engine.faulty("refuse"):
-                return self.reply(400, {"error": {"message": "top_p must be in (0, 1]"}})
-            body = json.loads(text)
-            if os.environ.get("FAKE_VLLM_LOG_PROMPTS"):
-                sys.stdout.write(f"prompt {json.dumps(body['token_ids'])}\n")
-                sys.stdout.flush()
-            return self.reply(200, {"request_id": "fake", "choices": engine.generate(body),
-                                    "prompt_logprobs": None})
+        if self.through_middleware(url.path, text):
+            return None
         if not development:
             return self.reply(404, {"detail": "Not Found"})
         if url.path == "/sleep":
@@ -284,6 +362,7 @@ def meet():
 
 def main():
     options = arguments()
+    stand_for_vllm()
     meet()
     if FAULT == "start":
         print("ValueError: Free memory on device is less than desired", file=sys.stderr)

@@ -140,6 +140,25 @@ TEST_F(VllmServers, SamplesAreTheirPromptsUnderAnyLimits) {
   }
 }
 
+// The same weights, so the same bits of log-probs; and new ones in a second step.
+TEST_F(VllmServers, WeightsThatAreSentAreThoseThatAreMapped) {
+  const std::vector<Sequence> mapped = one_step();
+  options_.transport = WeightTransport::messages;
+  EXPECT_EQ(one_step(), mapped);
+
+  const auto world = make_solo_world();
+  VllmRollout servers(*world, setting(), options_);
+  servers.attach(block_.get());
+  servers.move_weights();
+  EXPECT_EQ(servers.generate(1, prompts_, rollout_).sequences, mapped);
+  servers.sleep();
+  auto* const values = static_cast<float*>(block_->data());
+  for (std::int64_t i = 0; i < block_->bytes() / 4; ++i) values[i] = -values[i];
+  const ReshardReport moved = servers.move_weights();
+  EXPECT_EQ(moved.transport, ReshardTransport::send_recv);
+  EXPECT_NE(servers.generate(1, prompts_, rollout_).sequences, mapped);
+}
+
 // Ranks that `tessera run --ranks` or torchrun started have such variables of their own.
 TEST_F(VllmServers, VariablesOfTheLauncherDoNotReachTheServer) {
   const std::map<std::string, std::string> launched = {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
@@ -156,18 +175,46 @@ TEST_F(VllmServers, EveryFaultIsNamed) {
   EXPECT_THAT(fault("start"), AllOf(HasSubstr("ended before it was ready"),
                                     HasSubstr("exit code 1"), HasSubstr("Free memory on device")));
   EXPECT_THAT(fault("version"), AllOf(HasSubstr("0.8.5"), HasSubstr("drives 0.24")));
-  EXPECT_THAT(fault("crash"), AllOf(HasSubstr("POST /inference/v1/generate"),
-                                    HasSubstr("exit code 3"), HasSubstr("illegal memory access")));
+  EXPECT_THAT(fault("crash"), AllOf(HasSubstr("POST /tessera/generate"), HasSubstr("exit code 3"),
+                                    HasSubstr("illegal memory access")));
   EXPECT_THAT(fault("refuse"), AllOf(HasSubstr("answered 400"), HasSubstr("top_p")));
   EXPECT_THAT(fault("short"), HasSubstr("without an end token"));
   EXPECT_THAT(fault("token"), HasSubstr("token 1048576, which the model does not have"));
-  EXPECT_THAT(fault("name"), HasSubstr("the log-prob of token_id:-1"));
-  EXPECT_THAT(fault("unknown"), HasSubstr("a log-prob of -9999"));
+  EXPECT_THAT(fault("name"), HasSubstr("log-probs of other tokens than it has drawn"));
+  EXPECT_THAT(fault("unknown"), HasSubstr("vLLM's reply to prompt"));
   EXPECT_THAT(fault("stale"),
               AllOf(HasSubstr("tessera_verify"), HasSubstr("not the trainer's weights"),
                     HasSubstr("model.embed_tokens.weight")));
   options_.request_timeout_s = 2;
   EXPECT_THAT(fault("hang"), HasSubstr("did not answer in time"));
+}
+
+TEST_F(VllmServers, ACertificateNamesTheElementThatAWorkerHoldsOtherwise) {
+  const ArenaLayout places = arena_layout(*table_, {.stages = {{0, 1}}}, {}, DType::fp32, true);
+  const auto certified = [&](const std::string& kind) {
+    ::setenv("FAKE_VLLM_FAULT", kind.c_str(), 1);
+    const auto world = make_solo_world();
+    VllmSetting given = setting();
+    given.verify = false;
+    VllmRollout servers(*world, given, options_);
+    servers.attach(block_.get());
+    servers.move_weights();
+    const CertificateReport report = servers.certify({&places, block_->data()}, host_memory_ops());
+    std::string text;
+    for (const Problem& each : problems_of(servers.certificate(), report)) text += to_string(each);
+    EXPECT_EQ(report.differing, static_cast<std::int64_t>(report.differences.size()));
+    std::int64_t bytes = 0;
+    for (const Parameter& row : table_->rows) bytes += volume(whole(row.shape)) * 4;
+    EXPECT_EQ(report.compared, bytes);
+    return text;
+  };
+  for (const WeightTransport way : {WeightTransport::mapped, WeightTransport::messages}) {
+    options_.transport = way;
+    EXPECT_EQ(certified(""), "");
+    EXPECT_THAT(certified("flip"), AllOf(HasSubstr("rank 0, rollout"),
+                                         HasSubstr("model.layers.0.self_attn.o_proj.weight"),
+                                         HasSubstr("bytes 212 to 215 of its 1024 differ")));
+  }
 }
 
 TEST_F(VllmServers, AServerThatIsNotThereIsNamed) {

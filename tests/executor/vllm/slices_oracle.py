@@ -9,21 +9,11 @@ import sys
 import torch
 import vllm_layout
 import vllm_source
-from tessera_vllm import digest
-from tessera_vllm.slices import Slices
+from fingerprints import bits, tensor_of
+from tessera_vllm import digest, links
+from tessera_vllm.slices import MappedWeights, SentWeights, Slices
 
 MASK = (1 << 64) - 1
-
-
-def tensor_of(index, shape, dtype):
-    """The fingerprints of layout_cases.h: every element of the model is another one."""
-    count = torch.Size(shape).numel()
-    words = 100003 * index + 1 + torch.arange(count, dtype=torch.int64)
-    return words.to(torch.int32).view(dtype).reshape(shape)
-
-
-def bits(tensor):
-    return tensor.contiguous().view(torch.int32)
 
 
 def mix(word):
@@ -49,7 +39,7 @@ def check_digests(held, tensors, slices):
         if name not in table:
             continue
         places = set()
-        for one in slices._slices:
+        for one in slices.all:
             if one.tensor == name:
                 for r in range(one.rows):
                     for c in range(one.columns):
@@ -87,22 +77,55 @@ def check(case, own):
                 assert torch.equal(bits(parameter), bits(expected.table[name])), name
         held = vllm_layout.Model(shape, case["tp"], rank, torch.float32)
         slices = Slices(case["table"], rank, held.table)
-        moved = slices.copy()
+        mapped = MappedWeights(slices)
+        moved = mapped.bring()
         assert moved == case["bytes"][rank], (moved, case["bytes"][rank])
         for name, parameter in expected.table.items():
             assert torch.equal(bits(held.table[name]), bits(parameter)), (case["name"], rank, name)
-        assert slices.differences() == []
+        assert mapped.differences() == []
         check_digests(held, tensors, slices)
-        check_faults(case, rank, held, slices)
-        slices.close()
+        check_faults(case, rank, held, slices, mapped)
+        mapped.close()
+    check_messages(case, shape, tensors)
 
 
-def check_faults(case, rank, held, slices):
+class Counted(links.SocketLink):
+    """Counts what it receives."""
+
+    bytes = 0
+
+    def receive(self, messages):
+        self.bytes += sum(target.numel() * target.element_size() for _, target in messages)
+        super().receive(messages)
+
+
+def check_messages(case, shape, tensors):
+    """The same weights as messages of the ranks, in many rounds, and no byte beside them."""
+    tables, models, ways = [], [], []
+    for rank in range(case["tp"]):
+        models.append(vllm_layout.Model(shape, case["tp"], rank, torch.float32))
+        for parameter in models[-1].table.values():
+            parameter.data.fill_(float("nan"))
+        tables.append(Slices(case["messages"], rank, models[-1].table))
+        told = tables[-1].table["link"]
+        link = Counted(dict(zip(told["senders"], told["sockets"])), rank, 60)
+        ways.append((SentWeights(tables[-1], link, 60), link))
+    for rank, (way, link) in enumerate(ways):
+        assert way.bring() == case["bytes"][rank] == link.bytes
+        way.close()
+        expected = vllm_layout.Model(shape, case["tp"], rank, torch.float32)
+        for name, whole in tensors.items():
+            expected.load_weight(name, whole)
+        for name, parameter in expected.table.items():
+            assert torch.equal(bits(models[rank].table[name]), bits(parameter)), (case["name"], name)
+
+
+def check_faults(case, rank, held, slices, mapped):
     """One changed bit has its name; a table that lacks or moves a slice is refused."""
-    one = slices._slices[-1]
+    one = slices.all[-1]
     part = one.of(held.table[one.parameter].data)
     part.view(torch.int32)[(0,) * part.dim()] ^= 1
-    assert slices.differences() == [one.tensor]
+    assert mapped.differences() == [one.tensor]
     before = digest.digest_of_rows(
         one.of(held.table[one.parameter]).reshape(one.rows, one.columns), one.tensor, one.corner,
         one.pitch)
@@ -121,7 +144,7 @@ def check_faults(case, rank, held, slices):
         else:
             entries[-1][0] = "model.no_such.weight"
         try:
-            Slices(json.dumps(table), rank, held.table).close()
+            Slices(json.dumps(table), rank, held.table)
         except ValueError:
             continue
         raise AssertionError(f"a table with a {break_it} slice was accepted")

@@ -1,15 +1,17 @@
 // Slices of vLLM's workers against vLLM's own way to load a checkpoint, through the real way:
-// blocks of this process, mapped by Python over their sockets.
+// blocks of this process, mapped by Python over their sockets, or sent to it.
 #include "executor/vllm/slices.h"
 
 #include <gmock/gmock.h>
 
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "cost_models/layout/model_tensors.h"
 #include "executor/vllm/block_giver.h"
+#include "executor/vllm/weight_messages.h"
 #include "planner/engines/vllm_weights.h"
 #include "tests/executor/python_oracle.h"
 #include "tests/executor/reshard/layout_cases.h"
@@ -120,6 +122,8 @@ class VllmSlices : public testing::Test {
       workers.push_back(vllm_slices(table, map, DType::fp32, tp, tp_rank, tp_rank));
       bytes.push_back(workers.back().bytes);
     }
+    const std::string mapped = vllm_table_json(workers, named, DType::fp32, false);
+    const std::string messages = begin_to_send(table, map, tp, workers);
     for (const Parameter& row : table.rows) tensors.push_back({row.name, row.shape});
     const std::filesystem::path folder = folder_.path / model;
     std::filesystem::create_directories(folder);
@@ -127,13 +131,39 @@ class VllmSlices : public testing::Test {
     cases_.push_back({{"name", model + " " + training.name + " tp" + std::to_string(tp)},
                       {"folder", folder.string()},
                       {"tp", tp},
-                      {"table", vllm_table_json(workers, named, DType::fp32, false)},
+                      {"table", mapped},
+                      {"messages", messages},
                       {"tensors", tensors},
                       {"bytes", bytes}});
   }
 
+  /// Links of the ranks whose blocks were offered last, which wait for the workers; their table.
+  std::string begin_to_send(const ParameterTable& table, const RankMap& map, int tp,
+                            std::vector<VllmWorkerSlices>& workers) {
+    cut_rounds(table, DType::fp32, tp, workers, 4096);
+    VllmLinkTable link{.senders = senders_to(workers),
+                       .sockets = {},
+                       .nccl_id = {},
+                       .workers = tp,
+                       .first_worker = 0};
+    const std::size_t first = offered_.size() - map.ranks.size();
+    for (const int rank : link.senders) {
+      const SharedBlock& block = *offered_[first + static_cast<std::size_t>(rank)].block;
+      std::shared_ptr<WeightLink> sender = make_socket_link(tp, 300);
+      link.sockets.push_back(sender->name());
+      const std::vector<WeightRound> rounds = rounds_of(rank, block.data(), workers, DType::fp32);
+      sending_.push_back(std::async(std::launch::async, [sender, rounds] {
+        sender->join();
+        sender->send(rounds);
+        sender->finish();
+      }));
+    }
+    return vllm_table_json(workers, link, DType::fp32, false);
+  }
+
   TemporaryFolder folder_;
   std::vector<OfferedBlock> offered_;
+  std::vector<std::future<void>> sending_;
   json cases_ = json::array();
 };
 
@@ -153,6 +183,7 @@ TEST_F(VllmSlices, WorkersHoldWhatVllmWouldLoad) {
                          here + "slices_oracle.py " + file.string())
                             .c_str()),
             0);
+  for (std::future<void>& each : sending_) EXPECT_NO_THROW(each.get());
   EXPECT_EQ(cases_.size(), 55U);
 }
 
