@@ -76,7 +76,29 @@ Seconds linear_seconds(const RankModel& rank, const LayerShape& shape, double to
                   bytes / BytesPerSecond{calibration.memory_bandwidth.value});
 }
 
+// A state-space mixer reads its input, both vectors of every group and the steps, and writes its
+// output; products at the rate of matrix products.
+Seconds state_space_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                            const Calibration& calibration) {
+  const double heads = as_double(rank.largest(shape.state_heads));
+  const double own = heads / as_double(shape.state_heads);
+  const Flops flops{tokens / rank.cp * own * state_space_flops_per_token(shape) *
+                    compute_factor(rank.dtype, calibration)};
+  const double width = own * as_double(2 * shape.state_inner() + 2 * shape.state_vectors());
+  const Traffic bytes{size_of(rank.dtype) * tokens / rank.cp * width};
+  return Seconds{calibration.attention_floor_s.value} +
+         std::max(flops / FlopsPerSecond{calibration.matmul_flops.value},
+                  bytes / BytesPerSecond{calibration.memory_bandwidth.value});
+}
+
 }  // namespace
+
+double state_space_flops_per_token(const LayerShape& shape) {
+  const double chunk = as_double(shape.state_chunk);
+  const double within = chunk * as_double(shape.state_vectors() + shape.state_inner());
+  const double states = 2 * as_double(shape.state_inner() * shape.state_size);
+  return 2 * (within + states);
+}
 
 double linear_flops_per_token(const LayerShape& shape) {
   constexpr double kChunk = 64;  // flash-linear-attention's and transformers' chunk_size
@@ -89,7 +111,8 @@ double linear_flops_per_token(const LayerShape& shape) {
 
 Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
                           const Calibration& calibration) {
-  if (batch.tokens <= 0) return {};
+  if (batch.tokens <= 0 || !shape.mixes) return {};
+  if (shape.state_space()) return state_space_seconds(rank, shape, batch.tokens, calibration);
   if (shape.linear()) return linear_seconds(rank, shape, batch.tokens, calibration);
   const double length = batch.squared / batch.tokens;
   if (!rank.traits.kernels.flash_attention) {
@@ -106,8 +129,9 @@ Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const 
 Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
                                  CacheReads reads, const Calibration& calibration) {
   double context = reads.context;
-  if (shape.linear()) {  // the state is read and written, whatever the context is
-    const Traffic bytes{2.0 * sequences * linear_state_bytes(rank, shape, rank.dtype)};
+  if (!shape.mixes) return {};
+  if (shape.linear() || shape.state_space()) {  // the state is read and written
+    const Traffic bytes{2.0 * sequences * recurrent_state_bytes(rank, shape, rank.dtype)};
     return Seconds{calibration.attention_floor_s.value} +
            bytes / BytesPerSecond{calibration.memory_bandwidth.value};
   }

@@ -25,8 +25,11 @@ Bytes logits_bytes(const RankModel& rank, double tokens, bool training) {
   const double columns = as_double(rank.vocab());
   if (rank.traits.loss.rows == 0) {
     const Traffic each = bytes_per_logit(rank.traits.loss.kernel, rank.dtype, training);
-    const bool capped = training && facts_of(rank.model.family).modules.capped_logits;
-    return rounded(tokens * columns * (each + Traffic(capped ? size_of(rank.dtype) : 0)));
+    const ModuleFacts& modules = facts_of(rank.model.family).modules;
+    const bool capped = training && modules.capped_logits;
+    const int widened = modules.wide_logits ? size_of(DType::fp32) - size_of(rank.dtype) : 0;
+    return rounded(tokens * columns *
+                   (each + Traffic(widened + (capped ? size_of(rank.dtype) : 0))));
   }
   const double rows = std::min(tokens, as_double(rank.traits.loss.rows));
   const double element = size_of(rank.dtype), fp32 = size_of(DType::fp32);
@@ -44,6 +47,12 @@ double expert_copies(const RankModel& rank, const LayerShape& shape) {
 // `projected`: latent attention's queries, keys and values of every head are kept, not made again
 // from the compressed ones (DeepSeek-V3, arXiv:2412.19437, sec. 3.2.3).
 double attention_elements(const RankModel& rank, const LayerShape& shape, bool projected = true) {
+  if (!shape.mixes) return 0;
+  if (shape.state_space()) {  // the first projection's output, and what its gate multiplies
+    return 3 * as_double(rank.largest(shape.state_inner())) +
+           2 * as_double(rank.largest(shape.state_vectors())) +
+           as_double(rank.largest(shape.state_heads));
+  }
   const double q = as_double(rank.query_heads()), kv = as_double(rank.kv_heads());
   const double heads = q * as_double(shape.key_dim + shape.value_dim);
   if (shape.linear()) {  // before the convolution and after it; gate, output, what is gated
@@ -88,7 +97,7 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
   const bool selective = recompute == Recompute::selective,
              flash = rank.traits.kernels.flash_attention;
   double softmax = 0;
-  if (!flash && !selective) {
+  if (!flash && !selective && shape.mixes && !shape.state_space()) {
     // Scores are whole whatever the mask is.
     const double seen = sequence;
     softmax = as_double(rank.query_heads()) * seen *
@@ -98,8 +107,10 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
   const bool products = selective && rank.traits.kernels.selective == SelectiveRecompute::products;
   const bool product = !(flash && shape.gated && (products || remade));
   const bool expert_product = !(flash && shape.gated && (selective || remade));
-  const double stream = bytes * ((remade ? 2.0 : 4.0) + 2.0 * (shape.norms - 2)) * hidden +
-                        (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
+  const double two_norms = remade ? 2.0 : 4.0;
+  const double stream =
+      bytes * (shape.one_block() ? two_norms / 2 : two_norms + 2.0 * (shape.norms - 2)) * hidden +
+      (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
   return stream +
          bytes * (attention_elements(rank, shape, !selective) +
                   mlp_elements(rank, shape, product, expert_product)) +
@@ -218,7 +229,13 @@ Bytes cache_bytes_per_token(const RankModel& rank, DType kv) {
   return Bytes{elements * size_of(kv)};
 }
 
-Traffic linear_state_bytes(const RankModel& rank, const LayerShape& shape, DType kv) {
+Traffic recurrent_state_bytes(const RankModel& rank, const LayerShape& shape, DType kv) {
+  if (shape.state_space()) {
+    const double inner = as_double(rank.largest(shape.state_inner()));
+    const double mixed = inner + 2 * as_double(rank.largest(shape.state_vectors()));
+    return Traffic{inner * as_double(shape.state_size) * size_of(DType::fp32) +
+                   mixed * as_double(shape.kernel) * size_of(kv)};
+  }
   const double heads = as_double(rank.largest(shape.linear_heads));
   const double state =
       heads * as_double(shape.linear_key_dim * shape.linear_value_dim) * size_of(DType::fp32);
@@ -238,8 +255,14 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots, do
   }
   const double caching = as_double(layers) * as_double(attention_layer_count(rank.model)) /
                          as_double(rank.model.layers);
-  const LayerShape linear = layer_shape(rank.model, LayerKind::linear_dense);
-  const Traffic states = (as_double(layers) - caching) * linear_state_bytes(rank, linear, kv);
+  const bool blocks = !rank.model.blocks.empty();
+  const LayerShape recurrent =
+      layer_shape(rank.model, blocks ? LayerKind::state_space_alone : LayerKind::linear_dense);
+  const double mixers = blocks ? as_double(layers) *
+                                     as_double(block_count(rank.model, LayerBlock::state_space)) /
+                                     as_double(rank.model.layers)
+                               : as_double(layers) - caching;
+  const Traffic states = mixers * recurrent_state_bytes(rank, recurrent, kv);
   const double cached = as_double(cache_bytes_per_token(rank, kv)) * caching * as_double(slots);
   const double bytes = cached * kept + states.value * as_double(slots);
   use.kv_cache = Bytes{static_cast<std::int64_t>(std::min(bytes, kMostBytes))};

@@ -29,17 +29,20 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
              rms = rank.model.norm == NormKind::rms;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
-  double mixed = (eager && rms ? 10.0 : 2.0) * turned;
+  double mixed = shape.mixes && shape.rotary ? (eager && rms ? 10.0 : 2.0) * turned : 0.0;
   if (rank.model.qk_norm) mixed += (eager && rms ? 18.0 : 2.0) * turned;
   if (shape.gated_output) mixed += 3.0 * static_cast<double>(rank.query_heads() * shape.value_dim);
   if (shape.linear()) {  // convolution and its activation; norm and gate of the output
     mixed = 4.0 * as_double(rank.largest(2 * shape.linear_keys + shape.linear_values)) +
             5.0 * as_double(rank.largest(shape.linear_values));
   }
-  const double norms_and_sums = (eager && rms                  ? 42.0
-                                 : rank.traits.kernels.dropout ? 15.0
-                                                               : 10.0) +
-                                (shape.norms - 2) * (eager ? 18.0 : 2.0);
+  if (shape.state_space()) {  // the same of its convolution, norm and gate
+    mixed = 4.0 * as_double(rank.largest(shape.state_inner() + 2 * shape.state_vectors())) +
+            5.0 * as_double(rank.largest(shape.state_inner()));
+  }
+  const double two_norms = eager && rms ? 42.0 : rank.traits.kernels.dropout ? 15.0 : 10.0;
+  const double norms_and_sums =
+      shape.one_block() ? two_norms / 2 : two_norms + (shape.norms - 2) * (eager ? 18.0 : 2.0);
   const double activation = activation_passes(rank, shape);
   const double hidden = as_double(shape.hidden);
   double elements = norms_and_sums * hidden / rank.stream_parts() + mixed +
@@ -84,13 +87,13 @@ Seconds elementwise_seconds(Traffic bytes, double operators, const Calibration& 
 // Router, sorting, copies out and back, and their sums come on top in a sparse layer.
 constexpr int kRouterOperators = 18;
 double layer_operators(int dense, const LayerShape& shape) {
-  return dense + (shape.sparse() ? kRouterOperators : 0);
+  return (shape.one_block() ? dense / 2.0 : dense) + (shape.sparse() ? kRouterOperators : 0);
 }
 
 // Kernels of the norms of queries and of keys, forward; backward each has a second one, which adds
 // up the gradient of its weight.
 int head_norms(const RankModel& rank, const LayerShape& shape) {
-  return rank.model.qk_norm && !shape.linear() ? 2 : 0;
+  return rank.model.qk_norm && shape.mixes && !shape.linear() ? 2 : 0;
 }
 
 // The host waits for the counts of routed tokens before it launches what depends on them, so the
@@ -336,10 +339,14 @@ double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
     for (const MatmulShape& matmul : layer_matmuls(whole, shape)) {
       flops += 2.0 * matmul.rows * matmul.n * matmul.k;
     }
-    flops += shape.linear()
-                 ? linear_flops_per_token(shape)
-                 : 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
-                       seen_keys(shape, sequence_tokens);
+    if (shape.linear()) {
+      flops += linear_flops_per_token(shape);
+    } else if (shape.state_space()) {
+      flops += state_space_flops_per_token(shape);
+    } else if (shape.mixes) {
+      flops += 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
+               seen_keys(shape, sequence_tokens);
+    }
   }
   return flops;
 }

@@ -21,9 +21,8 @@ Seconds layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                                               : collective(Collective::all_reduce);
   // Behind a router only the shared experts are cut by tp; without sequence parallelism the dealt
   // tokens of the routed ones are gathered.
-  double mlp = 1;
-  if (shape.sparse()) mlp = shape.ffn > 0 ? 1 : 0;
-  Seconds seconds = (1 + mlp) * both;
+  const double parts = (shape.mixes ? 1 : 0) + (shape.ffn > 0 ? 1 : 0);
+  Seconds seconds = parts * both;
   if (rank.traits.kernels.overlapped_tensor_parallel && calibration.overlapped_dispatch &&
       rank.sequence_parallel && rank.tp > 1) {
     // In tp pieces beside the GEMM that needs or makes them: one piece sticks out (Wang et al.

@@ -10,7 +10,15 @@ namespace tessera {
 namespace {
 
 void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls& matmuls) {
+  if (!shape.mixes) return;
   const double hidden = as_double(shape.hidden);
+  if (shape.state_space()) {  // gate and input, two vectors of every group, step of every head
+    const double inner = as_double(rank.largest(shape.state_inner()));
+    const double vectors = as_double(rank.largest(shape.state_vectors()));
+    matmuls.add(2 * inner + 2 * vectors + as_double(rank.largest(shape.state_heads)), hidden);
+    matmuls.add(hidden, inner);
+    return;
+  }
   const double q = as_double(rank.query_heads());
   const double key = as_double(shape.key_dim), value = as_double(shape.value_dim);
   if (shape.latent()) {  // DeepSeek-AI 2024, arXiv:2405.04434, eq. 37-47

@@ -49,6 +49,11 @@ double seen_keys(const LayerShape& shape, double length);
 /// torch_chunk_gated_delta_rule).
 double linear_flops_per_token(const LayerShape& shape);
 
+/// The same of a state-space mixer's chunks: scores within a chunk for each group, what they weight
+/// for each head, the chunk's states and what they give (Dao and Gu 2024, arXiv:2405.21060,
+/// section 6).
+double state_space_flops_per_token(const LayerShape& shape);
+
 /// Causal attention, forward: sequences of the batch's effective length (attention's work is linear
 /// in tokens x squared / tokens), the keys that windows leave, 1/cp of it all. FLOPs 2 (d_qk + d_v)
 /// per pair, slower per FLOP in narrow heads. Without flash attention the scores are computed

@@ -23,6 +23,9 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
   }
   const FamilyFacts& facts = facts_of(model.family);
   shape.norms = facts.norms == LayerNorms::around ? 4 : 2;
+  if (is_one_block(kind)) shape.norms = 1;
+  shape.mixes = has_mixer(kind);
+  shape.rotary = !facts.rope.none;
   shape.gated_output = facts.gated_attention;
   if (model.linear && is_linear(kind)) {
     shape.linear_keys = model.linear->keys();
@@ -32,8 +35,16 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
     shape.linear_value_dim = model.linear->value_dim;
     shape.kernel = model.linear->kernel;
   }
+  if (model.state_space && kind == LayerKind::state_space_alone) {
+    shape.state_heads = model.state_space->heads;
+    shape.state_head_dim = model.state_space->head_dim;
+    shape.state_groups = model.state_space->groups;
+    shape.state_size = model.state_space->state;
+    shape.state_chunk = model.state_space->chunk;
+    shape.kernel = model.state_space->kernel;
+  }
   shape.gated = is_gated(model.mlp);
-  shape.ffn = model.ffn;
+  shape.ffn = has_mlp(kind) ? model.ffn : 0;
   if (is_sparse(kind) && model.moe) {
     shape.ffn = model.moe->shared_ffn;
     shape.experts = model.moe->experts;

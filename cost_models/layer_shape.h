@@ -20,10 +20,16 @@ struct LayerShape {
   double full_share = 0;      // part of the layers whose attention has no window all the same
   bool gated_output = false;  // attention's output is multiplied by a gate of its size
   int norms = 2;              // of the residual stream and of what is added to it
+  bool mixes = true;          // a mixer of tokens stands in the layer, attention of whatever kind
+  bool rotary = true;         // queries and keys carry rotary positions
   /// Linear attention instead: elements of its queries (as many as of its keys) and values, value
   /// heads, elements of a head, tokens of its convolution.
   std::int64_t linear_keys = 0, linear_values = 0, linear_heads = 0, linear_key_dim = 0,
                linear_value_dim = 0, kernel = 0;
+  /// A state-space mixer instead: heads and elements of one, groups and elements of a group's
+  /// vector, tokens of a chunk (and `kernel` of its convolution).
+  std::int64_t state_heads = 0, state_head_dim = 0, state_groups = 0, state_size = 0,
+               state_chunk = 0;
   bool gated = true;     // gate and up projections, else one
   std::int64_t ffn = 0;  // columns of the dense MLP, or of all shared experts together
   std::int64_t experts = 0, experts_per_token = 0, expert_ffn = 0;  // experts 0 = dense layer
@@ -31,6 +37,13 @@ struct LayerShape {
   bool latent() const { return kv_rank > 0; }
   bool sparse() const { return experts > 0; }
   bool linear() const { return linear_heads > 0; }
+  bool state_space() const { return state_heads > 0; }
+  /// The layer is one block behind one norm, not attention and an MLP behind a norm each.
+  bool one_block() const { return norms == 1; }
+  /// Of a state-space mixer: elements of its gate, as many as of what its states take in, and of a
+  /// vector of all groups.
+  std::int64_t state_inner() const { return state_heads * state_head_dim; }
+  std::int64_t state_vectors() const { return state_groups * state_size; }
   /// Columns of the first MLP projection per column of the second's input.
   std::int64_t up_parts() const { return gated ? 2 : 1; }
 };

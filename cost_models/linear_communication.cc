@@ -88,7 +88,8 @@ Seconds linear_tp_seconds(const RankModel& rank, double tokens, bool backward, G
   // Attention and the dense MLP (or the shared experts) have each a product that needs all tokens
   // and one that leaves partial sums of them.
   Seconds seconds;
-  for (std::size_t first = 0; first < (shape.ffn > 0 ? 4U : 2U); first += 2) {
+  const std::size_t products_cut = (shape.mixes ? 2U : 0U) + (shape.ffn > 0 ? 2U : 0U);
+  for (std::size_t first = 0; first < products_cut; first += 2) {
     const MatmulShape &in = layer.shapes[first], &out = layer.shapes[first + 1];
     if (!rank.sequence_parallel) {
       seconds += backward ? beside(reduce, products.weight_gradient(in)) : reduce;

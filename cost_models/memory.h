@@ -178,16 +178,16 @@ MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_
 /// Activations and logits of a forward pass without gradients.
 MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens);
 /// KV cache of `slots` sequences with room for `kept_tokens` of each on `layers` layers (0 = all;
-/// of a model with linear attention its share of layers with attention, and states in the others),
-/// and the buffers of one step. Per token and layer 2 n_kv d e; latent attention caches (r_kv +
-/// d_rope) e, whole on every rank (DeepSeek-AI 2024, arXiv:2405.04434, sec. 2.1).
+/// of a model with linear attention or state spaces its share of layers with attention, and states
+/// in those), and the buffers of one step. Per token and layer 2 n_kv d e; latent attention caches
+/// (r_kv + d_rope) e, whole on every rank (DeepSeek-AI 2024, arXiv:2405.04434, sec. 2.1).
 MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots, double kept_tokens,
                          double prefill_tokens, std::int64_t layers = 0);
 Bytes cache_bytes_per_token(const RankModel& rank, DType kv);
-/// What a layer of linear attention keeps of each sequence: the state in fp32 and the convolution's
-/// last inputs in the cache's type (transformers 5.17's cache_utils.py, vLLM's
-/// MambaStateShapeCalculator.gated_delta_net_state_shape).
-Traffic linear_state_bytes(const RankModel& rank, const LayerShape& shape, DType kv);
+/// What a layer of linear attention or of state spaces keeps of each sequence: the states in fp32
+/// and the convolution's last inputs in the cache's type (transformers 5.17's cache_utils.py,
+/// vLLM's MambaStateShapeCalculator).
+Traffic recurrent_state_bytes(const RankModel& rank, const LayerShape& shape, DType kv);
 
 /// What a call with `tokens` per micro-batch gathers and sends. `gathered`: FSDP's parameters of
 /// two layers (this one and the one prefetched; all `layers` of the stage where the engine keeps

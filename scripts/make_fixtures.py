@@ -51,8 +51,14 @@ VISION = dict(depth=2, hidden_size=16, intermediate_size=20, num_heads=2, out_hi
 POSITIONED = dict(VISION, patch_size=4, num_position_embeddings=16)
 VISION_TOKENS = dict(vision_start_token_id=5, vision_end_token_id=6, image_token_id=7,
                      video_token_id=8)
+VISION_TOKENS_GLM = dict(image_start_token_id=5, image_end_token_id=6, image_token_id=7,
+                         video_start_token_id=8, video_end_token_id=9, video_token_id=10)
 LINEAR = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
               linear_value_head_dim=10, linear_conv_kernel_dim=3)
+
+
+BLOCKS = {**{k: v for k, v in MOE.items() if k != "num_hidden_layers"}, "ssm_state_size": 6,
+          "mamba_num_heads": 4, "mamba_head_dim": 10, "n_groups": 2, "chunk_size": 8}
 
 
 def llama(**more):
@@ -170,6 +176,27 @@ def planned_configs():
         "tiny-qwen3-vl": t.Qwen3VLConfig(
             text_config=dict(MOE, head_dim=8, **sections()),
             vision_config=dict(POSITIONED, deepstack_visual_indexes=[0, 1]), **VISION_TOKENS),
+        "tiny-minimax-m2": t.MiniMaxM2Config(
+            **{**MOE, "intermediate_size": 20}, head_dim=12, num_local_experts=6,
+            num_experts_per_tok=2),
+        "tiny-hy-v3": t.HYV3Config(
+            **MOE, head_dim=12, moe_intermediate_size=20, num_experts=6, num_experts_per_tok=2,
+            num_shared_experts=2),
+        "tiny-hy-v3-biased": t.HYV3Config(
+            **MOE, head_dim=8, moe_intermediate_size=20, num_experts=6, num_experts_per_tok=2,
+            attention_bias=True, mlp_layer_types=["sparse", "dense", "sparse"]),
+        "tiny-nemotron-h": t.NemotronHConfig(
+            **BLOCKS, head_dim=12, num_experts_per_tok=2, n_routed_experts=6, n_group=3,
+            topk_group=2, moe_intermediate_size=20, moe_shared_expert_intermediate_size=24,
+            layers_block_type=["linear_attention", "moe", "full_attention", "mlp", "moe"]),
+        "tiny-nemotron-h-dense": t.NemotronHConfig(
+            **{**BLOCKS, "conv_kernel": 3}, head_dim=8, use_conv_bias=False,
+            hybrid_override_pattern="M-*-M"),
+        "tiny-glm4v": t.Glm4vConfig(
+            text_config=dict(MOE, rope_parameters=dict(
+                rope_type="default", rope_theta=1e4, mrope_section=[1, 1, 2],
+                partial_rotary_factor=0.5)),
+            vision_config=dict(VISION, image_size=28, patch_size=7), **VISION_TOKENS_GLM),
         "tiny-qwen3-vl-moe": t.Qwen3VLMoeConfig(
             text_config=dict(QWEN_MOE, head_dim=12, mlp_only_layers=[1], **sections()),
             vision_config=dict(POSITIONED, deepstack_visual_indexes=[1]), **VISION_TOKENS),
@@ -375,6 +402,9 @@ def write_preset(preset, folder):
     if stated["model_type"] == "kimi_k2":  # DeepSeek-V3's classes (its card)
         del stated["model_type"]
         config = transformers.DeepseekV3Config(**stated)
+    elif stated["model_type"] == "mimo":  # Qwen2's classes (modeling_mimo.py of its repository)
+        del stated["model_type"]
+        config = transformers.Qwen2Config(**stated)
     else:
         config = transformers.AutoConfig.from_pretrained(preset)
     with torch.device("meta"):

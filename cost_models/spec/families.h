@@ -16,6 +16,7 @@ namespace tessera {
 enum class ConfigKeys {
   common,  // num_hidden_layers, hidden_size, ...
   gpt2,    // n_layer, n_embd, ...
+  blocks,  // layers_block_type or hybrid_override_pattern count the layers
 };
 
 /// Which layers of a family look back a window only.
@@ -33,6 +34,8 @@ enum class ExpertKeys {
   mixtral,   // num_local_experts, of intermediate_size columns
   qwen,      // num_experts, moe_intermediate_size, decoder_sparse_step, mlp_only_layers
   deepseek,  // n_routed_experts, n_shared_experts, first_k_dense_replace, groups
+  hunyuan,   // num_experts, num_shared_experts, mlp_layer_types, router_scaling_factor
+  blocks,    // n_routed_experts, moe_shared_expert_intermediate_size, groups
 };
 
 /// Routed experts of a family.
@@ -42,9 +45,9 @@ struct ExpertFacts {
   bool router_bias = false;   // on the logits
   bool gated_shared = false;  // one shared expert of shared_expert_intermediate_size, with a gate
   bool every_layer = false;   // ExpertKeys::qwen: no layer has a plain MLP, whatever keys say
-  // ExpertKeys::deepseek alone: the class's parts, and its defaults where the file is silent.
   RouterScore score = RouterScore::softmax;
   bool correction_bias = false;  // on the scores for the choice alone
+  // The class's defaults where the file is silent.
   std::int64_t default_shared = 0, default_dense = 0, default_groups = 1,
                default_groups_per_token = 1;
   double default_scale = 1.0;
@@ -73,15 +76,26 @@ struct RopeFacts {
   double default_theta = 10000.0;
   std::optional<double> rotated_fraction;  // default of partial_rotary_factor; none = whole heads
   std::optional<YarnDefault> yarn;
-  bool sections = false;   // "mrope", the same position in all sections for text
-  bool by_window = false;  // layers with a window have a table of their own (Gemma 3)
+  bool sections = false;         // "mrope", the same position in all sections for text
+  bool by_window = false;        // layers with a window have a table of their own (Gemma 3)
+  bool none = false;             // no positions at all (Nemotron-H)
+  std::string_view rotated_key;  // rotated elements of a head as a number; empty = no such key
 };
 
-/// Which of a layer's parts norms stand before and after, those of queries and keys aside.
+/// Which of a layer's parts norms stand before and after, those of queries and keys aside; their
+/// names: NormNames.
 enum class LayerNorms {
-  before,  // input_layernorm before attention, post_attention_layernorm before the MLP
-  after,   // post_attention_layernorm after attention, post_feedforward_layernorm after the MLP
-  around,  // all of them, and pre_feedforward_layernorm before the MLP
+  before,  // attention, and the MLP
+  after,   // attention, and the MLP
+  around,  // all of these
+  block,   // before the one block that the layer is
+};
+
+struct NormNames {
+  std::string_view first = "input_layernorm";  // before attention, or before the block
+  std::string_view after_attention = "post_attention_layernorm";
+  std::string_view before_mlp = "pre_feedforward_layernorm";
+  std::string_view after_mlp = "post_feedforward_layernorm";
 };
 
 /// How a checkpoint stores the input projections of linear attention.
@@ -95,13 +109,15 @@ enum class VisionTower {
   none,
   qwen2_5,  // RMS norms, a gated MLP, windows
   qwen3,    // layer norms, a plain MLP, learned positions
+  glm,      // RMS norms, a gated MLP, learned positions, a convolution that merges
 };
 
 /// How a checkpoint stores the linear layers outside the experts.
 enum class LayerTensors {
-  separate,  // q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj: [out, in]
-  conv1d,    // c_attn (queries, keys and values side by side), c_proj, c_fc: [in, out]
-  joined,    // qkv_proj and gate_up_proj, each one above the other: [out, in]
+  separate,    // q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj: [out, in]
+  conv1d,      // c_attn (queries, keys and values side by side), c_proj, c_fc: [in, out]
+  joined,      // qkv_proj and gate_up_proj, each one above the other: [out, in]
+  joined_mlp,  // gate_up_proj alone
 };
 
 /// How a checkpoint stores routed experts.
@@ -123,7 +139,12 @@ struct TensorNames {
   std::string_view vision = "visual.";
   ExpertTensors experts = ExpertTensors::each;
   LinearTensors linear = LinearTensors::together;
+  std::string_view attention = "self_attn.", mlp = "mlp.";
   std::string_view expert_block = "mlp.", gate = "gate_proj", up = "up_proj", down = "down_proj";
+  // Inside the expert block: the router, its correction, and a shared expert without a gate.
+  std::string_view router = "gate", correction = "gate.e_score_correction_bias",
+                   shared = "shared_experts.";
+  NormNames norms;
 };
 
 /// Which linear layers have biases.
@@ -151,11 +172,13 @@ struct ModuleFacts {
   bool wide_norm = false;      // a norm's weight multiplies in fp32
   bool offset_norm = false;    // 1 + the weight does
   bool capped_logits = false;  // a tanh of the logits, which keeps its output
+  bool wide_logits = false;    // logits are cast to fp32
   int dropout_masks = 0;       // of what a layer adds to the stream (configured dropout above 0)
   bool wide_rotary = false;    // cosines and sines are in fp32
   bool half_rotary = false;    // cosines and sines of half a head, else they are repeated
   bool cast_router = false;    // the router's input and weight are cast to fp32 before autocast
   bool wide_scores = false;    // outputs of experts are weighted in fp32
+  bool wide_sigmoid = false;   // a router's sigmoid is in fp32, as its softmax is everywhere
   bool unnormalised = false;   // norm_topk_prob is not read
 };
 
@@ -174,6 +197,7 @@ struct FamilyFacts {
   bool gated_attention = false;  // a sigmoid gate on every output, of q_proj's second half
   bool latent_attention = false;
   bool linear_attention = false;
+  bool state_space = false;
   VisionTower vision = VisionTower::none;
   BiasFacts biases;
   std::optional<ExpertFacts> experts;
@@ -181,6 +205,7 @@ struct FamilyFacts {
   std::string_view alias;  // a second model_type, of models with the same classes
   ConfigKeys keys = ConfigKeys::common;
   std::string_view activation_key = "hidden_act";
+  std::string_view epsilon_key = "rms_norm_eps";
   std::string_view qk_norm_key;     // states qk_norm; empty = no key does
   bool tied = false;                // default of tie_word_embeddings
   std::string_view language_model;  // its class where that is no ...ForCausalLM

@@ -147,6 +147,18 @@ void fields(V& v, Part& linear, const ModelSpec&) {
   v.field("kernel", linear.kernel, kSize);
 }
 
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, StateSpaceSpec>
+void fields(V& v, Part& mixer, const ModelSpec&) {
+  v.field("heads", mixer.heads, kSize);
+  v.field("head_dim", mixer.head_dim, kSize);
+  v.field("groups", mixer.groups, kSize);
+  v.field("state", mixer.state, kSize);
+  v.field("kernel", mixer.kernel, kSize);
+  v.field("conv_bias", mixer.conv_bias);
+  v.field("chunk", mixer.chunk, kSize);
+}
+
 template <class Part>
 Part part_from(ObjectReader& inner, const ModelSpec& model) {
   Part part;
@@ -177,11 +189,38 @@ std::optional<ObjectReader> part(ObjectReader& reader, std::string_view key, boo
   return inner;
 }
 
-/// Keys "moe", "mla", "linear_attention" and "vision": a map, or null where the model has none.
+/// "blocks", of a model whose layers are one block each.
+void read_blocks(ObjectReader& reader, ModelSpec& model, const FamilyFacts& facts) {
+  std::vector<std::string> words;
+  const bool expected = facts.keys == ConfigKeys::blocks;
+  reader.list("blocks", words, expected);
+  if (!expected && !words.empty()) reader.refuse("blocks", "no such key, as of this family");
+  for (const std::string& word : words) {
+    const auto* const found =
+        std::find_if(kEveryLayerBlock.begin(), kEveryLayerBlock.end(),
+                     [&](LayerBlock block) { return name_of(block) == word; });
+    if (found == kEveryLayerBlock.end()) {
+      return reader.refuse("blocks", "'" + word + "'", "attention, state_space, mlp or experts",
+                           "");
+    }
+    model.blocks.push_back(*found);
+  }
+  if (expected && static_cast<std::int64_t>(words.size()) != model.layers) {
+    reader.refuse("blocks", "one word per layer (" + std::to_string(model.layers) + ")");
+    model.blocks.assign(static_cast<std::size_t>(model.layers), LayerBlock::attention);
+  }
+}
+
+/// Keys "moe", "mla", "linear_attention", "state_space" and "vision": a map, or null where the
+/// model has none.
 /// Parts that the family has and the file lacks, or the other way round, are Problems.
 void read_parts(ObjectReader& reader, ModelSpec& model) {
   const FamilyFacts& facts = facts_of(model.family);
-  if (auto moe = part(reader, "moe", facts.experts.has_value(), facts)) {
+  read_blocks(reader, model, facts);
+  const auto has = [&](LayerBlock block) { return block_count(model, block) > 0; };
+  const bool blocks = facts.keys == ConfigKeys::blocks;
+  const bool experts = blocks ? has(LayerBlock::experts) : facts.experts.has_value();
+  if (auto moe = part(reader, "moe", experts, facts)) {
     model.moe = part_from<MoeSpec>(*moe, model);
   }
   if (auto mla = part(reader, "mla", facts.latent_attention, facts)) {
@@ -194,6 +233,13 @@ void read_parts(ObjectReader& reader, ModelSpec& model) {
       linear->refuse("value_heads", "a multiple of key_heads = " + std::to_string(read.key_heads));
     }
   }
+  if (auto mixer = part(reader, "state_space", has(LayerBlock::state_space), facts, true)) {
+    model.state_space = part_from<StateSpaceSpec>(*mixer, model);
+    if (model.state_space->groups > 0 &&
+        model.state_space->heads % model.state_space->groups != 0) {
+      mixer->refuse("heads", "a multiple of groups");
+    }
+  }
   if (auto vision = part(reader, "vision", facts.vision != VisionTower::none, facts)) {
     model.vision = part_from<VisionSpec>(*vision, model);
   }
@@ -203,6 +249,12 @@ void add_parts(Node& node, const ModelSpec& model) {
   add(node, "moe", part_node(model.moe, model));
   add(node, "mla", part_node(model.mla, model));
   if (model.linear) add(node, "linear_attention", part_node(model.linear, model));
+  if (model.state_space) add(node, "state_space", part_node(model.state_space, model));
+  if (!model.blocks.empty()) {
+    Node list = list_node();
+    for (const LayerBlock block : model.blocks) list.items.push_back(node_of(name_of(block)));
+    add(node, "blocks", std::move(list));
+  }
   add(node, "vision", part_node(model.vision, model));
 }
 

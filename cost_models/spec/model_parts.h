@@ -88,7 +88,33 @@ struct LinearAttentionSpec {
   bool operator==(const LinearAttentionSpec&) const = default;
 };
 
-/// The vision tower of Qwen's models: counted, never cut by TP, held by the first stage.
+/// What a layer is that consists of one block (Nemotron-H, arXiv:2504.03624).
+enum class LayerBlock { attention, state_space, mlp, experts };
+inline constexpr std::array kEveryLayerBlock{LayerBlock::attention, LayerBlock::state_space,
+                                             LayerBlock::mlp, LayerBlock::experts};
+std::string_view name_of(LayerBlock block);
+
+/// A state-space mixer (Mamba-2: Dao and Gu 2024, arXiv:2405.21060). Each head has a state of
+/// head_dim x state elements; the heads of a group read and write it by the same two vectors. Its
+/// memory of a sequence is these states, and the last `kernel` inputs of a causal convolution: no
+/// token adds to it.
+struct StateSpaceSpec {
+  std::int64_t heads = 0, head_dim = 0;
+  std::int64_t groups = 0, state = 0;
+  std::int64_t kernel = 0;  // tokens that the convolution sees
+  bool conv_bias = false;
+  std::int64_t chunk = 0;  // tokens that a kernel treats as one product
+
+  /// Elements of what the states take in and of the gate; of all groups' vectors, one of the two.
+  std::int64_t inner() const { return heads * head_dim; }
+  std::int64_t vectors() const { return groups * state; }
+  /// Of the convolution's input, and of the first projection's output.
+  std::int64_t mixed() const { return inner() + 2 * vectors(); }
+  std::int64_t projected() const { return inner() + mixed() + heads; }
+  bool operator==(const StateSpaceSpec&) const = default;
+};
+
+/// A vision tower: counted, never cut by TP, held by the first stage.
 struct VisionSpec {
   std::int64_t layers = 0, hidden = 0, heads = 0, ffn = 0;
   std::int64_t channels = 0, patch = 0, temporal_patch = 0;

@@ -27,6 +27,10 @@ constexpr auto kMlps = enum_names<MlpKind>({{MlpKind::swiglu, "swiglu"},
                                             {MlpKind::geglu, "geglu"}});
 constexpr auto kScores =
     enum_names<RouterScore>({{RouterScore::softmax, "softmax"}, {RouterScore::sigmoid, "sigmoid"}});
+constexpr auto kBlocks = enum_names<LayerBlock>({{LayerBlock::attention, "attention"},
+                                                 {LayerBlock::state_space, "state_space"},
+                                                 {LayerBlock::mlp, "mlp"},
+                                                 {LayerBlock::experts, "experts"}});
 
 }  // namespace
 
@@ -35,6 +39,7 @@ std::string_view name_of(RopeScalingKind kind) { return kScalings[kind]; }
 std::string_view name_of(NormKind kind) { return kNorms[kind]; }
 std::string_view name_of(MlpKind kind) { return kMlps[kind]; }
 std::string_view name_of(RouterScore score) { return kScores[score]; }
+std::string_view name_of(LayerBlock block) { return kBlocks[block]; }
 
 std::int64_t context_length(const ModelSpec& model) {
   const auto scaled = [&](std::int64_t positions) {
@@ -55,11 +60,19 @@ std::int64_t context_length(const ModelSpec& model) {
 }
 
 bool is_moe_layer(const ModelSpec& model, std::int64_t layer) {
+  if (!model.blocks.empty()) {
+    return model.blocks[static_cast<std::size_t>(layer)] == LayerBlock::experts;
+  }
   return model.moe &&
          !std::binary_search(model.moe->dense_layers.begin(), model.moe->dense_layers.end(), layer);
 }
 
+std::int64_t block_count(const ModelSpec& model, LayerBlock block) {
+  return std::count(model.blocks.begin(), model.blocks.end(), block);
+}
+
 std::int64_t moe_layer_count(const ModelSpec& model) {
+  if (!model.blocks.empty()) return block_count(model, LayerBlock::experts);
   return model.moe ? model.layers - static_cast<std::int64_t>(model.moe->dense_layers.size()) : 0;
 }
 
@@ -68,7 +81,24 @@ bool is_linear_layer(const ModelSpec& model, std::int64_t layer) {
   return model.linear && !std::binary_search(full.begin(), full.end(), layer);
 }
 
+LayerKind kind_of_block(LayerBlock block) {
+  switch (block) {
+    case LayerBlock::attention:
+      return LayerKind::attention_alone;
+    case LayerBlock::state_space:
+      return LayerKind::state_space_alone;
+    case LayerBlock::mlp:
+      return LayerKind::mlp_alone;
+    case LayerBlock::experts:
+      break;
+  }
+  return LayerKind::experts_alone;
+}
+
 LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer) {
+  if (!model.blocks.empty()) {
+    return kind_of_block(model.blocks[static_cast<std::size_t>(layer)]);
+  }
   const bool sparse = is_moe_layer(model, layer);
   if (is_linear_layer(model, layer)) {
     return sparse ? LayerKind::linear_sparse : LayerKind::linear_dense;
@@ -77,6 +107,7 @@ LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer) {
 }
 
 std::int64_t attention_layer_count(const ModelSpec& model) {
+  if (!model.blocks.empty()) return block_count(model, LayerBlock::attention);
   return model.linear ? static_cast<std::int64_t>(model.full_attention_layers.size())
                       : model.layers;
 }

@@ -18,7 +18,7 @@
 
 namespace tessera {
 
-/// The families whose checkpoints are known by name and shape. families.cc holds a row for each;
+/// The families whose checkpoints are known by name and shape. families.cc has a row for each;
 /// a new one stands before the last.
 enum class ModelFamily {
   llama,
@@ -39,11 +39,16 @@ enum class ModelFamily {
   olmo2,
   glm4_moe,
   seed_oss,
+  mimo,
+  minimax_m2,
+  hy_v3,
   qwen3_next,
   qwen3_5,
   qwen3_5_moe,
+  nemotron_h,
   qwen3_vl,
   qwen3_vl_moe,
+  glm4v,
   qwen2_5_vl,
 };
 inline constexpr auto kEveryFamily = [] {
@@ -107,6 +112,10 @@ struct ModelSpec {
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
   std::optional<LinearAttentionSpec> linear;
+  std::optional<StateSpaceSpec> state_space;
+  /// What each layer is, of a model whose layers are one block each, behind one norm; empty: every
+  /// layer is attention, or linear attention, and an MLP or experts behind it.
+  std::vector<LayerBlock> blocks;
   std::optional<VisionSpec> vision;
   /// Multi-token-prediction layers of the published model. transformers neither loads nor saves
   /// them, so they are no rows of the parameter table; mtp_parameter_count counts them.
@@ -137,6 +146,8 @@ bool is_moe_layer(const ModelSpec& model, std::int64_t layer);
 std::int64_t moe_layer_count(const ModelSpec& model);
 /// True when the layer has linear attention: it caches no token.
 bool is_linear_layer(const ModelSpec& model, std::int64_t layer);
+/// Layers of a kind of block (ModelSpec::blocks).
+std::int64_t block_count(const ModelSpec& model, LayerBlock block);
 /// Layers that cache keys and values.
 std::int64_t attention_layer_count(const ModelSpec& model);
 /// Tokens that attention of the layer looks back on; 0 = all.

@@ -92,6 +92,22 @@ struct Counter {
     return bytes;
   }
 
+  // mamba_split_conv1d_scan_combined keeps the first projection's output, what the norm divides,
+  // and its 1 / rms of every group in fp32 (mamba_ssm 2.2, ops/triton/ssd_combined.py); the rest is
+  // computed again. A's exponential and its negative are in fp32.
+  SavedBytes state_space(const StateSpaceSpec& mixer) const {
+    SavedBytes bytes = rows(mixer.projected() + mixer.inner());
+    bytes.per_token += kWide * mixer.groups;
+    bytes.once += 2 * kWide * mixer.heads;
+    return bytes;
+  }
+
+  // What mixes tokens.
+  SavedBytes mixer(LayerKind kind) const {
+    if (kind == LayerKind::state_space_alone) return state_space(*model.state_space);
+    return model.linear && is_linear(kind) ? linear_attention(*model.linear) : attention();
+  }
+
   // An MLP of `columns` for one of the token's rows, its input excepted.
   SavedBytes mlp(std::int64_t columns) const {
     switch (model.mlp) {
@@ -122,7 +138,7 @@ struct Counter {
       return bytes;
     }
     const bool softmax = moe.score == RouterScore::softmax;
-    const std::int64_t score = softmax ? kWide : element;
+    const std::int64_t score = softmax || modules.wide_sigmoid ? kWide : element;
     bytes.per_token += score * moe.experts;
     if (softmax && moe.groups > 1) bytes.per_token += moe.experts;  // mask of groups
     if (moe.normalised && !modules.unnormalised) bytes.per_token += kWide + score * k;
@@ -176,6 +192,14 @@ MlpPeaks expert_peaks(const Counter& count, const MoeSpec& moe) {
           std::max(3 * rows + widened, columns * mlp.backward)};
 }
 
+// What a mixer that is a layer of its own projects from the stream, and its output.
+std::int64_t mixed_alone(const ModelSpec& model, LayerKind kind, std::int64_t element) {
+  if (kind == LayerKind::state_space_alone) {
+    return element * (model.state_space->projected() + model.state_space->inner());
+  }
+  return element * model.head_dim * 2 * (model.query_heads + model.kv_heads);
+}
+
 Counter counter_of(const ModelSpec& model, const ModuleRun& run) {
   const FamilyFacts& facts = facts_of(model.family);
   return {model, facts, facts.modules, size_of(run.type), run.ulysses};
@@ -186,12 +210,14 @@ Counter counter_of(const ModelSpec& model, const ModuleRun& run) {
 SavedBytes saved_by_layer(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   const LayerNorms norms = count.facts.norms;
-  SavedBytes bytes = count.rows(2 * model.hidden);  // what attention and MLP read
-  const int normed = norms == LayerNorms::around ? 4 : 2;
+  const int parts = is_one_block(kind) ? 1 : 2;
+  SavedBytes bytes = count.rows(parts * model.hidden);  // what attention and MLP read
+  const int normed = norms == LayerNorms::around ? 4 : parts;
   for (int i = 0; i < normed; ++i) bytes += count.norm(model.hidden);
-  bytes +=
-      model.linear && is_linear(kind) ? count.linear_attention(*model.linear) : count.attention();
-  bytes += is_sparse(kind) && model.moe ? count.experts(*model.moe) : count.mlp(model.ffn);
+  if (has_mixer(kind)) bytes += count.mixer(kind);
+  if (has_mlp(kind)) {
+    bytes += is_sparse(kind) && model.moe ? count.experts(*model.moe) : count.mlp(model.ffn);
+  }
   bytes.per_token += count.modules.dropout_masks * model.hidden;
   return bytes;
 }
@@ -204,7 +230,7 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   SavedBytes bytes = count.norm_of_stream();
   bytes.per_token += kIndex * (model.learned_positions ? 2 : 1);
-  if (!model.learned_positions) {
+  if (!model.learned_positions && !count.facts.rope.none) {
     const auto rotated = static_cast<std::int64_t>(
         static_cast<double>(model.mla ? model.mla->qk_rope_head_dim : model.head_dim) *
         (model.mla ? 1.0 : model.rope.rotated_fraction));
@@ -220,6 +246,7 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
 std::int64_t forward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   const std::int64_t stream = model.hidden * count.element;
+  if (!has_mlp(kind)) return 4 * stream + mixed_alone(model, kind, count.element);
   if (!is_sparse(kind) || !model.moe) {
     return 4 * stream + model.ffn * mlp_peaks(model.mlp, count.element).forward;
   }
@@ -230,6 +257,7 @@ std::int64_t forward_transients(const ModelSpec& model, LayerKind kind, const Mo
 std::int64_t backward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   const std::int64_t stream = model.hidden * count.element;
+  if (!has_mlp(kind)) return stream + mixed_alone(model, kind, count.element);
   if (!is_sparse(kind) || !model.moe) {
     return stream + model.ffn * mlp_peaks(model.mlp, count.element).backward;
   }

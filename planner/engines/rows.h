@@ -22,7 +22,8 @@ Engine vllm_engine();
 inline const std::vector<DType> kTrainableTypes{DType::fp32, DType::bf16, DType::fp16};
 
 /// Families that Megatron-LM's arguments describe; those that verl brings to Megatron
-/// (SupportedModel and SupportedVLM of verl 0.9.1's models/mcore/registry.py).
+/// (SupportedModel and SupportedVLM of verl 0.9.1's models/mcore/registry.py, and by
+/// Megatron-Bridge Hy3 and Nemotron-H: examples/grpo_trainer).
 std::vector<ModelFamily> megatron_families();
 std::vector<ModelFamily> verl_megatron_families();
 

@@ -85,6 +85,22 @@ ROUTED = tuple(dict(moe_intermediate_size=columns, num_experts=e, num_experts_pe
                     shared_expert_intermediate_size=s)
                for columns, e, k, s in zip((96, 160, 64), (8, 24, 16), (2, 3, 8), (96, 224, 64)))
 HYBRID_MOE = tuple({**shape, **moe} for shape, moe in zip(HYBRID, ROUTED))
+HUNYUAN = tuple(dict(shape, moe_intermediate_size=columns, num_experts=e, num_experts_per_tok=k,
+                     num_shared_experts=s)
+                for shape, columns, e, k, s in zip(HEADS, (96, 160, 64), (8, 24, 16), (2, 3, 8),
+                                                   (1, 2, 1)))
+BLOCKS = tuple(dict({k: v for k, v in shape.items() if k != "num_hidden_layers"},
+                    mamba_num_heads=n, mamba_head_dim=d, n_groups=g, ssm_state_size=state,
+                    chunk_size=32, moe_intermediate_size=columns, n_routed_experts=e,
+                    num_experts_per_tok=k, moe_shared_expert_intermediate_size=s)
+               for shape, n, d, g, state, columns, e, k, s in
+               zip(HEADS, (4, 8, 6), (32, 16, 64), (2, 4, 1), (16, 32, 64), (96, 160, 64),
+                   (8, 24, 16), (2, 3, 8), (96, 224, 64)))
+SECTIONS = tuple(dict(shape, rope_parameters=dict(
+    rope_type="default", rope_theta=1e4, mrope_section=[pairs - 2 * (pairs // 4), pairs // 4, pairs // 4]))
+                 for shape in DENSE
+                 for pairs in (shape["hidden_size"] // shape["num_attention_heads"] // 2,))
+SPARSE, DENSE_MLP = (dict(mlp_layer_types=[kind] * 2) for kind in ("sparse", "dense"))
 FULL, NET = (dict(layer_types=[kind] * 2) for kind in ("full_attention", "linear_attention"))
 PLAIN = dict(mlp_only_layers=[0, 1])
 
@@ -94,7 +110,14 @@ KINDS = {
                    "linear dense": {**NET, **PLAIN}},
     "qwen3_5_text": {"dense": FULL, "linear dense": NET},
     "qwen3_5_moe_text": {"sparse": FULL, "linear sparse": NET},
+    "hy_v3": {"sparse": SPARSE, "dense": DENSE_MLP},
+    "nemotron_h": {name: dict(layers_block_type=[kind] * 2) for name, kind in (
+        ("state space alone", "linear_attention"), ("attention alone", "full_attention"),
+        ("mlp alone", "mlp"), ("experts alone", "moe"))},
 }
+
+# Language models that a config.json nests beside a vision tower.
+NESTED = ("qwen3_5_text", "qwen3_5_moe_text", "glm4v_text")
 
 # Of each family: its shapes, and the keys that make all layers dense where it has experts.
 FAMILIES = {
@@ -108,6 +131,8 @@ FAMILIES = {
     "gemma2": (HEADS, None), "gemma3_text": (HEADS, None), "phi3": (DENSE, None),
     "olmo2": (DENSE, None), "seed_oss": (HEADS, None),
     "glm4_moe": (GLM, dict(first_k_dense_replace=2)),
+    "minimax_m2": (EXPERTS, None), "hy_v3": (HUNYUAN, None), "nemotron_h": (BLOCKS, None),
+    "glm4v_text": (SECTIONS, None),
     "qwen3_next": (HYBRID_MOE, None), "qwen3_5_text": (HYBRID, None),
     "qwen3_5_moe_text": (HYBRID_MOE, None),
 }
@@ -177,6 +202,51 @@ class Convolution(torch.autograd.Function):
         return tuple(torch.empty_like(x) for x in ctx.saved_tensors)
 
 
+class SplitScan(torch.autograd.Function):
+    """What mamba_ssm's MambaSplitConv1dScanCombinedFn saves (ops/triton/ssd_combined.py): the first
+    projection's output, what the norm divides, 1 / rms of every group in fp32, and small tensors."""
+
+    @staticmethod
+    def forward(ctx, projected, A, out_weight, inner, groups):
+        scanned = projected.new_empty(*projected.shape[:-1], inner)
+        rstd = projected.new_empty(projected.shape[:-1].numel() * groups, dtype=torch.float32)
+        ctx.save_for_backward(projected, A, scanned, rstd, out_weight)
+        return projected.new_empty(*projected.shape[:-1], out_weight.shape[0])
+
+    @staticmethod
+    def backward(ctx, grad):
+        projected, A, _, _, weight = ctx.saved_tensors
+        return tuple(torch.empty_like(x) for x in (projected, A, weight)) + (None, None)
+
+
+def stand_in_for_state_spaces():
+    from transformers.models.nemotron_h import modeling_nemotron_h
+    modeling_nemotron_h.mamba2_split_conv1d_scan_combined = (
+        lambda projected, conv_weight, conv_bias, dt_bias, A, *, outproj_weight, rmsnorm_weight,
+        ngroups, **_: SplitScan.apply(projected, A, outproj_weight, rmsnorm_weight.numel(), ngroups))
+
+
+class Glm4vTextForCausalLM(transformers.models.glm4v.modeling_glm4v.Glm4vPreTrainedModel):
+    """The language model of GLM-4.1V with its head, which transformers has beside the tower alone."""
+    config_class = transformers.Glm4vTextConfig
+    config: transformers.Glm4vTextConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.models.glm4v.modeling_glm4v.Glm4vTextModel(config)
+        self.lm_head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+
+    def forward(self, **inputs):
+        out = self.model(**inputs)
+        return transformers.modeling_outputs.CausalLMOutputWithPast(
+            logits=self.lm_head(out.last_hidden_state), past_key_values=out.past_key_values)
+
+
+# register() passes over configurations of transformers itself.
+transformers.AutoModelForCausalLM._model_mapping._extra_content[
+    transformers.Glm4vTextConfig] = Glm4vTextForCausalLM
+
+
 def stand_in_for_linear_attention():
     from transformers.models.qwen3_5 import modeling_qwen3_5
     from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe
@@ -211,8 +281,11 @@ class Kept:
 def config_of(family, shape, layers, keys):
     depth = "n_layer" if family == "gpt2" else "num_hidden_layers"
     keys = dict(keys or {})
-    if "layer_types" in keys:
-        keys["layer_types"] = keys["layer_types"][:layers]
+    for key in ("layer_types", "mlp_layer_types", "layers_block_type"):
+        if key in keys:
+            keys[key] = keys[key][:layers]
+    if family == "nemotron_h":  # as many layers as blocks, of every kind where none is asked for
+        return transformers.AutoConfig.for_model(family, **{**shape, **keys})
     return transformers.AutoConfig.for_model(family, **{**shape, depth: layers,
                                                         **FIXED.get(family, {}), **keys})
 
@@ -220,12 +293,13 @@ def config_of(family, shape, layers, keys):
 def stated(family, shape):
     """The shape as a model's file states it that has layers of every kind."""
     hybrid = family in KINDS
-    plain = config_of(family, shape, 4 if hybrid else 1, None)
-    if not family.endswith("_text") or not hybrid:
-        return plain.to_diff_dict()
+    plain = config_of(family, shape, 4 if hybrid else 1, None).to_diff_dict()
+    plain.pop("time_step_limit", None)  # of Nemotron-H: infinite, which JSON has no word for
+    if family not in NESTED:
+        return plain
     tower = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2,
                  out_hidden_size=shape["hidden_size"])
-    return dict(model_type=family.removesuffix("_text"), text_config=plain.to_diff_dict(),
+    return dict(model_type=family.removesuffix("_text"), text_config=plain,
                 vision_config=tower)
 
 
@@ -355,6 +429,7 @@ def main():
     args = parser.parse_args()
     ALL_ATTENTION_FUNCTIONS["flash_attention_2"] = flash_attention
     stand_in_for_linear_attention()
+    stand_in_for_state_spaces()
     torch.cuda.get_device_capability = lambda *_: (9, 0)  # grouped products run
     if args.explain:
         shapes, dense = FAMILIES[args.explain]

@@ -7,7 +7,8 @@ Writes tests/fixtures/flops/transformers.json. `flops`: of one forward pass over
 torch.utils.flop_counter on the shapes of activation_oracle.py, on a CPU. Eager attention computes
 all scores; a causal model needs half of its products. Gated delta nets run
 torch_chunk_gated_delta_rule, whose triangular systems torch does not count: half a product of 64
-rows for each right-hand side. Their convolutions, rotary tables and everything elementwise are left
+rows for each right-hand side. State-space mixers run scan_by_products, which is compared with
+transformers' own scan (elementwise, so that nothing would be counted). Convolutions, rotary tables and everything elementwise are left
 out. `cached`: elements of keys and values that a further token adds, in all layers; `state`: of
 what a sequence keeps whatever its length is, by type. Latent attention caches less in servers than
 transformers does and is left out there.
@@ -19,6 +20,7 @@ import pathlib
 import torch
 import transformers
 from torch.utils.flop_counter import FlopCounterMode
+from transformers.models.nemotron_h import modeling_nemotron_h
 
 import activation_oracle
 
@@ -32,10 +34,70 @@ LATENT = ("deepseek_v2", "deepseek_v3")
 def solved_by(config):
     """FLOPs of the triangular systems."""
     nets = (getattr(config, "layer_types", None) or []).count("linear_attention")
-    if nets == 0:
+    if nets == 0 or not hasattr(config, "linear_key_head_dim"):
         return 0
     sides = config.linear_key_head_dim + config.linear_value_head_dim
     return nets * TOKENS * CHUNK * config.linear_num_value_heads * sides
+
+
+def scan_by_products(x, dt, A, B, C, chunk_size, D, dt_bias, dt_limit, **_):
+    """A state-space scan in matrix products, chunk by chunk (Dao and Gu 2024, arXiv:2405.21060,
+    section 6): scores within a chunk by group, what they weight, the chunk's states and what they
+    give by head. Whole chunks; final states are not returned."""
+    batch, length, heads, width = x.shape
+    groups, size = B.shape[2:]
+    chunks, each = length // chunk_size, heads // groups
+    dt = torch.nn.functional.softplus(dt + dt_bias.to(dt.dtype)).clamp(*dt_limit)
+    decay = (A * dt.float()).view(batch, chunks, chunk_size, heads).permute(0, 3, 1, 2).cumsum(-1)
+    x_in = (x.float() * dt[..., None].float()).view(batch, chunks, chunk_size, heads, width)
+    x_in = x_in.permute(0, 3, 1, 2, 4)  # batch, head, chunk, token, width
+    b, c = (y.float().view(batch, chunks, chunk_size, groups, size).permute(0, 3, 1, 2, 4)
+            for y in (B, C))
+
+    def product(left, right):
+        shape = left.shape[:-2]
+        return torch.bmm(left.reshape(-1, *left.shape[-2:]),
+                         right.reshape(-1, *right.shape[-2:])).view(*shape, left.shape[-2], -1)
+
+    def by_head(y):
+        return y.repeat_interleave(each, dim=1)
+
+    later = torch.ones(chunk_size, chunk_size).tril().log()
+    within = (decay[..., :, None] - decay[..., None, :] + later).exp()
+    out = product(by_head(product(c, b.transpose(-1, -2))) * within, x_in)
+    left = (decay[..., -1:] - decay).exp()[..., None]
+    added = product((by_head(b) * left).transpose(-1, -2), x_in)  # of each chunk: size x width
+    state, before = torch.zeros_like(added[:, :, 0]), []
+    for chunk in range(chunks):
+        before.append(state)
+        state = state * decay[:, :, chunk, -1].exp()[..., None, None] + added[:, :, chunk]
+    out = out + product(by_head(c) * decay.exp()[..., None], torch.stack(before, 2))
+    out = out.permute(0, 2, 3, 1, 4).reshape(batch, length, heads, width)
+    return out + D[:, None] * x.float()
+
+
+def compare_scans():
+    theirs = modeling_nemotron_h.mamba2_chunk_scan
+    torch.manual_seed(0)
+    x, dt, b, c = (torch.randn(2, 64, *shape) for shape in ((6, 8), (6,), (3, 5), (3, 5)))
+    given = dict(D=torch.randn(6), dt_bias=torch.randn(6), dt_limit=(0.001, float("inf")))
+    A = -torch.rand(6)
+    expected = theirs(x, dt, A, b, c, 16, dt_softplus=True, **given)
+    torch.testing.assert_close(scan_by_products(x, dt, A, b, c, 16, **given), expected)
+
+
+def counted_scan(theirs):
+    """Their scan where final states are asked for, whose products nobody counts."""
+    return lambda *inputs, return_final_states, chunk_size, initial_states, dt_softplus, **given: (
+        theirs(*inputs, chunk_size=chunk_size, return_final_states=True, dt_softplus=dt_softplus,
+               initial_states=initial_states, **given)
+        if return_final_states else scan_by_products(*inputs, chunk_size, **given))
+
+
+def attention_of_blocks(config):
+    """Which modules are attention where every layer is one block."""
+    kinds = getattr(config, "layers_block_type", None) or []
+    return tuple(f".layers.{i}.mixer" for i, kind in enumerate(kinds) if kind == "full_attention")
 
 
 def counted(model):
@@ -46,7 +108,7 @@ def counted(model):
         products = sum(n for op, n in operators.items() if "convolution" not in str(op))
         if name.count(".") == 0 and name != "Global":
             total = products
-        if name.endswith((".self_attn", ".attn")):
+        if name.endswith((".self_attn", ".attn") + attention_of_blocks(model.config)):
             attention += sum(n for op, n in operators.items() if "bmm" in str(op))
         if name.endswith(".rotary_emb"):
             total -= products
@@ -63,6 +125,8 @@ def cache_of(model, tokens):
             grows += layer.keys.numel() + layer.values.numel()
         for states in (getattr(layer, "recurrent_states", None), getattr(layer, "conv_states", None)):
             for x in (states.values() if isinstance(states, dict) else states or ()):
+                if x is None:  # of a layer that is an MLP
+                    continue
                 kept[str(x.dtype)] = kept.get(str(x.dtype), 0) + x.numel()
     return grows, kept
 
@@ -83,6 +147,8 @@ def case(family, shape):
 
 
 def main():
+    compare_scans()
+    modeling_nemotron_h.mamba2_chunk_scan = counted_scan(modeling_nemotron_h.mamba2_chunk_scan)
     cases = []
     for family, (shapes, _) in activation_oracle.FAMILIES.items():
         cases += [case(family, shape) for shape in shapes]

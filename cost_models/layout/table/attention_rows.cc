@@ -13,7 +13,7 @@ constexpr std::array<const char*, 3> kParts{"q", "k", "v"};
 
 // A gate on the output comes from the second half of each head of q_proj.
 void Rows::attention() {
-  const std::string attn = "self_attn.";
+  const std::string attn(names_.attention);
   const std::int64_t queries = model_.query_heads * model_.head_dim;
   const std::int64_t keys = model_.kv_heads * model_.head_dim;
   const std::array widths{facts_.gated_attention ? 2 * queries : queries, keys, keys};

@@ -7,7 +7,8 @@ namespace tessera {
 
 void Rows::mlp(const std::string& name, std::int64_t columns) {
   const bool gated = is_gated(model_.mlp);
-  const bool joined = gated && names_.layer == LayerTensors::joined;
+  const bool joined =
+      gated && (names_.layer == LayerTensors::joined || names_.layer == LayerTensors::joined_mlp);
   const auto projection = [&](const char* module, const char* suffix, int position) {
     const std::string tensor = name + (joined ? "gate_up_proj" : module) + suffix;
     const bool bias = std::string_view(suffix) == ".bias";
@@ -28,11 +29,10 @@ void Rows::mlp(const std::string& name, std::int64_t columns) {
 
 void Rows::experts(const MoeSpec& moe) {
   const std::string block(names_.expert_block);
-  const bool interleaved = names_.experts == ExpertTensors::interleaved;
-  const std::string router = block + (interleaved ? "router" : "gate");
+  const std::string router = block + std::string(names_.router);
   add(matrix(router + ".weight", moe.experts, model_.hidden));
   if (moe.router_bias) add(vector(router + ".bias", moe.experts));
-  if (moe.correction_bias) add(vector(router + ".e_score_correction_bias", moe.experts));
+  if (moe.correction_bias) add(vector(block + std::string(names_.correction), moe.experts));
   switch (names_.experts) {
     case ExpertTensors::each:
       each_expert(moe);
@@ -59,10 +59,13 @@ void Rows::each_expert(const MoeSpec& moe) {
     row.expert = e;
     return row;
   };
+  const bool gated = is_gated(model_.mlp);
+  const std::string storage = block + (gated ? "experts.gate_up_proj" : "experts.up_proj");
+  const int parts = gated ? 2 : 1;
   for (std::int64_t e = 0; e < moe.experts; ++e) {
-    const auto first = static_cast<int>(2 * e);
-    add(fused(expert(e, gate, true), block + "experts.gate_up_proj", first));
-    add(fused(expert(e, up, true), block + "experts.gate_up_proj", first + 1));
+    const auto first = static_cast<int>(parts * e);
+    if (gated) add(fused(expert(e, gate, true), storage, first));
+    add(fused(expert(e, up, true), storage, first + parts - 1));
   }
   for (std::int64_t e = 0; e < moe.experts; ++e) {
     add(fused(expert(e, down, false), block + "experts.down_proj", static_cast<int>(e)));
@@ -106,7 +109,8 @@ void Rows::stacked_experts(const MoeSpec& moe) {
 }
 
 void Rows::shared_expert(const MoeSpec& moe) {
-  mlp(moe.shared_gate ? "mlp.shared_expert." : "mlp.shared_experts.", moe.shared_ffn);
+  const std::string block(names_.expert_block);
+  mlp(block + (moe.shared_gate ? "shared_expert." : std::string(names_.shared)), moe.shared_ffn);
   if (moe.shared_gate) add(matrix("mlp.shared_expert_gate.weight", 1, model_.hidden));
 }
 

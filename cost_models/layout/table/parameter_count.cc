@@ -1,4 +1,5 @@
 // Counts of parameters, from the parameter table of one layer of each kind.
+#include <algorithm>
 #include <array>
 
 #include "cost_models/layout/parameter_table.h"
@@ -14,6 +15,13 @@ ModelSpec only(const ModelSpec& model, LayerKind kind, std::int64_t layers) {
   const bool one = layers > 0;
   if (part.moe) part.moe->dense_layers.clear();
   if (part.moe && one && !is_sparse(kind)) part.moe->dense_layers = {0};
+  if (!part.blocks.empty()) {
+    const auto alone =
+        std::find_if(kEveryLayerBlock.begin(), kEveryLayerBlock.end(),
+                     [kind](LayerBlock block) { return kind_of_block(block) == kind; });
+    part.blocks.clear();
+    if (one && alone != kEveryLayerBlock.end()) part.blocks = {*alone};
+  }
   part.full_attention_layers.clear();
   if (one && !is_linear(kind)) part.full_attention_layers = {0};
   return part;
@@ -63,10 +71,14 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
 
 std::int64_t mtp_parameter_count(const ModelSpec& model) {
   const std::int64_t h = model.hidden;
-  const LayerKind kind = model.moe ? LayerKind::sparse : LayerKind::dense;
-  return model.mtp_layers == 0
-             ? 0
-             : model.mtp_layers * (layer_parameters(model, kind) + 2 * h * h + 3 * h);
+  if (model.mtp_layers == 0) return 0;
+  // Of Nemotron-H (MTP blocks are one layer of attention and one of experts or an MLP).
+  const LayerKind last = model.moe ? LayerKind::experts_alone : LayerKind::mlp_alone;
+  const std::int64_t layer =
+      model.blocks.empty()
+          ? layer_parameters(model, model.moe ? LayerKind::sparse : LayerKind::dense)
+          : layer_parameters(model, LayerKind::attention_alone) + layer_parameters(model, last);
+  return model.mtp_layers * (layer + 2 * h * h + 3 * h);
 }
 
 }  // namespace tessera

@@ -33,20 +33,27 @@ void Rows::layer(std::int64_t index) {
   if (names_.layer == LayerTensors::conv1d) {
     conv1d_layer();
   } else {
-    if (is_linear_layer(model_, index)) {
-      linear_attention(*model_.linear);
-    } else {
-      model_.mla ? latent_attention(*model_.mla) : attention();
-    }
-    if (is_moe_layer(model_, index)) {
+    const LayerKind kind = kind_of_layer(model_, index);
+    if (has_mixer(kind)) mixer(kind);
+    if (is_sparse(kind)) {
       experts(*model_.moe);
-    } else {
-      mlp("mlp.", model_.ffn);
+    } else if (has_mlp(kind)) {
+      mlp(std::string(names_.mlp), model_.ffn);
     }
     layer_norms();
   }
   layer_ = -1;
   prefix_.clear();
+}
+
+void Rows::mixer(LayerKind kind) {
+  if (kind == LayerKind::state_space_alone) {
+    state_space(*model_.state_space);
+  } else if (is_linear(kind)) {
+    linear_attention(*model_.linear);
+  } else {
+    model_.mla ? latent_attention(*model_.mla) : attention();
+  }
 }
 
 void Rows::head() {
@@ -67,10 +74,12 @@ void Rows::norm(const std::string& name) {
 }
 
 void Rows::layer_norms() {
-  if (facts_.norms != LayerNorms::after) norm("input_layernorm");
-  norm("post_attention_layernorm");
-  if (facts_.norms == LayerNorms::around) norm("pre_feedforward_layernorm");
-  if (facts_.norms != LayerNorms::before) norm("post_feedforward_layernorm");
+  const NormNames& names = names_.norms;
+  if (facts_.norms != LayerNorms::after) norm(std::string(names.first));
+  if (facts_.norms == LayerNorms::block) return;
+  norm(std::string(names.after_attention));
+  if (facts_.norms == LayerNorms::around) norm(std::string(names.before_mlp));
+  if (facts_.norms != LayerNorms::before) norm(std::string(names.after_mlp));
 }
 
 // Conv1D weights: [in, out]; c_attn holds queries, keys and values side by side.

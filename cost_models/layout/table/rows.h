@@ -1,7 +1,7 @@
 // The rows of one model's parameter table, made in table order: embedding, layers ascending, head.
 //
 // Private to cost_models/layout/table; parameter_table() is the way in. Rows are made in several
-// sources: attention_rows.cc, mlp_rows.cc and vision_rows.cc besides rows.cc.
+// sources: attention_rows.cc, state_space_rows.cc, mlp_rows.cc and vision_rows.cc besides rows.cc.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/families.h"
+#include "cost_models/spec/layer_kind.h"
 
 namespace tessera {
 
@@ -26,11 +27,15 @@ class Rows {
   void norm(const std::string& name);
   void layer_norms();
   void conv1d_layer();
+  void mixer(LayerKind kind);
 
   // attention_rows.cc
   void attention();
   void latent_attention(const MlaSpec& mla);
   void linear_attention(const LinearAttentionSpec& linear);
+
+  // state_space_rows.cc
+  void state_space(const StateSpaceSpec& mixer);
 
   // mlp_rows.cc
   /// One MLP of `columns` columns, in every layer or shared by all tokens beside the experts.
@@ -46,6 +51,7 @@ class Rows {
   void vision(const VisionSpec& tower);
   void windowed_tower(const VisionSpec& tower);
   void positioned_tower(const VisionSpec& tower);
+  void glm_tower(const VisionSpec& tower);
   /// A linear layer with a bias, or a norm of weight and bias, of the tower.
   void linear(const std::string& name, std::int64_t out, std::int64_t in);
   void norm_with_bias(const std::string& name, std::int64_t size);

@@ -7,7 +7,19 @@ namespace tessera {
 
 void Rows::vision(const VisionSpec& tower) {
   const size_t first = rows_.size();
-  facts_.vision == VisionTower::qwen2_5 ? windowed_tower(tower) : positioned_tower(tower);
+  switch (facts_.vision) {
+    case VisionTower::none:
+      break;
+    case VisionTower::qwen2_5:
+      windowed_tower(tower);
+      break;
+    case VisionTower::qwen3:
+      positioned_tower(tower);
+      break;
+    case VisionTower::glm:
+      glm_tower(tower);
+      break;
+  }
   prefix_.clear();
   for (size_t i = first; i < rows_.size(); ++i) rows_[i].place = StagePlace::embedding;
 }
@@ -76,6 +88,41 @@ void Rows::positioned_tower(const VisionSpec& tower) {
   for (std::size_t i = 0; i < tower.deepstack_layers.size(); ++i) {
     merger("deepstack_merger_list." + std::to_string(i) + ".", merged);
   }
+}
+
+// GLM-4.1V: a convolution merges patches before the merger's MLP; its blocks have no biases.
+void Rows::glm_tower(const VisionSpec& tower) {
+  const std::string visual(names_.vision);
+  const std::int64_t h = tower.hidden, out = tower.output;
+  const auto gated = [&](const std::string& name, std::int64_t columns, std::int64_t width) {
+    add(matrix(name + "gate_proj.weight", columns, width));
+    add(matrix(name + "up_proj.weight", columns, width));
+    add(matrix(name + "down_proj.weight", width, columns));
+  };
+  prefix_ = visual;
+  add(matrix("embeddings.position_embedding.weight", tower.positions, h));
+  Parameter patches = matrix("patch_embed.proj.weight", h, tower.channels);
+  patches.shape.insert(patches.shape.end(), {tower.temporal_patch, tower.patch, tower.patch});
+  add(std::move(patches));
+  add(vector("patch_embed.proj.bias", h));
+  add(vector("post_conv_layernorm.weight", h));
+  for (std::int64_t block = 0; block < tower.layers; ++block) {
+    prefix_ = visual + "blocks." + std::to_string(block) + ".";
+    add(vector("norm1.weight", h));
+    add(vector("norm2.weight", h));
+    add(matrix("attn.qkv.weight", 3 * h, h));
+    add(matrix("attn.proj.weight", h, h));
+    gated("mlp.", out, h);
+  }
+  prefix_ = visual;
+  add(vector("post_layernorm.weight", h));
+  Parameter merge = matrix("downsample.weight", out, h);
+  merge.shape.insert(merge.shape.end(), {tower.merge, tower.merge});
+  add(std::move(merge));
+  add(vector("downsample.bias", out));
+  add(matrix("merger.proj.weight", out, out));
+  norm_with_bias("merger.post_projection_norm", out);
+  gated("merger.", tower.ffn, out);
 }
 
 }  // namespace tessera

@@ -34,6 +34,18 @@ void read_positioned_tower(ObjectReader& tower, bool deepstack, VisionSpec& visi
   }
 }
 
+/// Learned positions of one image's patches (GLM-4.1V). Its blocks' MLPs have `output` columns, the
+/// merger's `ffn`.
+void read_glm_tower(ObjectReader& tower, VisionSpec& vision) {
+  vision.patch = 14;
+  std::int64_t image = 336;
+  tower.optional("image_size", image, kConfigSize);
+  tower.optional("patch_size", vision.patch, kConfigSize);
+  if (vision.patch < 1) return;
+  const std::int64_t side = image / vision.patch;
+  vision.positions = side * side;
+}
+
 }  // namespace
 
 std::vector<std::string> read_layer_types(ObjectReader& reader, std::int64_t layers,
@@ -94,10 +106,18 @@ void read_vision(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec
   tower->required("intermediate_size", vision.ffn, kConfigSize);
   tower->required("num_heads", vision.heads, kConfigSize);
   tower->required("out_hidden_size", vision.output, kConfigSize);
-  if (facts.vision == VisionTower::qwen2_5) {
-    read_windowed_tower(*tower, vision);
-  } else {
-    read_positioned_tower(*tower, !facts.linear_attention, vision);
+  switch (facts.vision) {
+    case VisionTower::none:
+      break;
+    case VisionTower::qwen2_5:
+      read_windowed_tower(*tower, vision);
+      break;
+    case VisionTower::qwen3:
+      read_positioned_tower(*tower, !facts.linear_attention, vision);
+      break;
+    case VisionTower::glm:
+      read_glm_tower(*tower, vision);
+      break;
   }
   const char* const channels = tower->has("in_channels") ? "in_channels" : "in_chans";
   tower->optional(channels, vision.channels, kConfigSize);

@@ -65,11 +65,12 @@ class ConfigReader {
       activation();
       biases();
       read_window(reader_, *facts_, spec_);
-      read_rope(reader_, *facts_, spec_);
+      if (!facts_->rope.none) read_rope(reader_, *facts_, spec_);
       read_moe(reader_, *facts_, spec_);
       read_mtp(reader_, *facts_, spec_);
       if (facts_->latent_attention) read_mla(reader_, spec_);
       if (facts_->linear_attention) read_linear(reader_, spec_);
+      if (facts_->state_space) read_state_space(reader_, spec_);
       if (facts_->vision != VisionTower::none) read_vision(root_, *facts_, spec_);
     }
     dtype();
@@ -114,7 +115,11 @@ class ConfigReader {
   }
 
   void sizes() {
-    reader_.required("num_hidden_layers", spec_.layers, kConfigLayers);
+    if (facts_->keys == ConfigKeys::blocks) {
+      read_blocks(reader_, spec_);
+    } else {
+      reader_.required("num_hidden_layers", spec_.layers, kConfigLayers);
+    }
     reader_.required("hidden_size", spec_.hidden, kConfigSize);
     reader_.required("num_attention_heads", spec_.query_heads, kConfigSize);
     ffn();
@@ -131,8 +136,7 @@ class ConfigReader {
     spec_.max_positions = facts_->default_positions;
     reader_.optional("max_position_embeddings", spec_.max_positions, kConfigSize);
     spec_.norm_epsilon = facts_->default_epsilon;
-    const bool rms = spec_.norm == NormKind::rms;
-    reader_.optional(rms ? "rms_norm_eps" : "norm_eps", spec_.norm_epsilon, kAboveZero);
+    reader_.optional(facts_->epsilon_key, spec_.norm_epsilon, kAboveZero);
     tied();
   }
 

@@ -25,6 +25,10 @@ void read_mtp(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 void read_mla(ObjectReader& reader, ModelSpec& spec);
 /// Linear attention, and which layers have attention of all tokens instead.
 void read_linear(ObjectReader& reader, ModelSpec& spec);
+/// What each layer is, of a model whose layers are one block each; sets `layers`.
+void read_blocks(ObjectReader& reader, ModelSpec& spec);
+/// State-space mixers, where a block is one. Precondition: the blocks are read.
+void read_state_space(ObjectReader& reader, ModelSpec& spec);
 void read_vision(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 
 /// "layer_types", one entry per layer, or empty where the file has none. Kinds that `known` does

@@ -62,13 +62,11 @@ void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const
   }
   reader.optional("moe_layer_freq", frequency);
   if (frequency != 1) reader.refuse("moe_layer_freq", "1: experts in every later layer");
-  moe.score = facts.score;
   std::string score(name_of(moe.score));
   reader.optional("scoring_func", score);
   if (score != name_of(moe.score)) {
     reader.refuse("scoring_func", std::string(name_of(moe.score)) + ", as this architecture has");
   }
-  moe.correction_bias = facts.correction_bias;
   reader.optional("norm_topk_prob", moe.normalised);
   moe.scale = facts.default_scale;
   reader.optional("routed_scaling_factor", moe.scale, kAboveZero);
@@ -81,14 +79,59 @@ void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const
   reader.optional("topk_group", moe.groups_per_token, kConfigSize);
 }
 
+/// Hy3: mlp_layer_types, or the first layer dense.
+void read_hunyuan_experts(ObjectReader& reader, const ExpertFacts& facts, const ModelSpec& spec,
+                          MoeSpec& moe) {
+  std::int64_t shared = facts.default_shared;
+  reader.optional("num_shared_experts", shared, Whole{.least = 1, .most = 1 << 16});
+  moe.shared_ffn = shared * moe.expert_ffn;
+  moe.scale = facts.default_scale;
+  reader.optional("router_scaling_factor", moe.scale, kAboveZero);
+  std::vector<std::string> types;
+  reader.list("mlp_layer_types", types, false);
+  if (!types.empty() && static_cast<std::int64_t>(types.size()) != spec.layers) {
+    reader.refuse("mlp_layer_types", "one entry per layer");
+    return;
+  }
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    if (types.empty() ? layer < facts.default_dense
+                      : types[static_cast<std::size_t>(layer)] == "dense") {
+      moe.dense_layers.push_back(layer);
+    } else if (!types.empty() && types[static_cast<std::size_t>(layer)] != "sparse") {
+      reader.refuse("mlp_layer_types", "'" + types[static_cast<std::size_t>(layer)] + "'",
+                    "dense or sparse", "");
+      return;
+    }
+  }
+}
+
+/// Nemotron-H: which layers have experts its blocks say.
+void read_block_experts(ObjectReader& reader, MoeSpec& moe) {
+  reader.required("moe_shared_expert_intermediate_size", moe.shared_ffn, kConfigSize);
+  std::int64_t shared = 1, latent = 0;
+  reader.optional("n_shared_experts", shared, kNotNegative);
+  if (shared != 1) reader.refuse("n_shared_experts", "1, as Nemotron-H has in every such layer");
+  reader.optional("moe_latent_size", latent, kNotNegative);
+  if (latent > 0) {
+    reader.refuse("moe_latent_size", "null: experts of the hidden size",
+                  "experts in a latent space (Nemotron-3-Super) are not planned");
+  }
+  reader.optional("norm_topk_prob", moe.normalised);
+  reader.optional("routed_scaling_factor", moe.scale, kAboveZero);
+  reader.optional("n_group", moe.groups, kConfigSize);
+  reader.optional("topk_group", moe.groups_per_token, kConfigSize);
+}
+
 /// The key that counts the routed experts; renamed keys are read under all their names.
 const char* experts_key(ObjectReader& reader, ExpertKeys keys) {
   switch (keys) {
     case ExpertKeys::mixtral:
       return present(reader, {"num_local_experts", "num_experts"});
     case ExpertKeys::qwen:
+    case ExpertKeys::hunyuan:
       return present(reader, {"num_experts", "num_local_experts"});
     case ExpertKeys::deepseek:
+    case ExpertKeys::blocks:
       break;
   }
   return present(reader, {"n_routed_experts", "num_local_experts", "num_experts"});
@@ -117,6 +160,7 @@ void check_experts(ObjectReader& reader, const ModelSpec& spec, const MoeSpec& m
 
 void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   if (!facts.experts) return;
+  if (facts.keys == ConfigKeys::blocks && block_count(spec, LayerBlock::experts) == 0) return;
   const ExpertFacts& experts = *facts.experts;
   constexpr Whole kCount{.least = 1, .most = 1 << 16};
   MoeSpec moe;
@@ -130,6 +174,8 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   }
   moe.normalised = experts.normalised;
   moe.router_bias = experts.router_bias;
+  moe.score = experts.score;
+  moe.correction_bias = experts.correction_bias;
   if (experts.keys == ExpertKeys::qwen) {
     if (!experts.every_layer) {
       reader.optional("norm_topk_prob", moe.normalised);
@@ -141,6 +187,8 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
     moe.shared_gate = true;
   }
   if (experts.keys == ExpertKeys::deepseek) read_deepseek_experts(reader, experts, spec, moe);
+  if (experts.keys == ExpertKeys::hunyuan) read_hunyuan_experts(reader, experts, spec, moe);
+  if (experts.keys == ExpertKeys::blocks) read_block_experts(reader, moe);
   check_experts(reader, spec, moe, counted);
   spec.moe = std::move(moe);
 }

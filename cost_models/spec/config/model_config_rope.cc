@@ -127,6 +127,16 @@ void read_alike(ObjectReader& reader, const std::vector<std::string>& types,
   }
 }
 
+/// Rotated elements of a head, stated as their number.
+void read_rotated(ObjectReader& reader, std::string_view key, ModelSpec& spec) {
+  std::int64_t rotated = 0;
+  reader.optional(key, rotated,
+                  Whole{.least = 2, .most = std::max<std::int64_t>(2, spec.head_dim)});
+  if (rotated > 0 && spec.head_dim > 0) {
+    spec.rope.rotated_fraction = static_cast<double>(rotated) / static_cast<double>(spec.head_dim);
+  }
+}
+
 }  // namespace
 
 void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
@@ -136,6 +146,7 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
   rope.rotated_fraction = facts.rope.rotated_fraction.value_or(1.0);
   constexpr Real kShare{.least = 0, .most = 1, .above = true};
   if (partial) reader.optional("partial_rotary_factor", rope.rotated_fraction, kShare);
+  if (!facts.rope.rotated_key.empty()) read_rotated(reader, facts.rope.rotated_key, spec);
   reader.optional("rope_theta", rope.theta, kAboveZero);
   const Node* parameters = reader.find("rope_parameters");
   const char* key = parameters != nullptr && !parameters->is(Node::Kind::null) ? "rope_parameters"
@@ -170,7 +181,7 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
 }
 
 void read_window(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
-  if (facts.linear_attention) return;  // read_linear
+  if (facts.linear_attention || facts.keys == ConfigKeys::blocks) return;  // read elsewhere
   std::vector<std::string> types =
       read_layer_types(reader, spec.layers, {"full_attention", "sliding_attention"});
   if (facts.window == WindowRule::none) return;

@@ -49,7 +49,7 @@ struct Alike {
 
 // Models with the shapes of a preset (their cards and config.json at huggingface.co).
 // Mistral 7B's earlier versions have another vocabulary.
-constexpr std::array<Alike, 19> kAlike{{
+constexpr std::array<Alike, 23> kAlike{{
     {"mistral7bv03", "mistral7b"},
     {"mixtral8x7bv01", "mixtral8x7b"},
     {"mixtral8x22bv01", "mixtral8x22b"},
@@ -69,6 +69,10 @@ constexpr std::array<Alike, 19> kAlike{{
     {"olmo211247b", "olmo27b"},
     {"olmo2112413b", "olmo213b"},
     {"olmo2032532b", "olmo232b"},
+    {"mimo7brl", "mimo7b"},
+    {"hy3preview", "hy3"},
+    {"nemotronh8b8k", "nemotronh8b"},
+    {"nvidianemotron3nano30ba3b", "nemotron3nano30ba3b"},
 }};
 
 // The preset that a hub name or a folder of that name means; empty = none.

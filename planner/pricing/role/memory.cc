@@ -148,8 +148,14 @@ BatchTokens batch_tokens(const Workload& workload, const Candidate& candidate, b
 
 // Layers of a stage, and the kind that needs most: sparse ones win, and of these attention.
 std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
-  constexpr std::array kWidestFirst{LayerKind::sparse, LayerKind::linear_sparse, LayerKind::dense,
-                                    LayerKind::linear_dense};
+  constexpr std::array kWidestFirst{LayerKind::sparse,
+                                    LayerKind::linear_sparse,
+                                    LayerKind::experts_alone,
+                                    LayerKind::dense,
+                                    LayerKind::linear_dense,
+                                    LayerKind::mlp_alone,
+                                    LayerKind::state_space_alone,
+                                    LayerKind::attention_alone};
   const auto held = [&](LayerKind kind) {
     return stage.layers[static_cast<std::size_t>(kind)] > 0;
   };

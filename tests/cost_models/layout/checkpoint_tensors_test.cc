@@ -108,7 +108,9 @@ struct Published {
 
 /// Model cards on huggingface.co; DeepSeek-V2 arXiv:2405.04434, DeepSeek-V3 arXiv:2412.19437 table
 /// 1, Mixtral arXiv:2401.04088, Qwen3 arXiv:2505.09388 table 2, gpt-oss arXiv:2508.10925 table 1
-/// (its active parameters leave out the input embedding, as those of Qwen1.5-MoE do).
+/// (its active parameters leave out the input embedding, as those of Qwen1.5-MoE do), Nemotron 3
+/// Nano arXiv:2512.20848; the cards of Hy3 and MiniMax-M2 at huggingface.co (its 10 billion active
+/// ones leave out embedding and head).
 TEST(ModelSpec, PresetsHaveTheirPublishedSizes) {
   const std::map<std::string, std::int64_t> exact{
       {"qwen2.5-7b", 7615616512}, {"llama3.1-8b", 8030261248},   {"llama3.1-70b", 70553706496},
@@ -120,12 +122,21 @@ TEST(ModelSpec, PresetsHaveTheirPublishedSizes) {
     EXPECT_EQ(parameter_count(*model), parameters) << name;
   }
   const std::vector<Published> published{
-      {"mixtral-8x7b", 46700, 12900, 100},     {"mixtral-8x22b", 141000, 39000, 500},
-      {"qwen1.5-moe-a2.7b", 14300, 2700, 100}, {"qwen2-57b-a14b", 57400, 14200, 300},
-      {"qwen3-30b-a3b", 30500, 3300, 100},     {"qwen3-235b-a22b", 235000, 22000, 500},
-      {"deepseek-v2-lite", 15700, 2400, 300},  {"deepseek-v2", 236000, 21000, 500},
-      {"deepseek-v3", 671000, 37000, 700},     {"gpt-oss-20b", 20910, 3610, 600},
-      {"gpt-oss-120b", 116830, 5130, 600},     {"nemotron-4-340b", 341000, 341000, 500},
+      {"mixtral-8x7b", 46700, 12900, 100},
+      {"mixtral-8x22b", 141000, 39000, 500},
+      {"qwen1.5-moe-a2.7b", 14300, 2700, 100},
+      {"qwen2-57b-a14b", 57400, 14200, 300},
+      {"qwen3-30b-a3b", 30500, 3300, 100},
+      {"qwen3-235b-a22b", 235000, 22000, 500},
+      {"deepseek-v2-lite", 15700, 2400, 300},
+      {"deepseek-v2", 236000, 21000, 500},
+      {"deepseek-v3", 671000, 37000, 700},
+      {"gpt-oss-20b", 20910, 3610, 600},
+      {"gpt-oss-120b", 116830, 5130, 600},
+      {"nemotron-4-340b", 341000, 341000, 500},
+      {"hy3", 295000, 21000, 500},
+      {"minimax-m2", 229000, 11000, 500},
+      {"nemotron3-nano-30b-a3b", 31600, 3600, 100},
   };
   for (const Published& known : published) {
     SCOPED_TRACE(known.name);

@@ -30,8 +30,11 @@ TEST(ModelSpec, ANumberBeyond64BitsHidesNoOtherProblem) {
 }
 
 TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
-  for (const auto& [type, closest] : std::map<std::string, std::string>{
-           {"gemma4", "gemma2"}, {"nemotron_h", "nemotron"}, {"llama4", "llama"}, {"x", "gpt2"}}) {
+  for (const auto& [type, closest] :
+       std::map<std::string, std::string>{{"gemma4", "gemma2"},
+                                          {"deepseek_v4", "deepseek_v2"},
+                                          {"llama4", "llama"},
+                                          {"x", "gpt2"}}) {
     nlohmann::json config = valid_config();
     config["model_type"] = type;
     Problems problems;

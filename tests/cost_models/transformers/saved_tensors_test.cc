@@ -34,6 +34,10 @@ Json counts() {
 LayerKind kind_named(const std::string& name) {
   if (name == "linear dense") return LayerKind::linear_dense;
   if (name == "linear sparse") return LayerKind::linear_sparse;
+  if (name == "state space alone") return LayerKind::state_space_alone;
+  if (name == "attention alone") return LayerKind::attention_alone;
+  if (name == "mlp alone") return LayerKind::mlp_alone;
+  if (name == "experts alone") return LayerKind::experts_alone;
   return name == "sparse" ? LayerKind::sparse : LayerKind::dense;
 }
 
@@ -60,7 +64,7 @@ TEST(SavedTensors, EqualWhatAutogradKeepsForEveryFamily) {
   std::set<std::string> families;
   for (const Counted& each : counted_models()) {
     families.insert(each.family);
-    SCOPED_TRACE(each.family + (is_linear(each.kind) ? " linear" : "") +
+    SCOPED_TRACE(each.family + " kind " + std::to_string(static_cast<int>(each.kind)) +
                  (is_sparse(each.kind) ? " sparse h " : " dense h ") +
                  std::to_string(each.model.hidden));
     const std::int64_t element = 2;
@@ -72,9 +76,13 @@ TEST(SavedTensors, EqualWhatAutogradKeepsForEveryFamily) {
       const std::int64_t tokens = counted.at("tokens").get<std::int64_t>();
       EXPECT_EQ(bytes_of(saved_outside_layers(each.model, {}), counted),
                 counted.at("ends").get<std::int64_t>() + tokens * element * each.model.hidden);
-      // Logits (and their tanh where they are capped), a log-sum-exp in fp32 and a label.
-      const std::int64_t copies = facts_of(each.model.family).modules.capped_logits ? 2 : 1;
-      EXPECT_EQ(tokens * (element * (each.model.hidden + copies * each.model.vocab) + 4 + 8),
+      // Logits (in fp32 where they are cast, and their tanh where they are capped), a log-sum-exp
+      // in fp32 and a label.
+      const ModuleFacts& modules = facts_of(each.model.family).modules;
+      const std::int64_t logit = modules.wide_logits     ? 4
+                                 : modules.capped_logits ? 2 * element
+                                                         : element;
+      EXPECT_EQ(tokens * (element * each.model.hidden + logit * each.model.vocab + 4 + 8),
                 counted.at("head").get<std::int64_t>());
     }
     for (const Json& counted : each.checkpointed) {
@@ -82,7 +90,7 @@ TEST(SavedTensors, EqualWhatAutogradKeepsForEveryFamily) {
                 counted.at("layer").get<std::int64_t>());
     }
   }
-  EXPECT_EQ(families.size(), 21U);
+  EXPECT_EQ(families.size(), 25U);
 }
 
 // Live storages of two layers, small vocabulary, 8,192 tokens.

@@ -64,6 +64,9 @@ TEST(ImportVerl, ModelsOfEveryFamilyAreFoundByTheirHubNames) {
                                           {"Qwen/Qwen3-Next-80B-A3B-Instruct", "qwen3_next"},
                                           {"ByteDance-Seed/Seed-OSS-36B-Base", "seed_oss"},
                                           {"zai-org/GLM-4.5-Air", "glm4_moe"},
+                                          {"zai-org/GLM-4.1V-9B-Thinking", "glm4v"},
+                                          {"XiaomiMiMo/MiMo-7B-RL", "mimo"},
+                                          {"nvidia/Nemotron-H-8B-Base-8K", "nemotron_h"},
                                           {"google/gemma-2-9b-it", "gemma2"},
                                           {"google/gemma-3-1b-it", "gemma3_text"},
                                           {"microsoft/Phi-3-mini-4k-instruct", "phi3"},
@@ -74,7 +77,7 @@ TEST(ImportVerl, ModelsOfEveryFamilyAreFoundByTheirHubNames) {
     ASSERT_TRUE(made.imported) << name << made.told();
     EXPECT_EQ(name_of(made.imported->plan.models.at("actor").spec.family), family) << name;
   }
-  const Read unknown = read(grpo("zai-org/GLM-4.1V-9B-Thinking", ""));
+  const Read unknown = read(grpo("deepseek-ai/DeepSeek-V4-Flash", ""));
   EXPECT_FALSE(unknown.imported);
   EXPECT_THAT(unknown.told(), HasSubstr("a model's folder, its config.json or a preset"));
 }
