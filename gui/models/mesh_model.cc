@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost_models/spec/node_groups.h"
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
 
@@ -142,7 +143,7 @@ int MeshModel::columnCount(const QModelIndex& parent) const {
   return parent.isValid() || world_size_ == 0 ? 0 : static_cast<int>(plan_.cluster.gpus_per_node);
 }
 
-QColor MeshModel::fill(int rank) const {
+QColor MeshModel::colour(int rank) const {
   const int group = group_of_[static_cast<std::size_t>(rank)];
   return group < 0 ? QColor(0xe4, 0xe4, 0xe4) : colourOfGroup(group, groupCount());
 }
@@ -153,8 +154,11 @@ QString MeshModel::coordinate(int rank) const {
   return roles.empty() ? QString("idle") : coordinateText(maps_.at(roles.front()), rank);
 }
 
-QString MeshModel::toolTip(int rank) const {
-  QString text = QString("<b>rank %1</b>, node %2").arg(rank).arg(rank / columnCount());
+QString MeshModel::describe(int rank) const {
+  QString text = QString("<b>rank %1</b>, node %2, %3")
+                     .arg(rank)
+                     .arg(rank / columnCount())
+                     .arg(typesText(rank, rank + 1));
   const auto& roles = roles_on_[static_cast<std::size_t>(rank)];
   if (roles.empty()) return text + "<br>not used";
   for (const Role role : roles) {
@@ -171,6 +175,29 @@ QString MeshModel::toolTip(int rank) const {
   return text;
 }
 
+int MeshModel::typeOf(int rank) const {
+  return typeCount() == 0 ? -1 : tessera::group_of(plan_.cluster, rank);
+}
+
+QString MeshModel::typeName(int type) const {
+  const auto& cluster = plan_.cluster;
+  return toText(type < 0 ? cluster.device.name
+                         : cluster.groups[static_cast<std::size_t>(type)].device.name);
+}
+
+QString MeshModel::typesText(int first, int end) const {
+  if (typeCount() == 0 || first >= end) return typeName(-1);
+  QStringList names;
+  for (int type = typeOf(first); type <= typeOf(end - 1); ++type) names << typeName(type);
+  return names.join(", ");
+}
+
+std::vector<int> MeshModel::peers() const {
+  if (chosen_ < 0 || chosen_ >= world_size_) return {};
+  const int group = group_of_[static_cast<std::size_t>(chosen_)];
+  return group < 0 ? std::vector<int>{chosen_} : groups_[static_cast<std::size_t>(group)];
+}
+
 bool MeshModel::isPeer(int rank) const {
   if (chosen_ < 0 || chosen_ >= world_size_) return false;
   const int group = group_of_[static_cast<std::size_t>(chosen_)];
@@ -184,11 +211,11 @@ QVariant MeshModel::data(const QModelIndex& index, int role) const {
     case Qt::DisplayRole:
       return QString::number(rank);
     case Qt::ToolTipRole:
-      return toolTip(rank);
+      return describe(rank);
     case Qt::BackgroundRole:
-      return fill(rank);
+      return colour(rank);
     case Qt::ForegroundRole:
-      return textOn(fill(rank));
+      return textOn(colour(rank));
     case Qt::TextAlignmentRole:
       return QVariant(Qt::AlignCenter);
     case RankRole:

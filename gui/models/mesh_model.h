@@ -47,6 +47,23 @@ class MeshModel : public QAbstractTableModel {
   int groupCount() const { return static_cast<int>(groups_.size()); }
   /// Roles of the plan, in its order.
   std::vector<Role> roles() const;
+  /// Of every rank below ranks(): what is on it, its colour, "tp1 pp0 dp2" (or that it is idle),
+  /// and all that is known of it, in lines.
+  int ranks() const { return world_size_; }
+  const std::vector<Role>& rolesOn(int rank) const {
+    return roles_on_[static_cast<std::size_t>(rank)];
+  }
+  QColor colour(int rank) const;
+  QString coordinate(int rank) const;
+  QString describe(int rank) const;
+  /// The group of GPUs of one type that has the rank; -1 where all are alike.
+  int typeOf(int rank) const;
+  int typeCount() const { return static_cast<int>(plan_.cluster.groups.size()); }
+  QString typeName(int type) const;
+  /// The types of ranks in [first, end): "H800, H20".
+  QString typesText(int first, int end) const;
+  /// Of the chosen rank's group, with itself; empty where none is chosen.
+  std::vector<int> peers() const;
   QModelIndex indexOf(int rank) const;
   int rankAt(const QModelIndex& index) const;
 
@@ -58,9 +75,6 @@ class MeshModel : public QAbstractTableModel {
 
  private:
   void group();
-  QColor fill(int rank) const;
-  QString coordinate(int rank) const;
-  QString toolTip(int rank) const;
   bool isPeer(int rank) const;
 
   Plan plan_;

@@ -1,73 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/views/mesh_view.h"
 
-#include <QHeaderView>
-#include <QPainter>
-#include <QStyledItemDelegate>
 #include <QVBoxLayout>
-#include <algorithm>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
 
-/// A rank: its number and coordinate on the group's colour, a strip of the colours of its roles
-/// below, a frame around the chosen rank's peers.
-class RankDelegate : public QStyledItemDelegate {
- public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-
-  void paint(QPainter* painter, const QStyleOptionViewItem& option,
-             const QModelIndex& index) const override {
-    if (index.data(MeshModel::RankRole).toInt() < 0) return;
-    const QRect cell = option.rect.adjusted(1, 1, -1, -1);
-    painter->save();
-    painter->fillRect(cell, index.data(Qt::BackgroundRole).value<QColor>());
-    paintRoles(*painter, cell, index.data(MeshModel::RoleColoursRole).toList());
-    painter->setPen(index.data(Qt::ForegroundRole).value<QColor>());
-    const bool roomy = cell.height() >= 34 && cell.width() >= 62;
-    QRect text = cell.adjusted(2, 0, -2, -kStrip);
-    if (roomy) {
-      QFont small = option.font;
-      small.setPointSizeF(small.pointSizeF() * 0.78);
-      painter->setFont(small);
-      painter->drawText(text.adjusted(0, text.height() / 2 - 1, 0, 0), Qt::AlignCenter,
-                        index.data(MeshModel::CoordinateRole).toString());
-      text.setHeight(text.height() / 2 + 1);
-    }
-    QFont bold = option.font;
-    bold.setBold(true);
-    painter->setFont(bold);
-    if (cell.width() >= 16) painter->drawText(text, Qt::AlignCenter, index.data().toString());
-    const bool chosen = option.state & QStyle::State_Selected;
-    if (chosen || index.data(MeshModel::PeerRole).toBool()) {
-      painter->setPen(QPen(option.palette.color(QPalette::Text), chosen ? 3 : 2,
-                           chosen ? Qt::SolidLine : Qt::DotLine));
-      painter->drawRect(cell.adjusted(1, 1, -2, -2));
-    }
-    painter->restore();
-  }
-
-  QSize sizeHint(const QStyleOptionViewItem&, const QModelIndex&) const override {
-    return {40, 30};
-  }
-
- private:
-  static constexpr int kStrip = 6;
-
-  static void paintRoles(QPainter& painter, const QRect& cell, const QVariantList& colours) {
-    if (colours.isEmpty()) return;
-    const int top = cell.bottom() - kStrip + 1;
-    for (qsizetype i = 0; i < colours.size(); ++i) {
-      const int left = cell.left() + static_cast<int>(cell.width() * i / colours.size());
-      const int right = cell.left() + static_cast<int>(cell.width() * (i + 1) / colours.size());
-      painter.fillRect(QRect(left, top, right - left, kStrip), colours[i].value<QColor>());
-    }
-  }
-};
+constexpr double kButtonZoom = 2;
 
 QString swatch(const QColor& colour, const QString& text) {
   return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2").arg(colour.name(), text);
@@ -83,7 +27,11 @@ MeshView::MeshView(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
       colouring_(new QComboBox),
-      grid_(new QTableView),
+      level_(new QLabel),
+      farther_(new QPushButton("-")),
+      closer_(new QPushButton("+")),
+      all_(new QPushButton(Words::tr("All"))),
+      canvas_(new MeshCanvas(*session.mesh())),
       legend_(new QLabel) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -92,37 +40,33 @@ MeshView::MeshView(Session& session, QWidget* parent)
   title->setBuddy(colouring_);
   top->addWidget(title);
   top->addWidget(colouring_, 1);
+  top->addWidget(level_);
   layout->addLayout(top);
-  layout->addWidget(grid_, 1);
+  layout->addWidget(canvas_, 1);
   layout->addWidget(legend_);
   legend_->setWordWrap(true);
   colouring_->setAccessibleName("Meaning of the mesh's colours");
-  grid_->setAccessibleName("Mesh of ranks");
-  grid_->setModel(session.mesh());
-  grid_->setItemDelegate(new RankDelegate(grid_));
-  grid_->setSelectionMode(QAbstractItemView::SingleSelection);
-  grid_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  grid_->setShowGrid(false);
-  grid_->setTabKeyNavigation(false);
-  grid_->setMinimumHeight(120);
-  for (QHeaderView* header : {grid_->horizontalHeader(), grid_->verticalHeader()}) {
-    header->setSectionsClickable(false);
-    header->setMinimumSectionSize(12);
-    header->setSectionResizeMode(QHeaderView::Fixed);
-  }
   connect(&session, &Session::planSelected, this, &MeshView::planChanged);
   connect(colouring_, &QComboBox::activated, this,
           [this] { setColouring(colouring_->currentData().value<MeshColouring>()); });
-  connect(grid_->selectionModel(), &QItemSelectionModel::currentChanged, this,
-          [this](const QModelIndex& current) {
-            session_.look({session_.mesh()->rankAt(current), session_.view().phase});
-          });
-  connect(&session_, &Session::viewChanged, this, [this](const ViewState& view) {
-    if (session_.mesh()->rankAt(grid_->currentIndex()) == view.rank) return;
-    const QSignalBlocker quiet(grid_->selectionModel());
-    grid_->setCurrentIndex(session_.mesh()->indexOf(view.rank));
-    grid_->viewport()->update();
+  connect(canvas_, &MeshCanvas::chosen, this, [this](int rank) {
+    session_.look({rank, session_.view().phase});
   });
+  connect(canvas_, &MeshCanvas::levelChanged, this, &MeshView::describeLevel);
+  for (QPushButton* button : {farther_, closer_, all_}) {
+    button->setFlat(true);
+    button->setFocusPolicy(Qt::NoFocus);  // the picture has keys for them
+    button->setFixedWidth(button->fontMetrics().horizontalAdvance(button->text()) + 20);
+    top->addWidget(button);
+  }
+  farther_->setAccessibleName(Words::tr("Farther away"));
+  farther_->setToolTip(Words::tr("Farther away (-, PgUp)"));
+  closer_->setAccessibleName(Words::tr("Closer"));
+  closer_->setToolTip(Words::tr("Closer (+, PgDn)"));
+  all_->setToolTip(Words::tr("The whole cluster (Home); F shows the chosen rank"));
+  connect(farther_, &QPushButton::clicked, canvas_, [this] { canvas_->zoomBy(1 / kButtonZoom); });
+  connect(closer_, &QPushButton::clicked, canvas_, [this] { canvas_->zoomBy(kButtonZoom); });
+  connect(all_, &QPushButton::clicked, canvas_, &MeshCanvas::fitAll);
 }
 
 void MeshView::planChanged() {
@@ -147,33 +91,32 @@ void MeshView::setColouring(const MeshColouring& colouring) {
       colouring_->setCurrentIndex(i);
     }
   }
-  fitCells();
   describeColours();
+  describeLevel();
+}
+
+// One row per node needs no zoom, and large clusters say what they are seen as.
+void MeshView::describeLevel() {
+  static constexpr const char* kNames[] = {QT_TRANSLATE_NOOP("Words", "pods"),
+                                           QT_TRANSLATE_NOOP("Words", "nodes"),
+                                           QT_TRANSLATE_NOOP("Words", "GPUs")};
+  const auto level = static_cast<std::size_t>(canvas_->level());
+  const bool large = canvas_->layout().nodes() > MeshLayout::kFewNodes;
+  level_->setText(large ? Words::tr("seen as %1").arg(Words::tr(kNames[level])) : QString());
 }
 
 void MeshView::describeColours() {
-  QStringList parts;
-  for (const Role role : session_.mesh()->roles()) {
-    parts << swatch(colourOf(role), toText(name_of(role)));
+  const MeshModel& mesh = *session_.mesh();
+  QStringList roles, types;
+  for (const Role role : mesh.roles()) roles << swatch(colourOf(role), toText(name_of(role)));
+  for (int type = 0; type < mesh.typeCount(); ++type) {
+    types << swatch(colourOfType(type), mesh.typeName(type));
   }
-  legend_->setText("strip: " + parts.join("&nbsp; ") + "&nbsp;&nbsp; fill: " +
-                   colouring_->currentText() + QString(" (%1)").arg(session_.mesh()->groupCount()));
-}
-
-void MeshView::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  fitCells();
-}
-
-// Cells fill the grid as far as they stay readable; larger meshes scroll.
-void MeshView::fitCells() {
-  const int columns = session_.mesh()->columnCount();
-  const int rows = session_.mesh()->rowCount();
-  if (columns == 0 || rows == 0) return;
-  const int width = grid_->width() - grid_->verticalHeader()->sizeHint().width() - 6;
-  const int height = grid_->height() - grid_->horizontalHeader()->sizeHint().height() - 6;
-  grid_->horizontalHeader()->setDefaultSectionSize(std::clamp(width / columns, 34, 110));
-  grid_->verticalHeader()->setDefaultSectionSize(std::clamp(height / rows, 24, 90));
+  QString text = Words::tr("strip: %1&nbsp;&nbsp; fill: %2 (%3)")
+                     .arg(roles.join("&nbsp; "), colouring_->currentText())
+                     .arg(mesh.groupCount());
+  if (!types.isEmpty()) text += Words::tr("&nbsp;&nbsp; line below: %1").arg(types.join("&nbsp; "));
+  legend_->setText(text);
 }
 
 }  // namespace tessera::gui

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The mesh as a grid of cells with a choice of what their colours mean.
+// The mesh as a picture that is zoomed, with a choice of what its colours mean.
 #pragma once
 
 #include <QComboBox>
 #include <QLabel>
-#include <QTableView>
+#include <QPushButton>
 #include <QWidget>
 
+#include "gui/mesh/mesh_canvas.h"
 #include "gui/models/session.h"
 
 namespace tessera::gui {
@@ -19,17 +20,16 @@ class MeshView : public QWidget {
 
   void setColouring(const MeshColouring& colouring);
 
- protected:
-  void resizeEvent(QResizeEvent* event) override;
-
  private:
   void planChanged();
-  void fitCells();
+  void describeLevel();
   void describeColours();
 
   Session& session_;
   QComboBox* colouring_;
-  QTableView* grid_;
+  QLabel* level_;
+  QPushButton *farther_, *closer_, *all_;
+  MeshCanvas* canvas_;
   QLabel* legend_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
+#include "gui/mesh/mesh_canvas.h"
 #include "gui/pages/export_views.h"
 #include "gui/step/memory_moment_model.h"
 #include "gui/step_views/memory_canvas.h"
@@ -75,8 +76,8 @@ TEST_F(MemoryTime, ARankAndAPhaseThatOthersChooseAreShownHere) {
   ASSERT_TRUE(canvas->moment());
   EXPECT_EQ(phase_at(steps(), *canvas->moment()), Phase::gen);
   EXPECT_EQ(shownTotal(), steps().total(*fullest_in(steps(), Phase::gen)));
-  auto* mesh = named<QTableView>(window, "Mesh of ranks");
-  mesh->setCurrentIndex(session().mesh()->indexOf(1));
+  auto* mesh = window.findChild<MeshCanvas*>();
+  QTest::mouseClick(mesh, Qt::LeftButton, {}, mesh->placeOf(1));
   EXPECT_EQ(steps().rank, 1);
 }
 

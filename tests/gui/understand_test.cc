@@ -18,6 +18,7 @@
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
+#include "gui/mesh/mesh_canvas.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/reshard/flow_matrix_model.h"
@@ -108,8 +109,6 @@ TEST_F(Understand, AClickChoosesASpanAndTheOtherViewsFollow) {
   EXPECT_EQ(window.session().view(), (ViewState{span.rank, span.phase}));
   EXPECT_EQ(window.session().mesh()->chosenRank(), span.rank);
   EXPECT_EQ(window.session().memory()->rank(), span.rank);
-  auto* mesh = table("Mesh of ranks");
-  EXPECT_EQ(window.session().mesh()->rankAt(mesh->currentIndex()), span.rank);
   // F shows that span, and a comma goes to the one before.
   press(Qt::Key_F);
   EXPECT_LE(picture().axis.start_ns, static_cast<double>(span.start_ns));
@@ -123,8 +122,8 @@ TEST_F(Understand, AClickChoosesASpanAndTheOtherViewsFollow) {
 }
 
 TEST_F(Understand, ARankThatTheMeshChoosesIsMarkedHere) {
-  auto* mesh = table("Mesh of ranks");
-  mesh->setCurrentIndex(window.session().mesh()->indexOf(2));
+  auto* mesh = window.findChild<MeshCanvas*>();
+  QTest::mouseClick(mesh, Qt::LeftButton, {}, mesh->placeOf(2));
   EXPECT_EQ(picture().view.rank, 2);
 }
 
