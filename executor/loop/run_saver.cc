@@ -56,7 +56,9 @@ RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
     }
     RoleWorker* const own = worker.find(role);
     if (own == nullptr || !own->member()) continue;
-    snapshots_.try_emplace(role, std::string(name_of(role)), *own->weights, *own->trainer);
+    const auto made =
+        snapshots_.try_emplace(role, std::string(name_of(role)), *own->weights, *own->trainer);
+    if (config.trainer.checkpoint.save_freq > 0) made.first->second.prepare();
   }
 }
 

@@ -57,6 +57,8 @@ Tensor store_packed(const Weights& weights, const LayerRows& rows, const Tensor&
 
 }  // namespace
 
+bool ordered_heads(std::int64_t head_dim) { return head_dim == 64 || head_dim == 128; }
+
 Tensor attend_in_order(const fused::PagedRows& rows, const HeadRange& heads, const Tensor& q,
                        const fused::PagedCache& cache, std::int64_t window) {
   if (q.is_cuda()) {
@@ -87,7 +89,7 @@ void require_fixed_order(const Weights& weights) {
   if (!gpu && weights.dtype != DType::fp32) why = "weights other than fp32 on CPU ranks";
   if (gpu && weights.dtype != DType::bf16) why = "weights other than bf16 on a GPU";
   if (gpu && !fused::usable(weights.storage)) why = "a GPU without the kernels of this build";
-  if (gpu && model.head_dim != 64 && model.head_dim != 128) {
+  if (gpu && !ordered_heads(model.head_dim)) {
     why = "heads of other than 64 or 128 elements on a GPU";
   }
   if (gpu && !head_range(model, weights.layout.tp, weights.coord.tp).uniform()) {

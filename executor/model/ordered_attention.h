@@ -22,6 +22,9 @@ namespace tessera {
 /// kernel does not take.
 void require_fixed_order(const Weights& weights);
 
+/// Whether the GPU's kernel takes heads of this size.
+bool ordered_heads(std::int64_t head_dim);
+
 /// The rows' queries [tokens, heads, head_dim] attend to keys up to their own, the last `window` of
 /// them where it is not 0; the result has q's shape.
 torch::Tensor attend_in_order(const fused::PagedRows& rows, const HeadRange& heads,

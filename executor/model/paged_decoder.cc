@@ -9,6 +9,7 @@
 #include "executor/model/decoder_layer.h"
 #include "executor/model/ordered_attention.h"
 #include "executor/model/ordered_ops.h"
+#include "executor/tensor/fused_settings.h"
 
 namespace tessera {
 namespace {
@@ -138,7 +139,12 @@ Tensor PagedDecoder::attend(const fused::PagedRows& rows, const Tensor& q,
   }
   const bool paged = heads_.uniform() && !windowed() &&
                      fused::attention_usable(q.device(), q.scalar_type(), q.size(2));
-  if (paged) return fused::attend_paged(rows, q, cache);
+  // cuDNN's kernel adds up the keys beyond a page in an order that differs from run to run.
+  const bool repeats = fused::deterministic() && ordered_heads(q.size(2));
+  if (paged) {
+    return repeats ? fused::attend_in_order(rows, q, cache, 0)
+                   : fused::attend_paged(rows, q, cache);
+  }
   return attend_gathered(rows, heads_, q, cache, windowed() ? weights_.model().sliding_window : 0);
 }
 

@@ -8,6 +8,7 @@ namespace {
 using torch::Tensor;
 
 constexpr const char* kStates[] = {kMaster, kExpAvg, kExpAvgSq};
+constexpr std::int64_t kElement = sizeof(float);
 
 }  // namespace
 
@@ -31,20 +32,32 @@ RoleSnapshot::RoleSnapshot(std::string role, const Weights& weights, Trainer& tr
   }
 }
 
+void RoleSnapshot::prepare() {
+  if (copies_) return;
+  const bool gpu = weights_.device().is_cuda();
+  copies_ =
+      std::make_unique<StagingMemory>(3 * count_ * kElement, gpu ? cuda_pinning() : Pinning{});
+}
+
 void RoleSnapshot::take() {
   const torch::NoGradGuard no_grad;
   trainer_.wake();
   const OptimizerState& state = trainer_.optimizer().state();
   const bool gpu = weights_.device().is_cuda();
-  if (!copies_.defined()) {
-    copies_ = torch::empty({3, count_}, torch::TensorOptions(torch::kFloat32).pinned_memory(gpu));
-  }
+  prepare();
+  const Tensor copies = torch::from_blob(copies_->data(), {3 * count_}, torch::kFloat32);
   const Tensor* const from[] = {&state.master, &state.exp_avg, &state.exp_avg_sq};
   for (int i = 0; i < 3; ++i) {
-    const Tensor to = copies_[i];
+    const Tensor state_of_all = from[i]->detach();
     for (const Run& run : runs_) {
-      to.narrow(0, run.place, run.count)
-          .copy_(from[i]->detach().narrow(0, run.shard, run.count), /*non_blocking=*/true);
+      const std::int64_t place = i * count_ + run.place;
+      copies_->pieces(place * kElement, run.count * kElement,
+                      [&](std::int64_t first, std::int64_t bytes) {
+                        const std::int64_t at = first / kElement, count = bytes / kElement;
+                        copies.narrow(0, at, count)
+                            .copy_(state_of_all.narrow(0, run.shard + at - place, count),
+                                   /*non_blocking=*/true);
+                      });
     }
   }
   if (gpu) torch::cuda::synchronize(weights_.device().index());
@@ -53,8 +66,8 @@ void RoleSnapshot::take() {
 
 std::vector<StateTensor> RoleSnapshot::tensors() const {
   std::vector<StateTensor> tensors;
+  const auto* at = static_cast<const std::byte*>(copies_->data());
   for (int i = 0; i < 3; ++i) {
-    const auto* at = reinterpret_cast<const std::byte*>(copies_[i].const_data_ptr<float>());
     for (const StatePiece& piece : pieces_) {
       const Parameter& parameter = weights_.table.rows[static_cast<std::size_t>(piece.row)];
       tensors.push_back({{piece_name(state_name(role_, kStates[i], parameter.name), piece.box),

@@ -6,12 +6,14 @@
 
 #include "executor/tensor/torch.h"
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "executor/checkpoint/state_file.h"
 #include "executor/run_state/state_pieces.h"
+#include "executor/storage/staging_memory.h"
 #include "executor/train/trainer.h"
 
 namespace tessera {
@@ -29,6 +31,8 @@ class RoleSnapshot {
   /// Keeps references.
   RoleSnapshot(std::string role, const Weights& weights, Trainer& trainer);
 
+  /// Begins to make the copies' memory, beside what follows; take() does it where nobody has.
+  void prepare();
   /// Copies the optimizer's state of the pieces that this rank writes. On a GPU the copies are
   /// ordered behind the stream's work and done when this returns.
   void take();
@@ -47,7 +51,7 @@ class RoleSnapshot {
   std::vector<StatePiece> pieces_;
   std::vector<Run> runs_;
   std::int64_t count_ = 0;
-  torch::Tensor copies_;  // [3, count], pinned beside a GPU
+  std::unique_ptr<StagingMemory> copies_;  // fp32 [3, count], pinned beside a GPU
 };
 
 /// torch's random generators of this rank as tensors of a file; views of `bytes`.

@@ -9,6 +9,7 @@
 #include "executor/rollout/paged_model.h"
 #include "executor/rollout/sample_rows.h"
 #include "executor/tensor/fused.h"
+#include "executor/tensor/fused_settings.h"
 #include "tests/executor/model/fixture.h"
 #include "tests/executor/rollout/gpu_stream.h"
 #include "tests/executor/rollout/paged_texts.h"
@@ -180,6 +181,28 @@ TEST_F(RolloutOnGpu, LogProbsAreTrainingsWithGraphsPreemptionAndSharedPages) {
         EXPECT_EQ(first.sequences[i].response, second.sequences[i].response) << i;
       }
     }
+  }
+}
+
+/// Until it goes, the process repeats its bits.
+struct Deterministic {
+  Deterministic() { fused::set_deterministic(true); }
+  ~Deterministic() { fused::set_deterministic(false); }
+};
+
+// Texts of several pages: where cuDNN adds up their keys, some rows differ from run to run.
+TEST_F(RolloutOnGpu, DeterministicGenerationRepeatsItsBits) {
+  const torch::NoGradGuard no_grad;
+  const Deterministic deterministic;
+  const ModelSpec spec = medium_model();
+  const Weights weights = on_gpu(spec, DType::bf16);
+  const RolloutOptions options{.seed = 7, .max_response_tokens = 300, .max_sequences = 64};
+  const auto all = prompts(16, 4, spec);
+  const Rollout first = RolloutEngine(weights, alone).generate(5, all, options);
+  EXPECT_LE(largest_gap(weights, alone, first.sequences), 0.06);
+  for (int i = 0; i < 6; ++i) {
+    const Rollout again = RolloutEngine(weights, alone).generate(5, all, options);
+    EXPECT_EQ(first.sequences, again.sequences) << i;
   }
 }
 
