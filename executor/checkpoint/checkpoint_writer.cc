@@ -155,11 +155,11 @@ bool CheckpointWriter::await_file(const fs::path& partial, int rank, Problems& p
     const bool last_look = now_ns() >= patience_until_ns_;
     if (fs::exists(partial / rank_file_name(rank), error)) return true;
     const fs::path note = failure_note(partial, rank);
-    if (fs::exists(note, error)) {
-      std::ifstream in(note);
-      problems.push_back({.file = {},
-                          .place = "rank " + std::to_string(rank),
-                          .found = std::string(std::istreambuf_iterator<char>(in), {})});
+    std::ifstream in(note);
+    const std::string why(std::istreambuf_iterator<char>(in), {});
+    // There before its words are: a note without any is looked at again.
+    if (!why.empty() || (last_look && fs::exists(note, error))) {
+      problems.push_back({.file = {}, .place = "rank " + std::to_string(rank), .found = why});
       return false;
     }
     if (last_look) {

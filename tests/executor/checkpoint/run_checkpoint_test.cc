@@ -204,6 +204,23 @@ TEST(CheckpointWriter, ACheckpointAppearsOnceItsStepIsRecorded) {
   EXPECT_TRUE(writer.take_ends().at(0).problems.empty());
 }
 
+TEST(CheckpointWriter, ANoteWithoutWordsIsLookedAtAgain) {
+  const TemporaryFolder folder;
+  const RankState state(0, 5);
+  CheckpointWriter writer(folder.path, 0, kRanks, {});
+  writer.begin(manifest_of(5), state.tensors(0));
+  EXPECT_TRUE(writer.await_own().empty());
+  std::ofstream note(partial_path(folder.path, 5) / (rank_file_name(1) + ".failed"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  note << "no space left" << std::flush;
+  writer.settle(/*all_written=*/false);
+  const std::vector<CheckpointEnd> ends = writer.take_ends();
+  ASSERT_EQ(ends.size(), 1u);
+  ASSERT_EQ(ends[0].problems.size(), 1u);
+  EXPECT_EQ(ends[0].problems[0].place, "rank 1");
+  EXPECT_EQ(ends[0].problems[0].found, "no space left");
+}
+
 TEST(CheckpointWriter, ARankThatNeverWritesIsNamedOnceTheRunGivesUp) {
   const TemporaryFolder folder;
   const RankState state(0, 5);

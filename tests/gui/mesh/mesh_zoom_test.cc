@@ -85,11 +85,11 @@ class LargeMesh : public ::testing::Test {
                                         .workload = "grpo-7b-1k",
                                         .nodes = 2048});
     ASSERT_TRUE(std::holds_alternative<Plan>(found.result));
-    plan = std::make_unique<Plan>(std::get<Plan>(std::move(found.result)));
+    plan_ = std::make_unique<Plan>(std::get<Plan>(std::move(found.result)));
   }
-  static void TearDownTestSuite() { plan.reset(); }
+  static void TearDownTestSuite() { plan_.reset(); }
   void SetUp() override {
-    model.setPlan(*plan);
+    model.setPlan(*plan_);
     canvas = std::make_unique<MeshCanvas>(model);
     canvas->resize(600, 320);
     QObject::connect(canvas.get(), &MeshCanvas::chosen, [this](int rank) {
@@ -111,7 +111,7 @@ class LargeMesh : public ::testing::Test {
     return QToolTip::text();
   }
 
-  static inline std::unique_ptr<Plan> plan;
+  static inline std::unique_ptr<Plan> plan_;
   MeshModel model;
   std::unique_ptr<MeshCanvas> canvas;
   int chosen = -1;
@@ -126,7 +126,7 @@ TEST_F(LargeMesh, AllGpusAreSeenAtOnceByNodesAndOneIsFoundByTheWheel) {
   // Hovering says what lies there, of a node or a pod; its numbers are those of the plan.
   const QString seen = hover(canvas->placeOf(8 * 100));
   EXPECT_TRUE(seen.contains("100")) << seen.toStdString();
-  EXPECT_TRUE(seen.contains(toText(plan->cluster.device.name))) << seen.toStdString();
+  EXPECT_TRUE(seen.contains(toText(plan_->cluster.device.name))) << seen.toStdString();
   const QPoint there = canvas->placeOf(8191);
   for (int i = 0; i < 30 && canvas->level() != MeshLevel::gpus; ++i) wheel(there, 120);
   ASSERT_EQ(canvas->level(), MeshLevel::gpus);
