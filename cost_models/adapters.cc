@@ -103,9 +103,25 @@ std::array<std::int64_t, kLayerKinds> adapter_elements(const ParameterTable& tab
 }
 
 std::int64_t adapter_tensors(const ParameterTable& table, const Lora& lora) {
-  if (!lora.used()) return 0;
-  return 2 * std::count_if(table.rows.begin(), table.rows.end(),
-                           [&](const Parameter& row) { return adapted(lora, row).has_value(); });
+  return 2 * static_cast<std::int64_t>(adapted_rows(table, lora).size());
+}
+
+std::vector<int> adapted_rows(const ParameterTable& table, const Lora& lora) {
+  std::vector<int> rows;
+  if (!lora.used()) return rows;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (adapted(lora, table.rows[i])) rows.push_back(static_cast<int>(i));
+  }
+  return rows;
+}
+
+std::vector<std::string> adapted_modules(const ParameterTable& table, const Lora& lora) {
+  std::vector<std::string> modules;
+  for (const int row : adapted_rows(table, lora)) {
+    const std::string_view module = module_of(table.rows[static_cast<std::size_t>(row)]);
+    if (std::ranges::find(modules, module) == modules.end()) modules.emplace_back(module);
+  }
+  return modules;
 }
 
 std::vector<std::string> unknown_targets(const ParameterTable& table, const Lora& lora) {

@@ -35,6 +35,12 @@ struct Lora {
 std::array<std::int64_t, kLayerKinds> adapter_elements(const ParameterTable& table,
                                                        const Lora& lora, int tp);
 
+/// Rows of the table whose matrices have an A and a B, ascending.
+std::vector<int> adapted_rows(const ParameterTable& table, const Lora& lora);
+
+/// Names of the modules of those rows, as checkpoints call them ("q_proj"), each once.
+std::vector<std::string> adapted_modules(const ParameterTable& table, const Lora& lora);
+
 /// Tensors of the adapters, A and B of each matrix, as a file of adapters has them.
 std::int64_t adapter_tensors(const ParameterTable& table, const Lora& lora);
 

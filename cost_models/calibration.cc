@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/documents/printed.h"
 #include "cost_models/spec/enum_names.h"
 
 namespace tessera {
@@ -96,10 +97,7 @@ std::vector<std::string> constant_names(const Calibration& calibration, bool mea
 }
 
 std::optional<std::string> shipped_calibration(const DeviceSpec& device) {
-  std::string name;
-  for (const char c : device.name) {
-    name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  const std::string name = lower_case(device.name);
   static constexpr std::array<std::string_view, 8> kShipped = {"cpu",  "a100", "h100", "h800",
                                                                "h200", "h20",  "b200", "l40s"};
   for (const std::string_view candidate : kShipped) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
+#include "cost_models/nccl/tuning.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/units.h"
 
@@ -135,6 +136,9 @@ struct Calibration {
   /// With cores: part of a core that a rank waiting in a collective keeps busy (spinning = 1).
   Constant idle_share;
   std::vector<FitCovariance> covariances;
+  /// An algorithm or protocol of NCCL's that is asked for instead of its choice: collectives take
+  /// as much longer as NCCL's model says (nccl/tuning.h). No part of the file.
+  NcclChoice nccl;
 
   /// On a cluster with several GPU types: the constants of its views (spec/node_groups.h), from
   /// view 1 on; those above are view 0's, of a pool that touches all types. No part of the file.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace tessera {
@@ -124,12 +125,30 @@ Traffic wire_bytes(Collective collective, Traffic bytes, int ranks) {
 BytesPerSecond inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {
   const double cards = static_cast<double>(std::max<std::int64_t>(1, cluster.nics_per_node));
   return cards * cluster.nic / static_cast<double>(cluster.gpus_per_node) /
-         std::max(1.0, cluster.oversubscription) * calibration.inter_efficiency.value;
+         std::max(1.0, cluster.blocking()) * calibration.inter_efficiency.value;
 }
 
-Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape group,
-                           const ClusterSpec& cluster, const Calibration& calibration) {
-  if (group.ranks <= 1 || bytes <= 0) return {};
+namespace {
+
+/// What was asked of NCCL over its own choice, by its model.
+double asked_over_chosen(Collective collective, Traffic bytes, GroupShape group,
+                         const ClusterSpec& cluster, const NcclChoice& asked) {
+  constexpr std::array kChosen{
+      std::pair{Collective::all_reduce, NcclCollective::all_reduce},
+      std::pair{Collective::all_gather, NcclCollective::all_gather},
+      std::pair{Collective::reduce_scatter, NcclCollective::reduce_scatter}};
+  const auto found = std::find_if(kChosen.begin(), kChosen.end(),
+                                  [&](const auto& pair) { return pair.first == collective; });
+  const auto machine = nccl_machine(cluster);
+  if (found == kChosen.end() || !machine) return 1;
+  const auto time = [&](const NcclChoice& set) {
+    return nccl_pick(found->second, bytes, group.ranks, group.nodes, *machine, set).time;
+  };
+  return time(asked) / time({});
+}
+
+Seconds chosen_seconds(Collective collective, Traffic bytes, GroupShape group,
+                       const ClusterSpec& cluster, const Calibration& calibration) {
   const Traffic wire = wire_bytes(collective, bytes, group.ranks);
   if (group.nodes <= 1) {
     return node_curve(collective, group.ranks, cluster, calibration).seconds(wire);
@@ -152,6 +171,16 @@ Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape grou
   if (per_node <= 1 || point_to_point) return inter;
   const Traffic inside = wire_bytes(collective, bytes, per_node);
   return inter + node_curve(collective, per_node, cluster, calibration).seconds(inside);
+}
+
+}  // namespace
+
+Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape group,
+                           const ClusterSpec& cluster, const Calibration& calibration) {
+  if (group.ranks <= 1 || bytes <= 0) return {};
+  const Seconds chosen = chosen_seconds(collective, bytes, group, cluster, calibration);
+  if (!calibration.nccl.any()) return chosen;
+  return asked_over_chosen(collective, bytes, group, cluster, calibration.nccl) * chosen;
 }
 
 BytesPerSecond copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {

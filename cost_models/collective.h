@@ -30,11 +30,13 @@ GroupShape group_shape(const ClusterSpec& cluster, int count, int stride, int fi
 Traffic wire_bytes(Collective collective, Traffic bytes, int ranks);
 
 /// Time of one collective. Groups of one rank cost nothing. Constants of the nearest measured group
-/// size are interpolated: alpha linearly in n, bandwidth and ramp in 1/n.
+/// size are interpolated: alpha linearly in n, bandwidth and ramp in 1/n. Where the calibration
+/// asks for an algorithm of NCCL's, over what NCCL would choose as its model says.
 Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape group,
                            const ClusterSpec& cluster, const Calibration& calibration);
 
-/// One way, per GPU, between nodes: cards x rate / GPUs / oversubscription x efficiency.
+/// One way, per GPU, between nodes: cards x rate / GPUs / oversubscription x efficiency. Every node
+/// is taken to have an uplink of its own, whatever the leaves are, unless all hang on one.
 BytesPerSecond inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
 
 /// One way, per GPU, within a node: what copies reach (copy engines where they were measured).

@@ -16,6 +16,7 @@ namespace {
 constexpr double kFew = 16;            // sequences of a replica
 constexpr std::size_t kPoints = 1024;  // lengths that stand for all, at least where these are fewer
 constexpr double kSteps = 4;           // of a micro-batch; closer limits are not told apart
+constexpr double kEven = 0.01;         // of a pass: less is not looked for
 
 /// Tokens whose products take as long as as many squared ones do in attention: 6 times the width of
 /// a 7B (verl 0.9.1's utils/seqlen_balancing.py, calculate_workload).
@@ -43,12 +44,13 @@ Load load_of(const PackedPart& part, std::int64_t prompt) {
 
 std::vector<PackedPart> in_parts(const PackedPart& replica, std::int64_t prompt,
                                  std::size_t parts) {
-  const std::size_t any = replica.responses.size();
-  return longest_first(replica.responses, prompt, static_cast<int>(std::min(parts, any)), any);
+  const std::size_t most = std::min(parts, replica.responses.size());
+  return in_micro_batches(replica, prompt, static_cast<int>(most));
 }
 
-/// Of replicas that begin every micro-batch together: the slowest one's loads, added up.
-Load waited_for(std::span<const PackedPart> group, std::int64_t prompt, std::size_t parts) {
+/// Of replicas that begin every micro-batch together: the slowest one's loads.
+std::vector<Load> waited_for(std::span<const PackedPart> group, std::int64_t prompt,
+                             std::size_t parts) {
   std::vector<Load> slowest(parts);
   for (const PackedPart& replica : group) {
     const std::vector<PackedPart> packed = in_parts(replica, prompt, parts);
@@ -57,9 +59,25 @@ Load waited_for(std::span<const PackedPart> group, std::int64_t prompt, std::siz
       if (load.work() > slowest[m].work()) slowest[m] = load;
     }
   }
+  return slowest;
+}
+
+Load sum_of(const std::vector<Load>& loads) {
   Load sum;
-  for (const Load& load : slowest) sum += load;
+  for (const Load& load : loads) sum += load;
   return sum;
+}
+
+/// Calls `with` the loads of each group of so many replicas.
+template <class With>
+void for_each_group(const std::vector<PackedPart>& replicas, int together, std::int64_t prompt,
+                    std::size_t parts, const With& with) {
+  const std::size_t size =
+      std::min(static_cast<std::size_t>(std::max(together, 1)), replicas.size());
+  for (std::size_t first = 0; first < replicas.size(); first += size) {
+    const std::size_t here = std::min(size, replicas.size() - first);
+    with(waited_for(std::span(replicas).subspan(first, here), prompt, parts));
+  }
 }
 
 }  // namespace
@@ -153,29 +171,69 @@ double FewSequences::micro_batches(const DealtSequences& dealt, std::int64_t lim
 
 SlowestShare FewSequences::slowest(const DealtSequences& dealt, int together, int micro_batches) {
   if (dealt.replicas == 1) return {};
+  return waited(dealt, together, together > 1 ? micro_batches : 1).share;
+}
+
+const FewSequences::Waited& FewSequences::waited(const DealtSequences& dealt, int together,
+                                                 int micro_batches) {
   Batches& made = batches(dealt);
-  const auto parts = static_cast<std::size_t>(together > 1 ? micro_batches : 1);
-  const auto [entry, added] =
-      made.shares.try_emplace({std::max(together, 1), static_cast<int>(parts)});
-  if (!added) return entry->second;
+  const auto [entry, added] = made.waited.try_emplace({std::max(together, 1), micro_batches});
+  Waited& found = entry->second;
+  if (!added) return found;
+  const auto parts = static_cast<std::size_t>(micro_batches);
+  found.loads.resize(parts);
   Load all, slowest;
+  double priced = 0;
   for (const std::vector<PackedPart>& replicas : made.replicas) {
-    const std::size_t size =
-        std::min(static_cast<std::size_t>(std::max(together, 1)), replicas.size());
     Load most;
-    for (std::size_t first = 0; first < replicas.size(); first += size) {
-      const auto group =
-          std::span(replicas).subspan(first, std::min(size, replicas.size() - first));
-      const Load load = waited_for(group, prompt_, parts);
-      if (load.work() > most.work()) most = load;
-    }
+    std::vector<Load> longest;
+    double length = 0, own = 0;
+    for_each_group(replicas, together, prompt_, parts, [&](const std::vector<Load>& loads) {
+      const Load sum = sum_of(loads);
+      if (sum.work() > most.work()) most = sum;
+      // Deep pipelines have about as many stages as micro-batches.
+      const double here = sum.work() + static_cast<double>(parts) * loads.front().work();
+      if (here <= length) return;
+      length = here;
+      own = sum.work();
+      longest = loads;
+    });
     slowest += most;
+    priced += are(dealt) ? most.work() : own;
+    for (std::size_t m = 0; m < longest.size(); ++m) found.loads[m] += longest[m].work();
     for (const PackedPart& replica : replicas) all += load_of(replica, prompt_);
   }
+  for (double& load : found.loads) load *= static_cast<double>(parts) / priced;
   const auto replicas = static_cast<double>(made.replicas.front().size());
-  return entry->second = {slowest.tokens * replicas / all.tokens,
-                          slowest.squared * replicas / all.squared,
-                          slowest.responses * replicas / all.responses};
+  found.share = {slowest.tokens * replicas / all.tokens, slowest.squared * replicas / all.squared,
+                 slowest.responses * replicas / all.responses};
+  return found;
+}
+
+// The longest sequence of all decides where it is more than a micro-batch holds on average; where
+// it is not, or adds hardly anything to a pass forward, micro-batches are packed evenly.
+bool FewSequences::even(const DealtSequences& dealt, int micro_batches,
+                        const StagedPass& pass) const {
+  if (pass.stages == 1 || micro_batches < 2 || responses_.cv <= 0) return true;
+  if (dealt.sequences <= kFew) return !are(dealt);
+  const auto prompt = static_cast<double>(prompt_);
+  const double all = dealt.sequences * dealt.replicas;
+  const auto longest = static_cast<double>(length_at(responses_, 1 - 0.5 / all));
+  const double mean = dealt.sequences * (prompt + mean_length(responses_)) / micro_batches;
+  const double added = (pass.stages - 1) * ((prompt + longest) / mean - 1);
+  return added < kEven * (micro_batches + pass.stages - 1);
+}
+
+double FewSequences::spread(const DealtSequences& dealt, int together, int micro_batches,
+                            const StagedPass& pass) {
+  if (even(dealt, micro_batches, pass)) return 1;
+  const auto [entry, added] = spreads_.try_emplace({dealt, together, micro_batches, pass}, 1.0);
+  if (!added) return entry->second;
+  const auto [equal, fresh] = equal_lengths_.try_emplace({pass, micro_batches});
+  if (fresh) equal->second = schedule_length(pass, micro_batches);
+  const double times =
+      schedule_length(pass, waited(dealt, together, micro_batches).loads) / equal->second;
+  return entry->second = std::max(1.0, times);
 }
 
 }  // namespace tessera

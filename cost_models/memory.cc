@@ -184,9 +184,9 @@ std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& l
 
 ShardCounts zero_shards(const ParallelLayout& layout) {
   const int experts = std::max(1, layout.ep * layout.etp);
-  const int replicas = layout.dp_shard > 1 ? layout.dp_shard : layout.dp() * layout.cp;
+  const int replicas = layout.dp_shard > 1 ? layout.dp_shard : layout.dp * layout.cp;
   const int block = layout.tp * layout.cp;
-  const int dealt = layout.dp_shard > 1 ? block * layout.dp_shard : block * layout.dp();
+  const int dealt = layout.dp_shard > 1 ? block * layout.dp_shard : block * layout.dp;
   return {replicas, std::max(1, dealt / experts)};
 }
 

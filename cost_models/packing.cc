@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "cost_models/lengths.h"
 
 namespace tessera {
@@ -52,6 +51,15 @@ std::vector<PackedPart> longest_first(const std::vector<std::int64_t>& responses
   return result;
 }
 
+std::vector<PackedPart> in_micro_batches(const PackedPart& replica, std::int64_t prompt,
+                                         int count) {
+  std::vector<PackedPart> parts =
+      longest_first(replica.responses, prompt, count, replica.responses.size());
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const PackedPart& a, const PackedPart& b) { return a.tokens > b.tokens; });
+  return parts;
+}
+
 std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, std::int64_t limit,
                                int count) {
   const auto sequences = static_cast<int>(replica.responses.size());
@@ -60,10 +68,9 @@ std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, s
     count = std::max<int>(count, static_cast<int>((replica.tokens + limit - 1) / limit));
   }
   count = std::min(count, sequences);
-  const std::size_t any = replica.responses.size();
-  std::vector<PackedPart> parts = longest_first(replica.responses, prompt, count, any);
+  std::vector<PackedPart> parts = in_micro_batches(replica, prompt, count);
   while (limit > 0 && count < sequences && !within_limit(parts, limit)) {
-    parts = longest_first(replica.responses, prompt, ++count, any);
+    parts = in_micro_batches(replica, prompt, ++count);
   }
   return parts;
 }

@@ -22,6 +22,10 @@ struct PackedPart {
 std::vector<PackedPart> longest_first(const std::vector<std::int64_t>& responses,
                                       std::int64_t prompt, int parts, std::size_t most);
 
+/// `count` micro-batches of a replica that has as many sequences or more, the fullest first: so the
+/// executor orders them (balanced_partition), and replicas wait least for one another.
+std::vector<PackedPart> in_micro_batches(const PackedPart& replica, std::int64_t prompt, int count);
+
 /// At least `count` micro-batches (never more than sequences), the fewest whose tokens stay within
 /// the limit (0 = none); only a sequence that is alone exceeds it.
 std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, std::int64_t limit,

@@ -27,6 +27,44 @@ std::string in_quotes(std::string_view text) {
   return printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "..." : "");
 }
 
+// "ulysses_parallel_size" has three words.
+std::vector<std::string_view> words_of(std::string_view name) {
+  std::vector<std::string_view> words;
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of("_-."), name.size());
+    if (end > 0) words.push_back(name.substr(0, end));
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return words;
+}
+
+bool has_in_order(const std::vector<std::string_view>& whole,
+                  const std::vector<std::string_view>& words) {
+  auto from = whole.begin();
+  for (const std::string_view word : words) {
+    from = std::find(from, whole.end(), word);
+    if (from == whole.end()) return false;
+    ++from;
+  }
+  return true;
+}
+
+// The known name with the fewest words that has all of these, for names of which words were left
+// out; few words have to be most of it.
+const std::string* with_words(std::string_view word, std::span<const std::string> known) {
+  const std::vector<std::string_view> words = words_of(word);
+  if (words.size() < 2) return nullptr;
+  const std::string* best = nullptr;
+  std::size_t fewest = words.size() < 3 ? words.size() + 3 : word.npos;
+  for (const std::string& candidate : known) {
+    const std::vector<std::string_view> whole = words_of(candidate);
+    if (whole.size() >= fewest || !has_in_order(whole, words)) continue;
+    fewest = whole.size();
+    best = &candidate;
+  }
+  return best;
+}
+
 bool of_options(const Problems& problems) {
   return std::any_of(problems.begin(), problems.end(),
                      [](const Problem& problem) { return problem.file.starts_with("--"); });
@@ -69,6 +107,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> kno
       best = &candidate;
     }
   }
+  if (best == nullptr) best = with_words(word, known);
   return best == nullptr ? std::string{} : "did you mean '" + *best + "'?";
 }
 

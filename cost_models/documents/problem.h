@@ -63,7 +63,8 @@ class Error : public std::exception {
   std::string text_;
 };
 
-/// "did you mean 'x'?" for the nearest of `known` within edit distance 3, or empty.
+/// "did you mean 'x'?" for the nearest of `known` within edit distance 3, else for the shortest
+/// that has all words of `word` ("a_size" of "a_parallel_size"), or empty.
 std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
 }  // namespace tessera

@@ -89,15 +89,14 @@ class TreeBuilder {
     const bool fresh = open_.back().keys.insert(value).second;
     map.keys.push_back(std::move(value));
     if (fresh) return true;
-    map.items.emplace_back();  // so that the pointer names this key
     refuse("the key '" + map.keys.back() + "' again", "every key once");
-    map.items.pop_back();
     return problems_here_ < kMostSyntaxProblems;
   }
 
   bool parse_error(std::size_t position, const std::string& token, const json::exception& error) {
+    constexpr int kNumberOverflow = 406;  // nlohmann's out_of_range
+    if (error.id == kNumberOverflow) return refuse_number(token);
     const std::size_t offset = position > 0 ? position - 1 : 0;
-    const bool overflow = error.id == 406;  // out_of_range: number overflow
     const bool ended = offset >= text_.size();
     std::string reason = error.what();
     if (const auto cut = reason.find("; last read"); cut != std::string::npos) reason.resize(cut);
@@ -105,8 +104,8 @@ class TreeBuilder {
     problems_.push_back({.file = document_.file,
                          .place = line_column(text_, offset) + pointer(),
                          .found = ended ? "the end of the text" : "'" + token.substr(0, 60) + "'",
-                         .expected = overflow ? "a number that a double can hold" : "JSON",
-                         .hint = overflow ? "" : reason});
+                         .expected = "JSON",
+                         .hint = reason});
     ++problems_here_;
     return false;
   }
@@ -188,6 +187,14 @@ class TreeBuilder {
     return true;
   }
 
+  /// The parser stops here, before an event of the value.
+  bool refuse_number(const std::string& token) {
+    token_start();
+    if (!open_.empty()) open_.back().node->items.emplace_back();
+    refuse("'" + token.substr(0, 60) + "'", "a number that a double can hold");
+    return false;
+  }
+
   bool refuse_integer() {
     const std::string digits(start_, end_);
     refuse(digits.substr(0, 60), "an integer of 64 bits");
@@ -203,17 +210,18 @@ class TreeBuilder {
     problems_.push_back({document_.file, place, std::move(found), std::move(expected), {}});
   }
 
-  /// " (/a/0/b)" for the value read last; empty at the root.
+  /// " (/a/0/b)" for the value or key read last; empty at the root.
   std::string pointer() const {
     std::string text;
     for (const Open& open : open_) {
-      if (open.node->items.empty()) break;
+      const bool map = open.node->is(Node::Kind::map);
+      if (map ? open.node->keys.empty() : open.node->items.empty()) break;
       text += '/';
-      if (!open.node->is(Node::Kind::map)) {
+      if (!map) {
         text += std::to_string(open.node->items.size() - 1);
         continue;
       }
-      for (const char c : open.node->keys[open.node->items.size() - 1]) {
+      for (const char c : open.node->keys.back()) {
         text += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
       }
     }

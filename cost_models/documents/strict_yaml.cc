@@ -66,12 +66,12 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
-    refuse(mark, "the anchor '&" + name + "'", "plain values",
-           "anchors and aliases are not supported");
+    tell(mark, "the anchor '&" + name + "'", "plain values",
+         "anchors and aliases are not supported");
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    refuse(mark, "an alias", "the value itself", "anchors and aliases are not supported");
-    value(mark, Node{});
+    value(mark,
+          refused(mark, "an alias", "the value itself", "anchors and aliases are not supported"));
   }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
     check(mark, "");
@@ -112,10 +112,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (++problems_here_ >= kMostSyntaxProblems) throw Stop{};
   }
   bool ok() const { return problems_here_ == 0; }
-  /// Every problem was of a single value.
-  bool whole() const {
-    return problems_here_ == refused_values_ && problems_here_ < kMostSyntaxProblems;
-  }
+  /// Every problem was of a single key or value.
+  bool whole() const { return problems_here_ == told_ && problems_here_ < kMostSyntaxProblems; }
 
  private:
   struct Open {
@@ -131,14 +129,14 @@ class TreeBuilder : public YAML::EventHandler {
 
   void check(const YAML::Mark& mark, const std::string& tag) {
     if (!tag.empty() && tag != "?" && tag != "!") {
-      refuse(mark, "the tag '" + tag + "'", "values without tags");
+      tell(mark, "the tag '" + tag + "'", "values without tags");
     }
   }
 
   void key(const YAML::Mark& mark, const std::string& text) {
     Open& map = open_.back();
     if (!map.keys.insert(text).second) {
-      refuse(mark, "the key '" + text + "' again", "every key once");
+      tell(mark, "the key '" + text + "' again", "every key once");
     }
     map.node->keys.push_back(text);
     map.key_mark = mark;
@@ -186,11 +184,18 @@ class TreeBuilder : public YAML::EventHandler {
     return number(mark, text, text[0] == '-' ? std::string_view(text) : body);
   }
 
-  /// A value that is told here and read no further; the tree around it is whole.
-  Node refused(const YAML::Mark& mark, const std::string& text, std::string expected) {
+  /// What is wrong with one key or value; the tree around it is whole.
+  void tell(const YAML::Mark& mark, std::string found, std::string expected,
+            std::string hint = {}) {
+    ++told_;
+    refuse(mark, std::move(found), std::move(expected), std::move(hint));
+  }
+
+  /// A value that is told here and read no further.
+  Node refused(const YAML::Mark& mark, const std::string& text, std::string expected,
+               std::string hint = {}) {
     constexpr std::size_t kShown = 60;
-    refuse(mark, text.substr(0, kShown), std::move(expected));
-    ++refused_values_;
+    tell(mark, text.substr(0, kShown), std::move(expected), std::move(hint));
     Node node;
     node.refused = true;
     return node;
@@ -213,7 +218,7 @@ class TreeBuilder : public YAML::EventHandler {
   const ParseLimits& limits_;
   Problems& problems_;
   std::vector<Open> open_;
-  std::size_t problems_here_ = 0, refused_values_ = 0;
+  std::size_t problems_here_ = 0, told_ = 0;
   int documents_ = 0;
 };
 

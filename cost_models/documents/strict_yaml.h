@@ -6,6 +6,7 @@
 // outside 64 bits, byte-order marks, malformed UTF-8, oversized files. Stateless.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,17 +16,20 @@
 
 namespace tessera {
 
+/// Bytes of a YAML file that a person writes, at most.
+inline constexpr std::size_t kMostYaml = std::size_t{1} << 20;
+
 /// nullopt when anything was appended to `problems`.
 std::optional<Document> parse_yaml(std::string_view text, const std::string& file,
                                    Problems& problems,
-                                   const ParseLimits& limits = {.bytes = std::size_t{1} << 20});
+                                   const ParseLimits& limits = {.bytes = kMostYaml});
 
-/// Parses as parse_yaml does, but a value that is no number of 64 bits or not finite is a Problem
-/// and stays, marked Node::refused, so that what else is wrong with the file can be told as well.
-/// Callers look at `problems`.
+/// Parses as parse_yaml does, but what is wrong with one key or value alone (a key that stands
+/// twice, a tag, an anchor, a number outside 64 bits) is a Problem beside a tree that is whole, in
+/// which such a value is marked Node::refused: so what else is wrong with the file can be told as
+/// well. Callers look at `problems`.
 std::optional<Document> parse_yaml_as_far(std::string_view text, const std::string& file,
                                           Problems& problems,
-                                          const ParseLimits& limits = {.bytes = std::size_t{1}
-                                                                                << 20});
+                                          const ParseLimits& limits = {.bytes = kMostYaml});
 
 }  // namespace tessera

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 
@@ -65,14 +65,8 @@ double ratio_of(double stated, double fitted, double tolerance) {
   return ratio > 1 / tolerance && ratio < tolerance ? 1 : ratio;
 }
 
-std::string lower(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 std::string nearest_shipped(const DeviceSpec& device) {
-  const std::string name = lower(device.name);
+  const std::string name = lower_case(device.name);
   for (const Kinship& kin : kKinships) {
     if (name.find(kin.part) != std::string::npos) return std::string(kin.nearest);
   }
@@ -95,7 +89,7 @@ void set_rate(Constant& constant, double value, const std::string& origin) {
 // The product rate of a device that is not shipped: the fitted machine's by what both were seen to
 // reach, or the stated peak.
 double product_rate(const DeviceSpec& device, double shipped) {
-  const std::string name = lower(device.name);
+  const std::string name = lower_case(device.name);
   for (const Reached& seen : kReached) {
     const std::size_t found = name.find(seen.part);
     if (found == std::string::npos || (found > 0 && name[found - 1] == 'g')) continue;

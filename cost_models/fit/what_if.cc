@@ -106,4 +106,39 @@ void set_constants(Calibration& calibration, std::span<const std::string> words,
   }
 }
 
+std::vector<std::string> set_nccl(const ClusterSpec& cluster, Calibration& calibration,
+                                  std::span<const std::string> words, Problems& problems) {
+  std::vector<std::string> others;
+  NcclChoice asked;
+  for (const std::string& word : words) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::string value = equals == word.npos ? "" : word.substr(equals + 1);
+    const bool algorithm = name == "NCCL_ALGO";
+    if (!algorithm && name != "NCCL_PROTO") {
+      others.push_back(word);
+      continue;
+    }
+    if (algorithm ? asked.algorithm.has_value() : asked.protocol.has_value()) {
+      problems.push_back({"--set", name, "'" + word + "'", "a name that no --set before gave",
+                          "one value for each"});
+      continue;
+    }
+    if (algorithm) asked.algorithm = nccl_algorithm(value);
+    if (!algorithm) asked.protocol = nccl_protocol(value);
+    if (algorithm ? !asked.algorithm : !asked.protocol) {
+      problems.push_back({"--set", name, "'" + value + "'",
+                          algorithm ? "Ring, Tree, NVLS or NVLSTree" : "LL, LL128 or Simple", ""});
+    }
+  }
+  if (asked.any() && !nccl_machine(cluster)) {
+    problems.push_back({"--set", asked.algorithm ? "NCCL_ALGO" : "NCCL_PROTO",
+                        "'" + cluster.device.name + "' over '" + cluster.intra_link + "'",
+                        "NVLink between GPUs from A100 to GB300", "NCCL's model knows no others"});
+  }
+  calibration.nccl = asked;
+  for (Calibration& view : calibration.views) view.nccl = asked;
+  return others;
+}
+
 }  // namespace tessera

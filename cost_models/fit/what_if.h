@@ -5,9 +5,11 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/cluster_spec.h"
 
 namespace tessera {
 
@@ -17,5 +19,11 @@ namespace tessera {
 /// names, constants given twice and values that are not above 0 are Problems of `--set`.
 void set_constants(Calibration& calibration, std::span<const std::string> words,
                    Problems& problems);
+
+/// Of `words` takes NCCL_ALGO=NAME and NCCL_PROTO=NAME, as NCCL's environment has them, and returns
+/// the others. A GPU of whose links NCCL's model knows nothing, and names that it does not have,
+/// are Problems of `--set`.
+std::vector<std::string> set_nccl(const ClusterSpec& cluster, Calibration& calibration,
+                                  std::span<const std::string> words, Problems& problems);
 
 }  // namespace tessera

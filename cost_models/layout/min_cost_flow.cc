@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

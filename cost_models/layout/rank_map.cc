@@ -26,13 +26,13 @@ std::array<int, N> digits(int index, const std::array<int, N>& bases) {
 
 RankCoord contiguous_coord(const ParallelLayout& layout, int index) {
   const auto [tp, cp, pp, shard, replicate] =
-      digits<5>(index, {layout.tp, layout.cp, layout.pp, layout.dp_shard, layout.dp_replicate});
+      digits<5>(index, {layout.tp, layout.cp, layout.pp, layout.dp_shard, layout.dp_replicate()});
   return {.tp = tp, .cp = cp, .pp = pp, .dp_replicate = replicate, .dp_shard = shard};
 }
 
 RankCoord megatron_coord(const ParallelLayout& layout, int index) {
   const auto [tp, cp, shard, replicate, pp] =
-      digits<5>(index, {layout.tp, layout.cp, layout.dp_shard, layout.dp_replicate, layout.pp});
+      digits<5>(index, {layout.tp, layout.cp, layout.dp_shard, layout.dp_replicate(), layout.pp});
   return {.tp = tp, .cp = cp, .pp = pp, .dp_replicate = replicate, .dp_shard = shard};
 }
 

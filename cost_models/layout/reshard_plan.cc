@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/overlay.h"
 #include "cost_models/layout/reshard_parts.h"

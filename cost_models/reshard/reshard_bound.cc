@@ -13,7 +13,6 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -47,7 +46,8 @@ class Ports {
     if (cards_ < per_node_) {
       path.push_back({PortKind::shared_card, node(rank), rank % per_node_ * cards_ / per_node_});
     }
-    if (cluster_.oversubscription > 1) path.push_back({PortKind::uplink, node(rank), 0});
+    const bool uplinks = cluster_.oversubscription > 1 && cluster_.nodes_per_leaf == 1;
+    if (uplinks) path.push_back({PortKind::uplink, node(rank), 0});
     return path;
   }
 

@@ -2,12 +2,13 @@
 //
 // The graph: every GPU has a port to its node's fabric (NVLink or PCIe) and one to its network
 // card, in and out; cards that several GPUs share are one vertex; a node's cards share an uplink,
-// which oversubscription narrows. Bytes travel directly from a holder to their destination, as a
-// ReshardPlan sends them, in any proportion over holders and ports; latency is not counted. Three
-// families of cuts: everything that arrives (all destinations, senders unlimited), everything that
-// leaves (all senders, destinations unlimited), and each destination alone with both ends. Rates
-// are those of the calibration, so that bound and prediction differ by what the plan does with
-// them. Pure functions.
+// which oversubscription narrows (not where several nodes share a leaf switch: uplinks are left out
+// then, and the bound is lower than it could be). Bytes travel directly from a holder to their
+// destination, as a ReshardPlan sends them, in any proportion over holders and ports; latency is
+// not counted. Three families of cuts: everything that arrives (all destinations, senders
+// unlimited), everything that leaves (all senders, destinations unlimited), and each destination
+// alone with both ends. Rates are those of the calibration, so that bound and prediction differ by
+// what the plan does with them. Pure functions.
 #pragma once
 
 #include <cstdint>

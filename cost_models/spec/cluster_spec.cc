@@ -156,6 +156,8 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
       reader.optional("price_per_gpu_hour", cluster.price_per_gpu_hour, kPrice);
     }
   }
+  reader.optional("nodes_per_leaf", cluster.nodes_per_leaf, kMostNodes);
+  reader.optional("rails", cluster.rails);
   read_host(reader, cluster.host);
   if (resolved && reader.has("node_types")) {
     const std::size_t before = reader.problems().size();
@@ -200,6 +202,8 @@ Node to_node(const ClusterSpec& cluster) {
   add_machines(node, cluster, [&] { add(node, "gpus_per_node", node_of(cluster.gpus_per_node)); });
   add(node, "oversubscription", node_of(cluster.oversubscription));
   add(node, "price_per_gpu_hour", node_of(cluster.price_per_gpu_hour));
+  if (cluster.nodes_per_leaf != 1) add(node, "nodes_per_leaf", node_of(cluster.nodes_per_leaf));
+  if (cluster.rails) add(node, "rails", node_of(cluster.rails));
   if (cluster.host != HostSpec{}) {
     Node host = map_node();
     if (cluster.host.cores > 0) add(host, "cores", node_of(cluster.host.cores));

@@ -55,8 +55,10 @@ struct ClusterSpec {
   BytesPerSecond intra_per_gpu;  // one way
   std::string inter_fabric;      // free text; empty on one node
   std::int64_t nics_per_node = 0;
-  BytesPerSecond nic;  // one way, per card
-  double oversubscription = 1.0;
+  BytesPerSecond nic;               // one way, per card
+  double oversubscription = 1.0;    // of the leaf switches: down over up
+  std::int64_t nodes_per_leaf = 1;  // that share a leaf switch and its uplink
+  bool rails = false;               // card c of a leaf's nodes hangs on a switch of its own
   double price_per_gpu_hour = 0.0;  // 0 = not stated
   HostSpec host;
   /// GPU types in the order of the nodes (and so of the ranks), where there are several: then the
@@ -64,6 +66,8 @@ struct ClusterSpec {
   std::vector<NodeGroup> groups;
 
   std::int64_t gpus() const { return gpus_per_node * nodes; }
+  /// Down over up of what bytes between nodes may have to cross: 1 where all hang on one switch.
+  double blocking() const { return rails || nodes > nodes_per_leaf ? oversubscription : 1.0; }
   bool operator==(const ClusterSpec&) const = default;
 };
 

@@ -36,7 +36,7 @@ bool check_degrees(const ParallelLayout& layout, const Reporter& report) {
                                                             {"cp", layout.cp},
                                                             {"pp", layout.pp},
                                                             {"vpp", layout.vpp},
-                                                            {"dp_replicate", layout.dp_replicate},
+                                                            {"dp", layout.dp},
                                                             {"dp_shard", layout.dp_shard},
                                                             {"ep", layout.ep},
                                                             {"etp", layout.etp}}};
@@ -46,19 +46,22 @@ bool check_degrees(const ParallelLayout& layout, const Reporter& report) {
     good = false;
     report(key, std::to_string(degree), "a degree of at least 1");
   }
+  if (good && layout.dp % layout.dp_shard != 0) {
+    good = false;
+    report("dp_shard", std::to_string(layout.dp_shard),
+           "a divisor of dp = " + std::to_string(layout.dp));
+  }
   return good;
 }
 
 void check_products(const ParallelLayout& layout, std::int64_t ranks, const Reporter& report) {
-  const std::int64_t product =
-      std::int64_t{layout.tp} * layout.cp * layout.pp * layout.dp_replicate * layout.dp_shard;
+  const std::int64_t product = std::int64_t{layout.tp} * layout.cp * layout.pp * layout.dp;
   if (product != ranks) {
     report("", "tp x cp x pp x dp_replicate x dp_shard = " + std::to_string(product),
            std::to_string(ranks) + ", the number of ranks");
   }
   const std::int64_t expert = std::int64_t{layout.ep} * layout.etp;
-  const std::int64_t per_stage =
-      std::int64_t{layout.tp} * layout.cp * layout.dp_replicate * layout.dp_shard;
+  const std::int64_t per_stage = std::int64_t{layout.tp} * layout.cp * layout.dp;
   if (per_stage % expert != 0) {
     report("ep", "ep x etp = " + std::to_string(expert),
            "a divisor of tp x cp x dp = " + std::to_string(per_stage));
@@ -76,7 +79,7 @@ void check_zero(const ParallelLayout& layout, const Reporter& report) {
     report("zero", std::to_string(layout.zero), "a ZeRO stage from 0 to 3");
   } else if (layout.dp_shard > 1 && layout.zero != 3) {
     report("zero", std::to_string(layout.zero), "3, because dp_shard > 1 cuts the parameters");
-  } else if (layout.zero == 3 && layout.dp_shard == 1 && layout.dp_replicate > 1) {
+  } else if (layout.zero == 3 && layout.dp_shard == 1 && layout.dp > 1) {
     report("zero", "3 with dp_shard 1", "dp_shard > 1",
            "replicas cut nothing; stages 1 and 2 do with dp_replicate alone");
   }
@@ -108,17 +111,6 @@ void check_stages(const ParallelLayout& layout, std::int64_t layers, const Repor
 
 }  // namespace
 
-Degrees degrees_of(const ParallelLayout& layout) {
-  return {.tp = layout.tp,
-          .cp = layout.cp,
-          .pp = layout.pp,
-          .vpp = layout.vpp,
-          .dp = layout.dp(),
-          .dp_shard = layout.dp_shard,
-          .ep = layout.ep,
-          .etp = layout.etp};
-}
-
 std::vector<LayerRange> even_stages(std::int64_t layers, int pp, int vpp) {
   const int chunks = pp * vpp;
   std::vector<LayerRange> stages;
@@ -140,7 +132,7 @@ void validate(const ParallelLayout& layout, std::int64_t layers, std::int64_t ra
 
 std::string describe(const ParallelLayout& layout) {
   std::string text = "tp" + std::to_string(layout.tp) + " pp" + std::to_string(layout.pp) + " dp" +
-                     std::to_string(layout.dp());
+                     std::to_string(layout.dp);
   if (layout.cp > 1) text += " cp" + std::to_string(layout.cp);
   if (layout.vpp > 1) text += " vpp" + std::to_string(layout.vpp);
   if (layout.dp_shard > 1) text += " fsdp" + std::to_string(layout.dp_shard);

@@ -8,6 +8,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "cost_models/spec/length_table.h"
+#include "cost_models/spec/preset_algorithms.h"
 #include "cost_models/spec/spec_document.h"
 
 namespace tessera {
@@ -39,12 +40,11 @@ bool read_algorithm(ObjectReader& reader, Workload& workload) {
     workload.dataflow = dataflow_from(reader, "algorithm");
     return true;
   }
-  const std::vector<std::string> presets{"ppo", "grpo"};
-  if (node != nullptr && node->is(Node::Kind::string) &&
-      (node->text == presets[0] || node->text == presets[1])) {
+  if (node != nullptr && node->is(Node::Kind::string) && is_preset_algorithm(node->text)) {
     workload.algorithm = node->text;
   } else {
     const bool text = node != nullptr && node->is(Node::Kind::string);
+    const std::vector<std::string> presets(kPresetAlgorithms.begin(), kPresetAlgorithms.end());
     reader.refuse("algorithm", "ppo, grpo, or a list of calls",
                   text ? did_you_mean(node->text, presets) : "");
   }

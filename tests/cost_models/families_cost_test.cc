@@ -26,7 +26,7 @@ TEST(SparseShards, EqualTheSumOfComputeBoxesOnTheFullestRank) {
   for (const Cut cut : {Cut{1, 8, 8, 1, 1}, {2, 4, 4, 2, 2}, {4, 2, 1, 1, 3}, {2, 2, 4, 1, 4}}) {
     ParallelLayout layout;
     layout.tp = cut.tp;
-    layout.dp_replicate = cut.dp;
+    layout.dp = cut.dp;
     layout.ep = cut.ep;
     layout.etp = cut.etp;
     layout.pp = cut.pp;
@@ -50,7 +50,7 @@ TEST(SparseShards, EqualTheSumOfComputeBoxesOnTheFullestRank) {
 TEST(ZeroShards, OfExpertsAreTheReplicasThatHoldTheSameExperts) {
   ParallelLayout layout;
   layout.tp = 4;
-  layout.dp_replicate = 8;
+  layout.dp = 8;
   layout.ep = 8;
   layout.zero = 1;
   const ShardCounts parts = zero_shards(layout);
@@ -163,7 +163,7 @@ TEST(InterleavedStages, CountTheLayersOfChunksThatDifferOneByOne) {
     for (const int vpp : {2, 4, 8}) {
       for (const int rounds : {1, 2, 5}) {
         for (const int missing : {0, 1, 2}) {
-          ParallelLayout layout{.pp = pp, .vpp = vpp};
+          ParallelLayout layout{{.pp = pp, .vpp = vpp}};
           layout.stages = even_stages(std::int64_t{pp} * vpp * 2 - missing, pp, vpp);
           for (int stage = 0; stage < pp; ++stage) {
             EXPECT_DOUBLE_EQ(layers_in_flight(layout, rounds * pp, stage),
@@ -175,7 +175,7 @@ TEST(InterleavedStages, CountTheLayersOfChunksThatDifferOneByOne) {
     }
   }
   // Llama 3: 126 layers, 16 stages of 8 chunks, the first of which is the embedding alone.
-  ParallelLayout llama{.pp = 16, .vpp = 8};
+  ParallelLayout llama{{.pp = 16, .vpp = 8}};
   llama.stages = even_stages(127, 16, 8);
   llama.stages.back().last = 126;
   EXPECT_LT(layers_in_flight(llama, 32, 0), 8 * stage_batches_in_flight(32, 16, 8, 0));
@@ -240,7 +240,7 @@ TEST(Ring, BringsGradientsOfKeysAndValuesHomeInFp32) {
 
 TEST(Fsdp, KeepsEveryLayerWhereItIsNotGatheredAgain) {
   RankModel rank{{}, preset("qwen3-8b"), DType::bf16};
-  const ParallelLayout layout{.dp_shard = 4, .zero = 3};
+  const ParallelLayout layout{{.dp = 4, .dp_shard = 4}, 3};
   const Elements layer{200'000'000, 0};
   const RoleDTypes dtypes;
   const auto bytes = [&](bool training) {

@@ -27,7 +27,7 @@ ParallelLayout layout_of(int tp, int pp, int dp, std::int64_t layers) {
   ParallelLayout layout;
   layout.tp = tp;
   layout.pp = pp;
-  layout.dp_replicate = dp;
+  layout.dp = dp;
   layout.stages = even_stages(layers, pp);
   return layout;
 }

@@ -265,26 +265,12 @@ class ConfigReader {
     token("pad_token_id", spec_.pad_token);
   }
 
-  // Checkpoints stored in fp8 (DeepSeek-V3's) are planned as what training and rollout hold: the
-  // weights in torch_dtype; their scales are no parameters. Other methods change what is held.
-  void quantization() {
-    if (!root_.has("quantization_config")) return;
-    const size_t before = problems_.size();
-    auto stored = root_.object("quantization_config");
-    std::string method;
-    if (stored) stored->optional("quant_method", method);
-    if (problems_.size() != before || method == "fp8") return;
-    root_.refuse("quantization_config", method.empty() ? "no quant_method" : "method " + method,
-                 "fp8, whose weights are planned in torch_dtype",
-                 "to plan the weights in the file's dtype, leave the key out");
-  }
-
   void check() {
     if (!spec_.mla && spec_.kv_heads > 0 && spec_.query_heads % spec_.kv_heads != 0) {
       reader_.refuse("num_key_value_heads", "a divisor of num_attention_heads (" +
                                                 std::to_string(spec_.query_heads) + ")");
     }
-    quantization();
+    check_stored_weights(root_);
     const bool rotary = !spec_.learned_positions && !spec_.mla;
     if (rotary && spec_.head_dim % 2 != 0) {
       reader_.refuse("head_dim", "an even number (rotary pairs)");

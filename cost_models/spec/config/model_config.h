@@ -29,6 +29,8 @@ void read_linear(ObjectReader& reader, ModelSpec& spec);
 void read_blocks(ObjectReader& reader, ModelSpec& spec);
 /// State-space mixers, where a block is one. Precondition: the blocks are read.
 void read_state_space(ObjectReader& reader, ModelSpec& spec);
+/// Refuses weights that are stored otherwise than in one type or fp8.
+void check_stored_weights(ObjectReader& root);
 void read_vision(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 
 /// "layer_types", one entry per layer, or empty where the file has none. Kinds that `known` does

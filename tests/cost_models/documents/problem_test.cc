@@ -41,6 +41,20 @@ TEST(Problem, SuggestsTheNearestKnownWordOnly) {
   EXPECT_EQ(did_you_mean("quantum", known), "");
 }
 
+TEST(Problem, SuggestsAWordOfWhichPartsWereLeftOut) {
+  const std::vector<std::string> known{"critic.veomni.strategy", "actor.veomni.parallel_size",
+                                       "actor.veomni.ulysses_parallel_size",
+                                       "actor.veomni.ulysses_parallel_window_size"};
+  EXPECT_EQ(did_you_mean("actor.veomni.ulysses_size", known),
+            "did you mean 'actor.veomni.ulysses_parallel_size'?");
+  EXPECT_EQ(did_you_mean("veomni.ulysses_size", known),
+            "did you mean 'actor.veomni.ulysses_parallel_size'?");
+  EXPECT_EQ(did_you_mean("actor.veomni.size_ulysses", known), "");
+  EXPECT_EQ(did_you_mean("actor.size", known), "did you mean 'actor.veomni.parallel_size'?");
+  EXPECT_EQ(did_you_mean("ulysses", known), "");
+  EXPECT_EQ(did_you_mean("", known), "");
+}
+
 TEST(Problem, AnErrorCarriesEveryProblem) {
   const Error error(ExitCode::bad_input, Problems{{.file = "a", .found = "x"}, {.file = "b"}});
   EXPECT_EQ(error.problems().size(), 2u);

@@ -110,6 +110,20 @@ TEST(StrictYaml, TellsAnAnchorOnce) {
   EXPECT_EQ(problems[1].found, "the anchor '&y'");
 }
 
+TEST(StrictYaml, KeepsWhatStandsAroundAKeyOrValueThatIsRefused) {
+  const std::string text = "a: 1\na: 2\nb: &x 3\nc: *x\nd: !!int 4\ne: .inf\nf: 5\n";
+  Problems problems;
+  const auto document = parse_yaml_as_far(text, "f", problems);
+  ASSERT_TRUE(document);
+  EXPECT_EQ(problems.size(), 5u);
+  EXPECT_EQ(document->root.find("a")->integer, 1);
+  EXPECT_TRUE(document->root.find("c")->refused);
+  EXPECT_EQ(document->root.find("f")->integer, 5);
+  EXPECT_FALSE(parse_yaml(text, "f", problems));
+  EXPECT_FALSE(parse_yaml_as_far("a: 1\n---\nb: 2\n", "f", problems));
+  EXPECT_FALSE(parse_yaml_as_far("a: 1\na: [2\n", "f", problems));
+}
+
 TEST(StrictYaml, ResolvesScalarsByTheCoreSchema) {
   Problems problems;
   const auto document = parse_yaml(

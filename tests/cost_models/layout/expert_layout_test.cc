@@ -31,8 +31,7 @@ ModelSpec sparse_model(std::int64_t experts) {
 }
 
 ParallelLayout layout_of(int tp, int pp, int dp, int ep, int etp) {
-  return {
-      .tp = tp, .pp = pp, .dp_replicate = dp, .ep = ep, .etp = etp, .stages = even_stages(2, pp)};
+  return {{.tp = tp, .pp = pp, .dp = dp, .ep = ep, .etp = etp}, 0, even_stages(2, pp)};
 }
 
 // Any layout on at most 12 ranks whose experts divide.
@@ -166,7 +165,7 @@ TEST(LatentAttention, IsCutByHeadsAndKeepsItsCompressedProjectionsWhole) {
       return table.rows[static_cast<size_t>(*found)];
     };
     const int tp = 4;
-    const ParallelLayout layout{.tp = tp, .stages = even_stages(1, 1)};
+    const ParallelLayout layout{{.tp = tp}, 0, even_stages(1, 1)};
     struct Cut {
       const char* name;
       size_t dim;

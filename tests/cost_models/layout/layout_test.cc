@@ -14,11 +14,9 @@ namespace {
 using ::testing::ElementsAre;
 
 ParallelLayout layout_of(std::int64_t layers, int tp, int pp, int dp_shard = 1) {
-  return {.tp = tp,
-          .pp = pp,
-          .dp_shard = dp_shard,
-          .zero = dp_shard > 1 ? 3 : 0,
-          .stages = even_stages(layers, pp)};
+  return {{.tp = tp, .pp = pp, .dp = dp_shard, .dp_shard = dp_shard},
+          dp_shard > 1 ? 3 : 0,
+          even_stages(layers, pp)};
 }
 
 TEST(Split, PartsCoverEveryUnitOnceAndNest) {
@@ -165,7 +163,7 @@ TEST(ParallelLayout, SaysEverythingThatIsImpossible) {
   validate(layout, 8, 4, "plan.json", "/roles/actor/layout", problems);
   EXPECT_TRUE(problems.empty());
   layout.stages.pop_back();
-  layout.dp_replicate = 3;
+  layout.dp = 3;
   layout.ep = 4;
   layout.zero = 7;
   validate(layout, 8, 4, "plan.json", "/roles/actor/layout", problems);

@@ -28,12 +28,9 @@ std::vector<int> first_ranks(int count) {
 }
 
 ParallelLayout layout_of(int tp, int pp, int dp, std::int64_t layers, int shard = 1) {
-  return {.tp = tp,
-          .pp = pp,
-          .dp_replicate = dp / shard,
-          .dp_shard = shard,
-          .zero = shard > 1 ? 3 : 0,
-          .stages = even_stages(layers, pp)};
+  return {{.tp = tp, .pp = pp, .dp = dp, .dp_shard = shard},
+          shard > 1 ? 3 : 0,
+          even_stages(layers, pp)};
 }
 
 RankMap mapped(RankOrder order, const ParallelLayout& layout, const std::vector<int>& ranks,

@@ -16,7 +16,7 @@ using Groups = std::vector<std::vector<int>>;
 
 /// The paper's p-t-d notation.
 ParallelLayout ptd(int pp, int tp, int dp) {
-  return {.tp = tp, .pp = pp, .dp_replicate = dp, .stages = even_stages(8, pp)};
+  return {{.tp = tp, .pp = pp, .dp = dp}, 0, even_stages(8, pp)};
 }
 
 RankMap mapped(RankOrder order, const ParallelLayout& layout, const RankMap* training = nullptr) {

@@ -53,12 +53,9 @@ RankMap mapped(RankOrder order, const ParallelLayout& layout, int first = 0,
 }
 
 ParallelLayout ptd(std::int64_t layers, int pp, int tp, int dp, int shard = 1) {
-  return {.tp = tp,
-          .pp = pp,
-          .dp_replicate = dp,
-          .dp_shard = shard,
-          .zero = shard > 1 ? 3 : 0,
-          .stages = even_stages(layers, pp)};
+  return {{.tp = tp, .pp = pp, .dp = dp * shard, .dp_shard = shard},
+          shard > 1 ? 3 : 0,
+          even_stages(layers, pp)};
 }
 
 Box random_box(const std::vector<std::int64_t>& shape) {
@@ -124,7 +121,7 @@ TEST(ReshardPlan, HoldsEveryInvariantBetweenRandomLayoutsOfAModel) {
   check_many("random layouts", [&] {
     const ParallelLayout a = random_layout(2);
     ParallelLayout b = random_layout(2);
-    b.dp_replicate *= b.dp_shard, b.dp_shard = 1, b.zero = 0;
+    b.dp_shard = 1, b.zero = 0;
     const auto order = [] { return *rc::gen::element(RankOrder::contiguous, RankOrder::megatron); };
     const RankMap from = mapped(order(), a);
     const RankMap to = mapped(order(), b, *rc::gen::element(0, 0, 3, a.ranks()));

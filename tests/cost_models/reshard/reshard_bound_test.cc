@@ -71,6 +71,9 @@ TEST(ReshardBound, CardsOfTheirOwnSharedCardsAndUplinksAreTiers) {
   const ReshardBound narrowed = bound_of(demands, cluster_of(2, 2, 2, 4));
   EXPECT_DOUBLE_EQ(narrowed.seconds, 2e9 / (2 * kCard / 4));
   EXPECT_EQ(narrowed.narrowest().where, "into uplink of node 1");
+  ClusterSpec one_leaf = cluster_of(2, 2, 2, 4);
+  one_leaf.nodes_per_leaf = 2;
+  EXPECT_DOUBLE_EQ(bound_of(demands, one_leaf).seconds, 1e9 / kCard);
 }
 
 TEST(ReshardBound, BothPortsOfAGpuServeWhatLiesOnBothSides) {
@@ -85,8 +88,8 @@ TEST(ReshardBound, OfATrainingGroupGatheredInItsNodeIsTheBusiestRanksBytesOverTh
   std::vector<int> ranks(8);
   std::iota(ranks.begin(), ranks.end(), 0);
   Problems problems;
-  const ParallelLayout training{.tp = 4, .dp_replicate = 2, .stages = even_stages(8, 1)};
-  const ParallelLayout generation{.tp = 1, .dp_replicate = 8, .stages = even_stages(8, 1)};
+  const ParallelLayout training{{.tp = 4, .dp = 2}, 0, even_stages(8, 1)};
+  const ParallelLayout generation{{.tp = 1, .dp = 8}, 0, even_stages(8, 1)};
   const RankMap from = make_rank_map(RankOrder::contiguous, training, ranks, nullptr, "", problems);
   const RankMap to = make_rank_map(RankOrder::strided, generation, ranks, &from, "", problems);
   const auto demands = reshard_demands(table, from, to, DType::bf16);

@@ -22,8 +22,10 @@ constexpr char kGood[] =
 
 TEST(ClusterSpec, ReadsEveryFieldInItsUnit) {
   Problems problems;
-  const auto cluster = parse_cluster_spec(
-      std::string(kGood) + "price_per_gpu_hour: 2.5\noversubscription: 7\n", "c.yaml", problems);
+  const auto cluster = parse_cluster_spec(std::string(kGood) +
+                                              "price_per_gpu_hour: 2.5\noversubscription: 7\n"
+                                              "nodes_per_leaf: 16\nrails: true\n",
+                                          "c.yaml", problems);
   ASSERT_TRUE(cluster) << to_string(problems.at(0));
   EXPECT_EQ(cluster->name, "c");
   EXPECT_EQ(cluster->device.name, "H100");
@@ -36,6 +38,19 @@ TEST(ClusterSpec, ReadsEveryFieldInItsUnit) {
   EXPECT_EQ(cluster->nic.value, 50e9);  // 400 Gbit/s
   EXPECT_EQ(cluster->price_per_gpu_hour, 2.5);
   EXPECT_EQ(cluster->oversubscription, 7);
+  EXPECT_EQ(cluster->nodes_per_leaf, 16);
+  EXPECT_TRUE(cluster->rails);
+}
+
+TEST(ClusterSpec, BlocksNothingWhereAllNodesHangOnOneSwitch) {
+  ClusterSpec cluster{.gpus_per_node = 8, .nodes = 4, .oversubscription = 3};
+  EXPECT_EQ(cluster.blocking(), 3);
+  cluster.nodes_per_leaf = 3;
+  EXPECT_EQ(cluster.blocking(), 3);
+  cluster.nodes_per_leaf = 4;
+  EXPECT_EQ(cluster.blocking(), 1);
+  cluster.rails = true;  // a card's leaf is not that of the card beside it
+  EXPECT_EQ(cluster.blocking(), 3);
 }
 
 TEST(ClusterSpec, OneNodeNeedsNoNetwork) {
@@ -77,6 +92,8 @@ TEST(ClusterSpec, AnyClusterSurvivesItsTree) {
     cluster.nics_per_node = *rc::gen::inRange(1, 16);
     cluster.nic = gb_per_s(rate() / 8);
     cluster.oversubscription = 1 + rate();
+    cluster.nodes_per_leaf = *rc::gen::inRange(1, 64);
+    cluster.rails = *rc::gen::arbitrary<bool>();
     Problems problems;
     const std::string text = json_text(to_node(cluster));
     const auto document = parse_json(text, "c.json", problems);
@@ -129,6 +146,8 @@ TEST(ClusterSpec, RefusesEveryMalformedFileWithItsPlaceAndReason) {
        "a list of 1 items", "a number"},
       {"version: 1", "version: 2", "1:10 (version)", "2", "version 1"},
       {"version: 1", "oversubscription: 0.5", "1:19 (oversubscription)", "0.5", "from 1 to"},
+      {"version: 1", "nodes_per_leaf: 0", "1:17 (nodes_per_leaf)", "0", "from 1 to 262144"},
+      {"version: 1", "rails: 8", "1:8 (rails)", "8", "true or false"},
       {"version: 1", "price_per_gpu_hour: free", "1:21 (price_per_gpu_hour)", "\"free\"",
        "a number"},
       {"version: 1", "node_types: [a, b]", "1:13 (node_types)", "a list of 2 items",

@@ -44,6 +44,42 @@ TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
   }
 }
 
+/// The bits a weight are those of published folders: Kimi-K2-Thinking's 594 GB (1.014e12 elements
+/// of experts, and 11e9 others in bf16), Qwen2.5-7B-Instruct-GPTQ-Int4's 5.57 GB (6.53e9 in layers,
+/// 1.09e9 in bf16).
+TEST(ModelSpec, WeightsOfFewBitsAreRefusedWithWhatOneTakes) {
+  const std::map<std::string, nlohmann::json> stored{
+      {"method compressed-tensors, 4 bits in groups of 32: 4.5 bits a weight with its scales",
+       {{"quant_method", "compressed-tensors"},
+        {"format", "pack-quantized"},
+        {"config_groups",
+         {{"group_0",
+           {{"targets", {"Linear"}},
+            {"weights",
+             {{"num_bits", 4}, {"group_size", 32}, {"symmetric", true}, {"type", "int"}}}}}}}}},
+      {"method gptq, 4 bits in groups of 128: 4.156 bits a weight with its scales",
+       {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 128}, {"sym", true}}},
+      {"method awq, 4 bits in groups of 128: 4.156 bits a weight with its scales",
+       {{"quant_method", "awq"}, {"bits", 4}, {"group_size", 128}, {"zero_point", true}}},
+      {"method mxfp4", {{"quant_method", "mxfp4"}}},
+      {"no quant_method, 8 bits", {{"bits", 8}}},
+  };
+  for (const auto& [found, value] : stored) {
+    nlohmann::json config = valid_config();
+    config["quantization_config"] = value;
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems));
+    ASSERT_EQ(problems.size(), 1U) << found;
+    EXPECT_EQ(problems[0].found, found);
+    const bool narrow = found.find("4 bits") != found.npos;
+    EXPECT_EQ(problems[0].hint.find("dequantized") != std::string::npos, narrow) << found;
+  }
+  nlohmann::json config = valid_config();
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  Problems none;
+  EXPECT_TRUE(parse_config(config, none));
+}
+
 struct Malformed {
   const char* key;
   nlohmann::json value;  // null JSON value "erase": discarded

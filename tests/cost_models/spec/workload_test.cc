@@ -1,5 +1,6 @@
 #include "cost_models/spec/workload.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <unistd.h>
@@ -161,6 +162,21 @@ TEST(Dataflow, ACycleIsNamedByItsCalls) {
   EXPECT_TRUE(topological_order(dataflow, "w", problems).empty());
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].found, "a cycle through values, adv");
+}
+
+TEST(Workload, TellsAllThatIsWrongWithAFileAtOnce) {
+  Problems problems;
+  EXPECT_FALSE(
+      parse_workload("algorithm: pppo\nprompts_per_step: 0\nprompts_per_step: 8\n"
+                     "prompt_tokens: .inf\nresponse_tokens: {max: 8, mean: -1, cvv: 1}\n"
+                     "epochs: !!int 2\nkl: lost\nmini_batch: 3\n",
+                     "w.yaml", problems));
+  std::vector<std::string> found;
+  for (const Problem& problem : problems) found.push_back(problem.found);
+  EXPECT_THAT(found, testing::UnorderedElementsAre("the key 'prompts_per_step' again", ".inf",
+                                                   "the tag 'tag:yaml.org,2002:int'", "\"pppo\"",
+                                                   "0", "-1", "the unknown key 'cvv'", "\"lost\"",
+                                                   "the unknown key 'mini_batch'"));
 }
 
 TEST(Workload, RefusesEveryMalformedFileWithItsPlaceAndReason) {
