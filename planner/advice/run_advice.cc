@@ -9,6 +9,7 @@
 #include "cost_models/documents/problem.h"
 #include "planner/advice/changed_keys.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/solution_pricer.h"

@@ -11,9 +11,11 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem_list.h"
-#include "planner/plan/plan.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// One change of the run's plan.
 struct AdvisedChange {

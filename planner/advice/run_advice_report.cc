@@ -1,19 +1,12 @@
 // Advice in words and for programs.
-#include <array>
-#include <cstdio>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/advice/run_advice.h"
 #include "planner/interop/files/setting.h"
 
 namespace tessera {
 namespace {
-
-std::string line(const char* format, auto... values) {
-  std::array<char, 240> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
 
 std::string command_of(const AdvisedChange& change, const std::string& plan,
                        const std::string& calibration) {
@@ -27,16 +20,16 @@ std::string command_of(const AdvisedChange& change, const std::string& plan,
 
 std::string to_text(const RunAdvice& advice, const std::string& plan,
                     const std::string& calibration) {
-  std::string text = line("step %.3f s measured, %.3f s by the learned constants\n",
-                          advice.measured_s.value, advice.step_s.value);
+  std::string text = printed("step %.3f s measured, %.3f s by the learned constants\n",
+                             advice.measured_s.value, advice.step_s.value);
   if (advice.changes.empty()) {
     return text + "no other setting is quicker and fits\n";
   }
   int number = 0;
   for (const AdvisedChange& change : advice.changes) {
-    text += line("%d. %.3f s, %.2f times as quick: -%.3f s +- %.3f s, fits with %.1f%%\n", ++number,
-                 change.step_s.value, advice.step_s / change.step_s, change.gain_s.value,
-                 change.gain_deviation_s.value, change.fits * 100);
+    text += printed("%d. %.3f s, %.2f times as quick: -%.3f s +- %.3f s, fits with %.1f%%\n",
+                    ++number, change.step_s.value, advice.step_s / change.step_s,
+                    change.gain_s.value, change.gain_deviation_s.value, change.fits * 100);
     text += "   " + change.what + "\n   " + command_of(change, plan, calibration) + "\n";
     for (const std::string& key : change.keys) text += "   " + key + "\n";
   }

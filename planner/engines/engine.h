@@ -78,7 +78,7 @@ const Engine* requested_engine(std::string_view name, Problems& problems);
 bool runs(const Engine& engine, Role role);
 
 /// The engines whose plans answer a request for this one: itself, and for kAnyEngine after it every
-/// other that runs these roles and has no fixed order.
+/// other that runs these roles, has no fixed order and does not answer on request alone.
 std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role>& roles);
 
 /// The engine of a plan or request that has been checked; of another name the value of kAnyEngine.

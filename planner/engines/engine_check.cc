@@ -9,8 +9,8 @@
 #include "cost_models/spec/context_parallel.h"
 #include "cost_models/spec/expert_parallel.h"
 #include "planner/engines/group_degrees.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
 
 namespace tessera {
 namespace {
@@ -116,7 +116,7 @@ class LayoutCheck {
 
   void check_zero() {
     if (served() || contains(can_.training.zero, layout_.zero)) return;
-    if (layout_.dp() == 1 && layout_.zero <= 1) return;  // nothing to cut
+    if (layout_.dp == 1 && layout_.zero <= 1) return;  // nothing to cut
     std::string stages;
     for (const int stage : can_.training.zero) {
       stages += (stages.empty() ? "" : " or ") + std::to_string(stage);
@@ -203,7 +203,7 @@ void check_rounds(const Engine& engine, const Plan& plan, const RolePlan& role,
   const ParallelLayout& layout = role.layout;
   const InterleavedCount rule = engine.traits.pipeline.interleaved;
   const std::int64_t update = role.batching.mini_batch;  // 0 = it does not train
-  const std::int64_t sequences = (update > 0 ? update : plan.workload.sequences()) / layout.dp();
+  const std::int64_t sequences = (update > 0 ? update : plan.workload.sequences()) / layout.dp;
   if (fills_rounds(rule, layout.pp, layout.vpp, sequences)) return;
   problems.push_back(
       {file, place + "/layout/vpp", std::to_string(layout.vpp),

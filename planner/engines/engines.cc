@@ -1,5 +1,6 @@
 // The table of engines, and how a name finds its row.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -12,6 +13,10 @@ namespace {
 // Rows of logits that exist at a time where a plan chooses the fused loss (chunk_size of
 // FusedLinearForPPOFunction, verl/utils/experimental/torch_functional.py).
 constexpr std::int64_t kFusedLogitRows = 512;
+
+// Engines that answer those alone who name them: their times and memory are verl's FSDP with other
+// meshes, which nobody has measured, and a search of every engine would take longer for them.
+constexpr std::array<std::string_view, 2> kOnRequest{"verl-torchtitan", "verl-veomni"};
 
 const Engine* find_engine(std::string_view name) {
   const std::vector<Engine>& all = every_engine();
@@ -38,6 +43,8 @@ const std::vector<Engine>& every_engine() {
       tessera_vllm_engine(),       //
       verl_engine(),               //
       verl_megatron_engine(),      //
+      verl_torchtitan_engine(),    //
+      verl_veomni_engine(),        //
       vllm_engine(),               //
   };
   return rows;
@@ -85,8 +92,10 @@ std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role
   for (const Engine& each : every_engine()) {
     const bool every =
         std::all_of(roles.begin(), roles.end(), [&](Role role) { return runs(each, role); });
+    const bool on_request =
+        std::find(kOnRequest.begin(), kOnRequest.end(), each.name) != kOnRequest.end();
     // A fixed order is never the quicker one.
-    if (each.name != kAnyEngine && every && !each.fixed_order) all.push_back(&each);
+    if (each.name != kAnyEngine && every && !each.fixed_order && !on_request) all.push_back(&each);
   }
   return all;
 }

@@ -82,6 +82,26 @@ std::vector<ModelFamily> verl_megatron_families() {
                       ModelFamily::qwen3_vl_moe, ModelFamily::qwen2_5_vl});
 }
 
+void add_verl_fsdp(Engine& engine) {
+  Capabilities& can = engine.capabilities;
+  can.training.zero = {0, 2, 3};
+  can.training.most_pp = 1;
+  can.training.context_parallel = can.training.fully_sharded = true;
+  engine.traits.loss.kernel = LossKernel::in_place;
+  engine.traits.shards.over_context = true;
+  engine.traits.shards.master_parameters = true;  // mixed precision
+  engine.traits.gradients.fresh = true;
+  engine.weights.gather->master_weights = true;  // the shards are these
+  // 71 us to pack and load a tensor of Qwen3-30B-A3B in vLLM 0.24
+  // (benchmarks/results/h200-vllm-weights.json), the rest to cut it out of the packed experts that
+  // are gathered together (unfuse_moe_params) and to name it.
+  engine.traits.handover.tensor = Seconds{0.1e-3};
+}
+
+int sharding_replicas(const ParallelLayout& layout) {
+  return layout.zero == 2 ? layout.dp : layout.zero == 3 ? layout.dp_shard : 1;
+}
+
 void add_verl_loop(Engine& engine) {
   Capabilities& can = engine.capabilities;
   can.roles = {kEveryRole.begin(), kEveryRole.end()};

@@ -16,6 +16,8 @@ Engine tessera_invariant_engine();
 Engine tessera_vllm_engine();
 Engine verl_engine();
 Engine verl_megatron_engine();
+Engine verl_torchtitan_engine();
+Engine verl_veomni_engine();
 Engine vllm_engine();
 
 /// Parameters in any type that trains.
@@ -42,5 +44,12 @@ Engine megatron_core(std::string name, std::string version);
 /// What verl 0.9.1 does with whichever trainer: workers/config, workers/engine, workers/rollout and
 /// trainer/ppo/v1.
 void add_verl_loop(Engine& engine);
+
+/// What verl's trainers over PyTorch's FSDP2 have in common: stages 0, 2 and 3, one mesh of all
+/// GPUs whose context-parallel ranks shard, too, fp32 shards, whole tensors for the rollout.
+void add_verl_fsdp(Engine& engine);
+
+/// Replicas of a tensor-parallel part over which such a trainer cuts the weights.
+int sharding_replicas(const ParallelLayout& layout);
 
 }  // namespace tessera

@@ -6,13 +6,13 @@
 namespace tessera {
 namespace {
 
-/// Generation of Qwen2.5-1.5B and 7B on one H200 with and without the mode, 1,024 + 512 tokens
-/// (benchmarks/results/h200-batch-invariant.json). A decode step takes 12.9 and 45.7 us a layer
-/// longer at 64 and 256 sequences of the 1.5B, 30.9 and 92.7 of the 7B, while the device's memory
-/// reads its keys and values in 17.5, 69.9, 35.0 and 139.8 us: this line is at most 4.5 us off.
-/// Prompts take 1.93 to 2.02 us a token longer (1.5B) and 5.54 to 5.65 (7B), 36 to 46 TFLOP/s of
-/// their attention's products, a 24th of the full rate.
-constexpr FixedOrder kMeasured{.start = Seconds{4.4e-6}, .reads = 0.63, .products = 24};
+/// Generation of Qwen2.5-1.5B and 7B on one H100 with and without the mode, 1,024 + 512 tokens
+/// (benchmarks/results/h100-batch-invariant.json). A decode step takes 9.4 and 13.1 us a layer
+/// longer at 64 and 256 sequences of the 1.5B, 20.7 and 38.1 of the 7B, while the device's memory
+/// reads its keys and values in 25, 100, 50 and 200 us: this line is at most 8.1 us off.
+/// Prompts take 0.98 to 1.01 us a token longer (1.5B) and 4.1 (7B), 50 to 89 TFLOP/s of their
+/// attention's products, a 15th of the full rate.
+constexpr FixedOrder kMeasured{.start = Seconds{6.9e-6}, .reads = 0.143, .products = 15};
 
 }  // namespace
 

@@ -22,26 +22,16 @@ constexpr MemoryAccuracy kMeasuredMemory{
 Engine verl_engine() {
   Engine engine = library_engine("verl", "0.9.1");
   add_verl_loop(engine);
+  add_verl_fsdp(engine);
   Capabilities& can = engine.capabilities;
-  can.training.zero = {0, 2, 3};
   can.training.recompute = {Recompute::none, Recompute::full};
-  can.training.most_tp = can.training.most_pp = 1;
-  can.training.context_parallel = can.training.fully_sharded = true;
+  can.training.most_tp = 1;
   can.training.ulysses = true;
   can.offload.reference_on_host = true;  // whatever its configuration says (transformer_impl.py)
   can.params = kTrainableTypes;
   engine.traits.pipeline.cut_by_tp = false;
   engine.traits.kernels.account = ActivationAccount::transformers;
-  engine.traits.loss.kernel = LossKernel::in_place;
-  engine.traits.shards.over_context = true;       // one mesh of all GPUs, Ulysses' groups inside
-  engine.traits.shards.master_parameters = true;  // model_dtype fp32, mixed precision
-  engine.traits.gradients.fresh = true;
   engine.memory = kMeasuredMemory;
-  engine.weights.gather->master_weights = true;  // FSDP's shards are these
-  // 71 us to pack and load a tensor of Qwen3-30B-A3B in vLLM 0.24
-  // (benchmarks/results/h200-vllm-weights.json), the rest to cut it out of the packed experts that
-  // are gathered together (unfuse_moe_params) and to name it.
-  engine.traits.handover.tensor = Seconds{0.1e-3};
   return engine;
 }
 

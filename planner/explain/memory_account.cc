@@ -111,7 +111,42 @@ PhaseAccount account_of(const BlockMemory& block, Phase phase, int index, CostEv
   return account;
 }
 
+void refuse_impossible(const Solution& solution, CostEvaluator& costs, Problems& problems) {
+  for (const auto& [role, candidate] : solution.choice) {
+    const std::string why = impossible(costs.request(), candidate);
+    if (!why.empty()) problems.push_back({"plan", "", why, "a layout that has an account", ""});
+  }
+}
+
+// What the plan may use of the ranks of a block, which are of one GPU type.
+PlanRequest seen_by(const Solution& solution, std::size_t block, CostEvaluator& costs) {
+  return costs.request(solution.choice.at(solution.placement[block].front()).view);
+}
+
 }  // namespace
+
+std::vector<RankPeak> rank_peaks(const Plan& plan, const Calibration& calibration,
+                                 Problems& problems) {
+  const std::size_t before = problems.size();
+  CostEvaluator costs = evaluator_of(plan, calibration);
+  const Solution solution = solution_of(plan);
+  refuse_impossible(solution, costs, problems);
+  if (problems.size() != before) return {};
+  const AllMemory all = all_memory(plan, solution, costs);
+  std::vector<RankPeak> peaks(static_cast<std::size_t>(plan.world_size()));
+  for (std::size_t block = 0; block < all.size(); ++block) {
+    const Bytes limit = usable_memory(seen_by(solution, block, costs));
+    const std::vector<int> ranks = ranks_of(plan, solution.placement[block]);
+    for (std::size_t index = 0; index < ranks.size(); ++index) {
+      RankPeak& rank = peaks[static_cast<std::size_t>(ranks[index])];
+      rank.limit = limit;
+      for (const BlockMemory& memory : all[block]) {
+        rank.peak = std::max(rank.peak, bytes_of_rank(memory, static_cast<int>(index)));
+      }
+    }
+  }
+  return peaks;
+}
 
 std::optional<MemoryAccount> memory_account(const Plan& plan, const Calibration& calibration,
                                             const MemoryQuestion& question, Problems& problems) {
@@ -119,10 +154,7 @@ std::optional<MemoryAccount> memory_account(const Plan& plan, const Calibration&
   refuse_unknown(plan, question, problems);
   CostEvaluator costs = evaluator_of(plan, calibration);
   const Solution solution = solution_of(plan);
-  for (const auto& [role, candidate] : solution.choice) {
-    const std::string why = impossible(costs.request(), candidate);
-    if (!why.empty()) problems.push_back({"plan", "", why, "a layout that has an account", ""});
-  }
+  refuse_impossible(solution, costs, problems);
   if (problems.size() != before) return std::nullopt;
 
   const AllMemory all = all_memory(plan, solution, costs);
@@ -151,8 +183,7 @@ std::optional<MemoryAccount> memory_account(const Plan& plan, const Calibration&
     each.fullest_rank = global(fullest[phase].place);
     each.fullest_sum = fullest[phase].sum;
   }
-  const Role first = solution.placement[chosen.place.block].front();
-  PlanRequest seen = costs.request(solution.choice.at(first).view);
+  PlanRequest seen = seen_by(solution, chosen.place.block, costs);
   seen.risk = question.risk.value_or(seen.risk);
   account.device = seen.cluster.device.memory;
   account.limit = usable_memory(seen);

@@ -62,6 +62,16 @@ struct MemoryQuestion {
 std::optional<MemoryAccount> memory_account(const Plan& plan, const Calibration& calibration,
                                             const MemoryQuestion& question, Problems& problems);
 
+/// What a rank holds at most, and what a plan may use of its device.
+struct RankPeak {
+  Bytes peak = {}, limit = {};
+};
+
+/// Of every rank of the plan by its number, those without a role at zero; empty and Problems where
+/// a layout is impossible. Precondition: the plan is valid.
+std::vector<RankPeak> rank_peaks(const Plan& plan, const Calibration& calibration,
+                                 Problems& problems);
+
 /// The classes of the rank in the phase, by role, against the limit; then all phases of the rank.
 std::string describe(const MemoryAccount& account);
 std::string to_json(const MemoryAccount& account);

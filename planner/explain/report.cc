@@ -1,12 +1,10 @@
 #include "planner/explain/report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <utility>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
@@ -15,25 +13,17 @@
 #include "planner/explain/memory_fit.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/certified.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
 #include "planner/plan/shared_weights.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_value.h"
+#include "planner/space/left_open.h"
 
 namespace tessera {
 namespace {
-
-[[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
-  std::array<char, 512> buffer{};
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
-  va_end(arguments);
-  return buffer.data();
-}
 
 std::string ranks_text(const std::vector<int>& ranks) {
   const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end());
@@ -94,9 +84,9 @@ std::string pools_part(const Plan& plan, const Calibration* calibration) {
     }
     const RolePlan& first = *plan.find(block.front());
     const Bytes limit = limit_of(plan, calibration, view_of(plan.cluster, first.ranks));
-    out += text("  fullest rank on %s %s of %s (%.1f %%)\n", joined(first.gpu_types, "+").c_str(),
-                in_binary_units(peak).c_str(), in_binary_units(limit).c_str(),
-                percent_of(peak, limit));
+    out += printed("  fullest rank on %s %s of %s (%.1f %%)\n",
+                   joined(first.gpu_types, "+").c_str(), in_binary_units(peak).c_str(),
+                   in_binary_units(limit).c_str(), percent_of(peak, limit));
   }
   return out;
 }
@@ -106,12 +96,12 @@ std::string batching_text(const Batching& batching) {
   const std::int64_t tokens =
       std::max({batching.log_prob_tokens, batching.values_tokens, batching.reward_tokens});
   if (batching.max_sequences > 0) {
-    return text("%lld sequences at once", static_cast<long long>(batching.max_sequences));
+    return printed("%lld sequences at once", static_cast<long long>(batching.max_sequences));
   }
   const std::string each =
-      text("%lld tokens per micro-batch", static_cast<long long>(update > 0 ? update : tokens));
+      printed("%lld tokens per micro-batch", static_cast<long long>(update > 0 ? update : tokens));
   if (update == 0 || tokens == 0 || tokens == update) return each;
-  return each + text(", %lld where it does not train", static_cast<long long>(tokens));
+  return each + printed(", %lld where it does not train", static_cast<long long>(tokens));
 }
 
 // Roles that the engine does not run.
@@ -130,14 +120,14 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
   std::size_t width = 28;
   for (const RolePlan& role : plan.roles) width = std::max(width, layout_text(plan, role).size());
   const auto columns = static_cast<int>(width);
-  std::string out =
-      text("  %-10s %-12s %-*s %12s  %s\n", "role", "ranks", columns, "layout", "peak", "batches");
+  std::string out = printed("  %-10s %-12s %-*s %12s  %s\n", "role", "ranks", columns, "layout",
+                            "peak", "batches");
   for (const RolePlan& role : plan.roles) {
     Bytes peak;
     for (const auto& [phase, use] : role.memory) peak = std::max(peak, use.total());
-    out += text("  %-10s %-12s %-*s %12s  %s\n", std::string(name_of(role.role)).c_str(),
-                ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
-                in_binary_units(peak).c_str(), batching_text(role.batching).c_str());
+    out += printed("  %-10s %-12s %-*s %12s  %s\n", std::string(name_of(role.role)).c_str(),
+                   ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
+                   in_binary_units(peak).c_str(), batching_text(role.batching).c_str());
   }
   out += others_part(plan);
   if (!plan.cluster.groups.empty()) {
@@ -145,14 +135,14 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
     return calibration == nullptr ? out : out + describe_fit(plan, *calibration);
   }
   const Bytes limit = limit_of(plan, calibration, 0);
-  out += text("  fullest rank %s of %s (%.1f %%)\n",
-              in_binary_units(plan.prediction.peak_bytes).c_str(), in_binary_units(limit).c_str(),
-              percent_of(plan.prediction.peak_bytes, limit));
+  out += printed("  fullest rank %s of %s (%.1f %%)\n",
+                 in_binary_units(plan.prediction.peak_bytes).c_str(),
+                 in_binary_units(limit).c_str(), percent_of(plan.prediction.peak_bytes, limit));
   if (calibration != nullptr) out += describe_fit(plan, *calibration);
   const Bytes shared =
       engine_named(plan.engine).weights.shares_memory ? least_shared_weight_bytes(plan) : Bytes{};
   if (shared > 0) {
-    out += text(
+    out += printed(
         "  less %s where training weights are views of the rollout's: the search counts "
         "both\n",
         in_binary_units(shared).c_str());
@@ -165,28 +155,28 @@ std::string lengths_part(const Plan& plan) {
   const LengthSpec& lengths = plan.workload.response_tokens;
   const double mean = mean_length(lengths);
   if (std::abs(mean - lengths.mean) < 0.5) return "";
-  return text("responses of %.0f tokens on average: %.0f before they are cut at %lld\n", mean,
-              lengths.mean, static_cast<long long>(lengths.max));
+  return printed("responses of %.0f tokens on average: %.0f before they are cut at %lld\n", mean,
+                 lengths.mean, static_cast<long long>(lengths.max));
 }
 
 std::string phases_part(const Plan& plan) {
   const Prediction& prediction = plan.prediction;
-  std::string out = text("step %s", in_seconds(prediction.step_s).c_str());
+  std::string out = printed("step %s", in_seconds(prediction.step_s).c_str());
   if (prediction.step_error_s > 0) {
-    out += text(" +- %s (one standard deviation, from the covariance of the constants)",
-                in_seconds(prediction.step_error_s).c_str());
+    out += printed(" +- %s (one standard deviation, from the covariance of the constants)",
+                   in_seconds(prediction.step_error_s).c_str());
   }
-  out += text(", %.0f tokens/s/GPU, update at %.1f %% of peak, %s of communication\n",
-              prediction.tokens_per_s_per_gpu, 100 * prediction.mfu,
-              in_seconds(prediction.exposed_comm_s).c_str());
+  out += printed(", %.0f tokens/s/GPU, update at %.1f %% of peak, %s of communication\n",
+                 prediction.tokens_per_s_per_gpu, 100 * prediction.mfu,
+                 in_seconds(prediction.exposed_comm_s).c_str());
   for (const ScheduledCall& call : plan.schedule) {
     const auto found = prediction.phases_s.find(call.phase);
     if (found == prediction.phases_s.end()) continue;
     const double share = found->second / prediction.step_s;
     const auto bar = static_cast<std::size_t>(std::clamp(std::lround(share * 40), 0L, 40L));
-    out += text("  %-14s %-10s %12s %5.1f %%  %s\n", std::string(name_of(call.phase)).c_str(),
-                std::string(name_of(call.role)).c_str(), in_seconds(found->second).c_str(),
-                100 * share, std::string(bar, '#').c_str());
+    out += printed("  %-14s %-10s %12s %5.1f %%  %s\n", std::string(name_of(call.phase)).c_str(),
+                   std::string(name_of(call.role)).c_str(), in_seconds(found->second).c_str(),
+                   100 * share, std::string(bar, '#').c_str());
   }
   return out;
 }
@@ -208,13 +198,13 @@ std::string reshard_part(const Plan& plan) {
   for (const PlannedReshard& pair : plan.reshard) {
     const std::int64_t whole =
         parameter_count(plan.models.at("actor").spec) * size_of(plan.find(pair.from)->dtypes.wire);
-    out += text("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
-                std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
-                way_text(pair).c_str(), in_binary_units(pair.bytes_received).c_str(),
-                in_binary_units(pair.lower_bound_bytes).c_str());
+    out += printed("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
+                   std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
+                   way_text(pair).c_str(), in_binary_units(pair.bytes_received).c_str(),
+                   in_binary_units(pair.lower_bound_bytes).c_str());
     if (pair.mode == ReshardMode::minimal && pair.bytes_received > 0) {
-      out += text("; gathering everything: %.2fx",
-                  static_cast<double>(whole) / static_cast<double>(pair.bytes_received.value));
+      out += printed("; gathering everything: %.2fx",
+                     static_cast<double>(whole) / static_cast<double>(pair.bytes_received.value));
     }
     out += ")\n";
   }
@@ -224,8 +214,8 @@ std::string reshard_part(const Plan& plan) {
 // How much worse a plan is, in percent of the chosen plan's value; GPUs are told by their number.
 std::string behind_text(const Plan& plan, const Priced& other) {
   const int more = other.gpus - gpus_of(plan);
-  if (objective_of(plan) == Objective::fewest_gpus && more > 0) return text("+%d GPUs", more);
-  return text("+%.1f %%", 100 * worse_by(plan, other));
+  if (objective_of(plan) == Objective::fewest_gpus && more > 0) return printed("+%d GPUs", more);
+  return printed("+%.1f %%", 100 * worse_by(plan, other));
 }
 
 std::string margin_text(const Plan& plan) {
@@ -233,7 +223,7 @@ std::string margin_text(const Plan& plan) {
   if (certificate.margin >= 1) {
     return "  margin: no plan on as few GPUs; errors of the predicted times do not change that\n";
   }
-  std::string out = text(
+  std::string out = printed(
       "  margin: another plan wins if the predictions of the two plans err by %.1f %% in opposite "
       "directions",
       100 * certificate.margin);
@@ -241,13 +231,13 @@ std::string margin_text(const Plan& plan) {
   if (certificate.margin == 0) {
     out += "; a tie: the nearest is predicted to be as good";
   } else if (deviations > 0 && deviations < 1) {
-    out += text("; a tie: the nearest is behind by %.2f standard deviations of the difference",
-                deviations);
+    out += printed("; a tie: the nearest is behind by %.2f standard deviations of the difference",
+                   deviations);
   } else if (deviations > 1000) {
     out += "; the nearest is behind by more than 1000 standard deviations of the difference";
   } else if (deviations > 0) {
-    out +=
-        text("; the nearest is behind by %.1f standard deviations of the difference", deviations);
+    out += printed("; the nearest is behind by %.1f standard deviations of the difference",
+                   deviations);
   }
   return out + "\n";
 }
@@ -256,27 +246,24 @@ std::string certificate_part(const Plan& plan) {
   const Certificate& certificate = plan.certificate;
   const std::string none = why_not_certified(plan);
   if (!none.empty()) return "certificate: none; the plan is " + none + "\n";
-  std::string out = text(
+  std::string out = printed(
       "certificate: %s = %s, proven best of the space (gap %.2f %%); %lld candidates priced, %lld "
       "branches cut\n",
       certificate.objective.c_str(), value_text(plan, priced(plan)).c_str(), 100 * certificate.gap,
       static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
-  out +=
-      "  left open: token limits above 128 Ki a rank or between quarters of a longest sequence; "
-      "context parallelism of no power of two, or in parts below 2,048 tokens where replicas and "
-      "stages occupy the GPUs; long sequences in tp without sequence parallelism\n";
+  out += "  left open: " + std::string(kLeftOpen) + "\n";
   if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
   constexpr std::size_t kShown = 6;
   const auto shown = std::min(kShown, certificate.runner_up.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const RunnerUp& other = certificate.runner_up[i];
     const Priced with = priced(plan, other);
-    out += text("  %-34s %12s  %s  ", other.placement.c_str(), value_text(plan, with).c_str(),
-                behind_text(plan, with).c_str()) +
+    out += printed("  %-34s %12s  %s  ", other.placement.c_str(), value_text(plan, with).c_str(),
+                   behind_text(plan, with).c_str()) +
            other.description + "\n";
   }
   if (shown < certificate.runner_up.size()) {
-    out += text("  and %zu more in the plan file\n", certificate.runner_up.size() - shown);
+    out += printed("  and %zu more in the plan file\n", certificate.runner_up.size() - shown);
   }
   return out + margin_text(plan);
 }
@@ -284,8 +271,8 @@ std::string certificate_part(const Plan& plan) {
 std::string constants_part(const Plan& plan) {
   const auto measured = plan.prediction.measured_constants.size();
   const auto assumed = plan.prediction.assumed_constants.size();
-  return text("constants: %zu measured, %zu shipped (calibration %s)\n", measured, assumed,
-              plan.provenance.calibration.c_str());
+  return printed("constants: %zu measured, %zu shipped (calibration %s)\n", measured, assumed,
+                 plan.provenance.calibration.c_str());
 }
 
 }  // namespace
@@ -297,7 +284,7 @@ namespace {
 // "7.62 billion", "494.03 million".
 std::string count_text(std::int64_t parameters) {
   const double count = static_cast<double>(parameters);
-  return count < 1e9 ? text("%.2f million", count / 1e6) : text("%.2f billion", count / 1e9);
+  return count < 1e9 ? printed("%.2f million", count / 1e6) : printed("%.2f billion", count / 1e9);
 }
 
 // Every model with its parameters, and those that a token uses where it has experts.
@@ -316,9 +303,10 @@ std::string models_part(const Plan& plan) {
 }  // namespace
 
 std::string describe(const Plan& plan, const Calibration* calibration) {
-  std::string out = text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
-                         plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
-                         static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
+  std::string out =
+      printed("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
+              plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
+              static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
   out += placement_text(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
   return out + models_part(plan) + roles_part(plan, calibration) + lengths_part(plan) +
          phases_part(plan) + reshard_part(plan) + certificate_part(plan) + constants_part(plan);

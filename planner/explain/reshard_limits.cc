@@ -1,10 +1,9 @@
 #include "planner/explain/reshard_limits.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <span>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/plan.h"
@@ -12,14 +11,7 @@
 namespace tessera {
 namespace {
 
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  std::array<char, 256> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, values...);
-  return buffer.data();
-}
-
-std::string milliseconds(Seconds time) { return text("%.2f ms", time.value * 1e3); }
+std::string milliseconds(Seconds time) { return printed("%.2f ms", time.value * 1e3); }
 
 // What arrives passes the links of the destination's GPU type, what leaves those of the source's.
 ReshardBound bound_of(const Plan& plan, const PlannedReshard& pair,
@@ -67,8 +59,8 @@ std::string describe(const std::vector<ReshardLimit>& limits) {
     }
     const ReshardCut& cut = limit.bound.narrowest();
     out += "direct copies take at least " + milliseconds(limit.bound.seconds) +
-           text(" (%.2fx): %.2f GiB through %.0f GB/s, ", limit.predicted / limit.bound.seconds,
-                gib(cut.bytes), cut.rate.value / 1e9) +
+           printed(" (%.2fx): %.2f GiB through %.0f GB/s, ", limit.predicted / limit.bound.seconds,
+                   gib(cut.bytes), cut.rate.value / 1e9) +
            cut.where + "\n";
   }
   return out;

@@ -97,9 +97,10 @@ std::string notes_text(const Plan& plan, const ExportTarget& target, const Expor
 
 const std::vector<ExportTarget>& every_export_target() {
   static const std::vector<ExportTarget> rows = {
-      verl_target(),       verl_megatron_target(),   megatron_target(), vllm_target(),
-      sglang_target(),     torchrun_target(),        slurm_target(),    verl_slurm_target(),
-      kubernetes_target(), verl_kubernetes_target(), ray_target(),
+      verl_target(),     verl_megatron_target(), verl_veomni_target(), verl_torchtitan_target(),
+      megatron_target(), vllm_target(),          sglang_target(),      torchrun_target(),
+      slurm_target(),    verl_slurm_target(),    kubernetes_target(),  verl_kubernetes_target(),
+      ray_target(),
   };
   return rows;
 }

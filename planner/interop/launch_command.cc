@@ -47,9 +47,9 @@ void read_overrides(const ShellCommand& command, std::size_t first, ConfigValues
     }
     const bool names_config = word.text.rfind("--config-name", 0) == 0;
     if (!names_config) continue;
-    for (const char* const engine : {"megatron", "veomni", "torchtitan"}) {
-      if (value.find(engine) != value.npos) {
-        out.take_engine(engine, std::to_string(command[i].line));
+    for (const auto& [engine, name] : kVerlEngines.pairs) {
+      if (value.find(name) != value.npos) {
+        out.take_engine(std::string(name), std::to_string(command[i].line));
       }
     }
   }

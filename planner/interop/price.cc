@@ -140,7 +140,7 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   const std::string left_out = uneven_stages(plan, solution);
   limit_slots(plan, costs, solution, memory_share, pricing);
   const RolePlan& first = plan.roles.front();
-  if (const std::int64_t batch = first.batching.max_sequences * first.layout.dp();
+  if (const std::int64_t batch = first.batching.max_sequences * first.layout.dp;
       plan.roles.size() == 1 && first.role == Role::rollout &&
       batch != plan.workload.prompts_per_step) {  // a server's step is what it decodes at once
     plan.workload.prompts_per_step = batch;

@@ -49,16 +49,18 @@ void read_override_items(const Node& list, ConfigValues& out, Problems& problems
   }
 }
 
-// "defaults" of a file that Hydra composes: does one of them choose Megatron?
-bool chooses_megatron(const Node& defaults) {
-  bool megatron = false;
+// The engine that "defaults" of a file choose which Hydra composes: by name, or by one of verl's
+// configurations (ppo_megatron_trainer).
+void take_engine_of(const Node& defaults, ConfigValues& out) {
   for (const Node& item : defaults.items) {
+    const std::string place = std::to_string(item.line) + ":" + std::to_string(item.column);
     const Node* engine = item.find("override model_engine");
     if (engine == nullptr) engine = item.find("model_engine");
-    if (engine != nullptr) megatron = engine->text == "megatron";
-    if (item.text.find("megatron") != item.text.npos) megatron = true;
+    if (engine != nullptr) out.take_engine(engine->text, place);
+    for (const auto& [value, name] : kVerlEngines.pairs) {
+      if (item.text.find(name) != item.text.npos) out.take_engine(std::string(name), place);
+    }
   }
-  return megatron;
 }
 
 void read_tree(const Node& root, ConfigValues& out, Problems& problems) {
@@ -71,7 +73,7 @@ void read_tree(const Node& root, ConfigValues& out, Problems& problems) {
   });
   const Node* const defaults = root.find("defaults");
   out.complete = defaults == nullptr;
-  out.megatron_engine = defaults != nullptr && chooses_megatron(*defaults);
+  if (defaults != nullptr) take_engine_of(*defaults, out);
   const bool any = std::any_of(out.values.begin(), out.values.end(), [](const auto& entry) {
     return entry.first.rfind("actor_rollout_ref.", 0) == 0;
   });

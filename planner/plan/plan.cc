@@ -6,7 +6,7 @@
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
-#include "planner/plan/one_step_off.h"
+#include "planner/plan/schedule.h"
 
 namespace tessera {
 namespace {

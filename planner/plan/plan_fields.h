@@ -6,7 +6,10 @@
 // strings, stated_strings, phases, ranks and stages. Templates; used by these two files only.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/layout/reshard_transport.h"
@@ -15,6 +18,12 @@
 namespace tessera {
 
 inline constexpr Whole kDegree{.least = 1, .most = 1 << 20};
+
+/// replicas * shards of a file that may state anything: the largest int where it is more.
+inline int data_parallel(int replicas, int shards) {
+  return static_cast<int>(
+      std::min<std::int64_t>(std::int64_t{replicas} * shards, std::numeric_limits<int>::max()));
+}
 inline constexpr std::array kFloatTypes{DType::fp32, DType::bf16, DType::fp16};
 inline constexpr std::array kRecomputes{Recompute::none, Recompute::selective, Recompute::full};
 inline constexpr std::array kModes{ReshardMode::minimal, ReshardMode::full};
@@ -33,8 +42,10 @@ void fields(V& v, ParallelLayout& layout) {
   v.field("cp", layout.cp, kDegree);
   v.field("pp", layout.pp, kDegree);
   v.field("vpp", layout.vpp, kDegree);
-  v.field("dp_replicate", layout.dp_replicate, kDegree);
+  int replicas = layout.dp_replicate();
+  v.field("dp_replicate", replicas, kDegree);
   v.field("dp_shard", layout.dp_shard, kDegree);
+  layout.dp = data_parallel(replicas, layout.dp_shard);
   v.field("ep", layout.ep, kDegree);
   v.field("etp", layout.etp, kDegree);
   v.field("zero", layout.zero, Whole{.least = 0, .most = 3});

@@ -21,4 +21,8 @@ struct ScheduledCall {
 /// inputs, with a reshard before the responses are generated; as if all roles shared their ranks.
 std::vector<ScheduledCall> default_schedule(const Workload& workload);
 
+/// True when nothing else in the step waits for its gen, so that the rollout runs beside the
+/// training of the step before (search/iteration.h: policy_lag 1).
+bool is_one_step_off(const std::vector<ScheduledCall>& schedule);
+
 }  // namespace tessera

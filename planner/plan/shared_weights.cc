@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "cost_models/layout/sharding.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
 
 namespace tessera {
 namespace {
 
 bool trains_on_master_weights(const RolePlan& role) {
   const ParallelLayout& layout = role.layout;
-  const bool cut = layout.zero >= 1 && layout.dp() * layout.cp > 1;
+  const bool cut = layout.zero >= 1 && layout.dp * layout.cp > 1;
   return role.dtypes.param == DType::fp32 && !cut && !role.offload.optimizer;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
+#include "cost_models/spec/preset_algorithms.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -98,7 +99,7 @@ void Checker::check_dataflow() {
   }
   const std::string& algorithm = plan.workload.algorithm;
   if (algorithm == "custom") return;
-  if (algorithm != "ppo" && algorithm != "grpo") {
+  if (!is_preset_algorithm(algorithm)) {
     refuse("/workload/algorithm", in_quotes(algorithm), "ppo, grpo or custom");
     return;
   }
@@ -257,7 +258,7 @@ void Checker::check_map(const RolePlan& role, const std::string& place) {
 
 void Checker::check_batching(const RolePlan& role, const std::string& place) {
   const Workload& work = plan.workload;
-  const std::int64_t dp = role.layout.dp();
+  const std::int64_t dp = role.layout.dp;
   if (has_call(work, role.role, CallKind::train)) {
     const std::int64_t expected = work.sequences() / work.mini_batches;
     if (role.batching.mini_batch != expected) {

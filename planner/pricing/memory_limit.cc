@@ -9,6 +9,7 @@
 #include "planner/engines/engine.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
+#include "planner/request/request.h"
 #include "planner/request/risk.h"
 
 namespace tessera {

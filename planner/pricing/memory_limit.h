@@ -24,11 +24,11 @@
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/units.h"
 #include "planner/engines/memory_accuracy.h"
-#include "planner/request/request.h"
 
 namespace tessera {
 
 struct Plan;
+struct PlanRequest;
 
 /// The figures above, of one kind of device under one engine.
 struct MemoryError {

@@ -1,7 +1,10 @@
 #include "planner/pricing/role_operations.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
+#include "cost_models/collective.h"
 #include "planner/plan/call_limits.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
@@ -28,12 +31,64 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
                                const RankMap& map)
     : role_(role), candidate_(candidate_of(plan, role)) {
   RolePricer& pricer = costs.pricer(role.role, candidate_.view);
-  layout_ =
-      role_layout(pricer.assumed(), pricer.parts(), candidate_, groups_of(plan, role, map), true);
+  layout_ = role_layout(pricer.assumed(), pricer.parts(), candidate_, groups_of(plan, role, map));
+  const CandidateGroups& groups = layout_.groups;
+  if (std::max({groups.tp.nodes, groups.cp.nodes, groups.ep.nodes}) > 1) {
+    Assumptions assumed = *layout_.assumed;
+    assumed.request.cluster.nic = BytesPerSecond{std::numeric_limits<double>::infinity()};
+    free_cards_ = std::make_shared<const Assumptions>(std::move(assumed));
+  }
   for (const Phase phase : pricer.model().phases) {
     if (pricer.model().calls[phase] != CallKind::train) continue;
     mini_batch_parts_[phase] = pricer.mini_batch_parts(candidate_in(phase));
   }
+}
+
+// What of the collectives' time the cards take is what they would take less if cards took none.
+void RoleOperations::add_across(const MicroBatchCost& cost, const TokenBatch& batch, double scored,
+                                bool backward, std::vector<ChunkPass>& passes) const {
+  const BytesPerSecond card =
+      inter_node_bandwidth(layout_.assumed->cluster(), layout_.assumed->calibration());
+  const auto add = [&](GroupShape CandidateGroups::*group, Traffic AcrossNodes::*bytes) {
+    if ((layout_.groups.*group).nodes <= 1) return;
+    RoleLayout alone = layout_;  // of the three kinds of groups this one
+    alone.groups.tp = alone.groups.cp = alone.groups.ep = GroupShape{};
+    alone.groups.*group = layout_.groups.*group;
+    const auto price = [&] {
+      return price_micro_batch(alone, candidate_, cost, batch, {scored, batch.sequences, 0},
+                               backward);
+    };
+    const MicroBatchCost with = price();
+    alone.assumed = free_cards_.get();
+    const MicroBatchCost without = price();
+    for (std::size_t chunk = 0; chunk < passes.size(); ++chunk) {
+      passes[chunk].across.*bytes = (communication_in(with, static_cast<int>(chunk), backward) -
+                                     communication_in(without, static_cast<int>(chunk), backward)) *
+                                    card;
+    }
+  };
+  add(&CandidateGroups::tp, &AcrossNodes::tensor);
+  add(&CandidateGroups::cp, &AcrossNodes::context);
+  add(&CandidateGroups::ep, &AcrossNodes::experts);
+}
+
+/// Of a chunk's tensor, context and expert parallel groups.
+Seconds RoleOperations::communication_in(const MicroBatchCost& cost, int chunk,
+                                         bool backward) const {
+  const auto& stages = role_.layout.stages;
+  const LayerCounts layers =
+      layers_in(layout_.model->spec, stages[static_cast<std::size_t>(chunk)]);
+  Seconds communication;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (layers[kind] == 0) continue;
+    communication += static_cast<double>(layers[kind]) *
+                     (backward ? cost.backward_comm[kind] : cost.forward_comm[kind]);
+  }
+  if (chunk == 0 && !backward) communication += cost.embedding_tp;
+  if (chunk + 1 == static_cast<int>(stages.size())) {
+    communication += backward ? cost.head_backward_tp : cost.head_tp;
+  }
+  return communication;
 }
 
 Candidate RoleOperations::candidate_in(Phase phase) const {
@@ -60,12 +115,11 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
     const LayerCounts layers = layers_in(layout_.model->spec, role_.layout.stages[chunk]);
     const bool first = chunk == 0, last = chunk + 1 == chunks;
     Work work;
-    Seconds communication;
+    Seconds communication = communication_in(cost, static_cast<int>(chunk), backward);
     for (std::size_t kind = 0; kind < layers.size(); ++kind) {
       if (layers[kind] == 0) continue;
       const auto count = static_cast<double>(layers[kind]);
       work += count * (backward ? cost.backward[kind] : cost.forward[kind]);
-      communication += count * (backward ? cost.backward_comm[kind] : cost.forward_comm[kind]);
       const ShardSeconds moved = layer_shards(layout_, candidate_, static_cast<LayerKind>(kind));
       pass.layers += layers[kind];
       if (shards_overlap()) {
@@ -75,16 +129,11 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
       pass.gather += count * moved.gather.seconds;
       if (backward) pass.scatter += count * moved.scatter.seconds;
     }
-    if (first && !backward) {
-      work += cost.embedding;
-      communication += cost.embedding_tp;
-    }
-    if (last) {
-      work += backward ? cost.head_backward : cost.head_forward;
-      communication += backward ? cost.head_backward_tp : cost.head_tp;
-    }
+    if (first && !backward) work += cost.embedding;
+    if (last) work += backward ? cost.head_backward : cost.head_forward;
     pass.time = {work.total(assumed.calibration()) * slow + communication, communication};
   }
+  if (free_cards_) add_across(cost, batch, scored, backward, result);
   return result;
 }
 

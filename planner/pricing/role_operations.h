@@ -6,6 +6,7 @@
 // made of, which outlive it.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "cost_models/layout/rank_map.h"
@@ -21,6 +22,12 @@ namespace tessera {
 struct Plan;
 struct RolePlan;
 
+/// Bytes that a rank sends over its network card for the layers of a pass, by the groups that
+/// exchange them, as far as nothing hides them.
+struct AcrossNodes {
+  Traffic tensor, context, experts;
+};
+
 /// One micro-batch on one chunk of one stage: kernels with the collectives between them (tensor,
 /// context and expert parallelism), and what its shards move (FSDP, ZeRO-2). Where that overlaps
 /// with the layers, `time` holds what sticks out and what kernels lose.
@@ -28,6 +35,9 @@ struct ChunkPass {
   OperationTime time;
   std::int64_t layers = 0;
   Seconds gather, scatter;
+  /// What of the communication in `time` crosses nodes; none where a calibration has a measured
+  /// curve over several nodes, which says nothing of its parts.
+  AcrossNodes across;
 };
 
 class RoleOperations {
@@ -81,6 +91,9 @@ class RoleOperations {
  private:
   std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,
                                 bool backward) const;
+  Seconds communication_in(const MicroBatchCost& cost, int chunk, bool backward) const;
+  void add_across(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,
+                  std::vector<ChunkPass>& passes) const;
   Candidate candidate_in(Phase phase) const;
   StageClass stage_of(int index) const;
   OptimizerCost optimizer_of(int stage) const;
@@ -88,6 +101,9 @@ class RoleOperations {
   const RolePlan& role_;
   Candidate candidate_;
   RoleLayout layout_;
+  /// What the layout assumes, but for cards that take no time; nullptr where no tensor, context or
+  /// expert parallel group spans nodes.
+  std::shared_ptr<const Assumptions> free_cards_;
   EnumArray<Phase, double> mini_batch_parts_;  // of phases that train
 };
 

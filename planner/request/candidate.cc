@@ -17,16 +17,7 @@ std::vector<LayerRange> cut_stages(std::int64_t layers, int pp, int vpp, int hea
 }
 
 ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers) {
-  ParallelLayout layout;
-  layout.tp = candidate.tp;
-  layout.cp = candidate.cp;
-  layout.pp = candidate.pp;
-  layout.vpp = candidate.vpp;
-  layout.dp_replicate = candidate.dp / candidate.dp_shard;
-  layout.dp_shard = candidate.dp_shard;
-  layout.ep = candidate.ep;
-  layout.etp = candidate.etp;
-  layout.zero = candidate.zero;
+  ParallelLayout layout{candidate.degrees(), candidate.zero};
   layout.sequence_parallel = candidate.sequence_parallel;
   layout.ulysses = candidate.ulysses;
   layout.stages = cut_stages(layers, candidate.pp, candidate.vpp, candidate.head_layers);

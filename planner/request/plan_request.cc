@@ -5,8 +5,8 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_value.h"
 
@@ -31,7 +31,7 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
   Candidate candidate;
   candidate.role = role.role;
   candidate.gpus = static_cast<int>(role.ranks.size());
-  candidate.degrees() = degrees_of(layout);
+  candidate.degrees() = layout.degrees();
   candidate.zero = layout.zero;
   candidate.sequence_parallel = layout.sequence_parallel;
   candidate.ulysses = layout.ulysses;

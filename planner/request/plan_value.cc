@@ -1,24 +1,16 @@
 #include "planner/request/plan_value.h"
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
+#include "cost_models/documents/printed.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {
 
-template <typename... Values>
-std::string text(const char* format, Values... values) {
-  std::array<char, 128> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, values...);
-  return buffer.data();
-}
-
-std::string gpus_text(int gpus) { return text(gpus == 1 ? "%d GPU" : "%d GPUs", gpus); }
+std::string gpus_text(int gpus) { return printed(gpus == 1 ? "%d GPU" : "%d GPUs", gpus); }
 
 }  // namespace
 
@@ -75,13 +67,13 @@ std::string value_text(const Plan& plan, const Priced& other) {
     case Objective::step_time:
       break;
     case Objective::tokens_per_gpu:
-      return text("%.1f tokens/s/GPU", value);
+      return printed("%.1f tokens/s/GPU", value);
     case Objective::cost: {
       const StepCost cost = cost_of(plan, other);
-      return text(cost.money ? "%.4f per step" : "%.2f GPU s per step", cost.value);
+      return printed(cost.money ? "%.4f per step" : "%.2f GPU s per step", cost.value);
     }
     case Objective::fewest_gpus:
-      return text("%d GPUs, step ", other.gpus) + in_seconds(other.step_s);
+      return printed("%d GPUs, step ", other.gpus) + in_seconds(other.step_s);
   }
   return in_seconds(Seconds{value});
 }

@@ -99,8 +99,6 @@ class FrontStore {
  private:
   friend SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
 
-  /// A plan of the first placement that has one: what tells whether anything fits.
-  std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store);
   std::unique_ptr<State> state_;
 };
 SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);

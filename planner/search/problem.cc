@@ -18,6 +18,7 @@
 #include "planner/request/settings_of_candidate.h"
 #include "planner/search/exact.h"
 #include "planner/search/search.h"
+#include "planner/space/context_degrees.h"
 #include "planner/space/layout_space.h"
 #include "planner/space/placements.h"
 

@@ -29,7 +29,8 @@ std::optional<std::string> outside(const std::vector<T>& known, T value, const N
 std::optional<std::string> refused_by_server(const Capabilities& table, const ModelSpec& model,
                                              std::int64_t tp) {
   if (table.serving.refusals == nullptr) return std::nullopt;
-  const std::vector<std::string> why = table.serving.refusals(model, {.tp = static_cast<int>(tp)});
+  const std::vector<std::string> why =
+      table.serving.refusals(model, {{.tp = static_cast<int>(tp)}});
   if (why.empty()) return std::nullopt;
   return "no such degree (" + why.front() + ")";
 }
@@ -100,19 +101,18 @@ std::string experts_refused(const PlanRequest& request, Role role, ExpertRule ru
   const auto fixed = [&](Field field, int otherwise) {
     return static_cast<int>(find(field).value_or(otherwise));
   };
-  ParallelLayout layout{.tp = fixed(Field::tp, 1),
-                        .cp = fixed(Field::cp, 1),
-                        .ep = fixed(Field::ep, 1),
-                        .zero = fixed(Field::zero, 0)};
+  ParallelLayout layout{
+      {.tp = fixed(Field::tp, 1), .cp = fixed(Field::cp, 1), .ep = fixed(Field::ep, 1)},
+      fixed(Field::zero, 0)};
   if (layout.zero > 0 && !(find(Field::tp) && find(Field::pp))) layout.zero = 0;
   const auto gpus = static_cast<int>(request.cluster.gpus());
   const int model = layout.tp * layout.cp * fixed(Field::pp, 1);
   const int dp = fixed(Field::dp, std::max(1, gpus / model));
+  layout.dp = dp;
   std::string why;
   for (int shard = layout.zero == 3 ? 2 : 1; shard <= (layout.zero == 3 ? dp : 1); ++shard) {
     if (dp % shard != 0 || (find(Field::dp_shard) && *find(Field::dp_shard) != shard)) continue;
     layout.dp_shard = shard;
-    layout.dp_replicate = dp / shard;
     for (const int etp : {1, layout.tp}) {
       for (const bool scattered : {false, true}) {
         layout.etp = fixed(Field::etp, etp);

@@ -12,6 +12,7 @@
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/settings_of_candidate.h"
+#include "planner/space/context_degrees.h"
 #include "planner/space/degree_limits.h"
 #include "planner/space/distinct_limits.h"
 #include "planner/space/divisors.h"
@@ -22,8 +23,6 @@ namespace {
 
 // Larger micro-batches of a rank were never run, and gain less than 0.1 % of a 7B's call.
 constexpr std::int64_t kMostTokens = 131072;
-// Shorter parts of a sequence are not worth a rank of their own.
-constexpr std::int64_t kLeastContext = 2048;
 // Hidden states of a longest sequence from which on sequence parallelism is no slower: one
 // collective instead of two saves less than the norms of whole sequences take.
 constexpr Bytes kScatteredStates{16LL << 20};
@@ -97,7 +96,7 @@ class Enumeration {
   bool runs_context(int tp, int cp, bool ulysses) const {
     return table_.training.ulysses.value_or(ulysses) == ulysses &&
            fixed(Field::context, ulysses ? 1 : 0) &&
-           context_refusal(model_, {.tp = tp, .cp = cp, .ulysses = ulysses}).empty();
+           context_refusal(model_, {{.tp = tp, .cp = cp}, 0, {}, false, ulysses}).empty();
   }
 
   bool cuts_heads(int tp) const {
@@ -106,23 +105,29 @@ class Enumeration {
 
   bool server_holds(int tp) const {
     const auto refusals = rollout_ ? table_.serving.refusals : nullptr;
-    return refusals == nullptr || refusals(model_, {.tp = tp}).empty();
+    return refusals == nullptr || refusals(model_, {{.tp = tp}}).empty();
   }
 
   std::vector<int> context_degrees(int ranks) const {
-    std::vector<int> degrees = {1};
-    if (!table_.training.context_parallel || served_) return degrees;
+    if (!table_.training.context_parallel || served_) return {1};
     if (const auto asked = request_.fixed.find(next_.role, Field::cp)) {
       if (ranks % *asked != 0) return {};
       return {static_cast<int>(*asked)};
     }
-    const std::int64_t deepest = std::min<std::int64_t>(table_.training.most_pp, model_.layers);
-    const bool alone = table_.training.most_tp == 1 && table_.training.most_pp == 1;
-    const auto tried = [&](int cp) {
-      return alone || tries_context(request_.workload, cp) || batch_ * deepest < ranks / (cp / 2);
-    };
-    for (int cp = 2; ranks % cp == 0 && tried(cp); cp *= 2) degrees.push_back(cp);
-    return degrees;
+    return divisors(ranks);
+  }
+
+  bool tries(int dp) const {
+    if (request_.fixed.find(next_.role, Field::cp)) return true;
+    const TrainingLimits& can = table_.training;
+    return tries_split(request_.workload,
+                       {.gpus = next_.gpus,
+                        .tp = next_.tp,
+                        .cp = next_.cp,
+                        .dp = dp,
+                        .batch = batch_,
+                        .deepest = std::min<std::int64_t>(can.most_pp, model_.layers),
+                        .alone = can.most_tp == 1 && can.most_pp == 1});
   }
 
   void pipelines() {
@@ -131,7 +136,7 @@ class Enumeration {
       const int dp = next_.gpus / next_.tp / next_.cp / pp;
       const bool dealt = rollout_ ? dp <= batch_ : batch_ % dp == 0;
       if (pp > most_pp || pp > model_.layers || !dealt || !fixed(Field::pp, pp) ||
-          !fixed(Field::dp, dp)) {
+          !fixed(Field::dp, dp) || !tries(dp)) {
         continue;
       }
       next_.pp = pp;
@@ -198,7 +203,7 @@ class Enumeration {
   // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
   bool experts_allowed() const {
     const ServedExperts spread = served_ ? table_.serving.experts : ServedExperts::any_degree;
-    const ParallelLayout cut{.tp = next_.tp, .ep = next_.ep, .etp = next_.etp};
+    const ParallelLayout cut{{.tp = next_.tp, .ep = next_.ep, .etp = next_.etp}};
     if (spread == ServedExperts::cut_alike) return served_expert_refusal(model_, cut).empty();
     if (spread == ServedExperts::any_degree) return true;
     return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
@@ -208,14 +213,15 @@ class Enumeration {
   bool runs_experts(int zero, int dp_shard = 1) const {
     if (served_ || table_.training.experts == nullptr) return true;
     return table_.training
-        .experts(model_, {.tp = next_.tp,
-                          .cp = next_.cp,
-                          .dp_replicate = next_.dp / dp_shard,
-                          .dp_shard = dp_shard,
-                          .ep = next_.ep,
-                          .etp = next_.etp,
-                          .zero = zero,
-                          .sequence_parallel = next_.sequence_parallel})
+        .experts(model_, {{.tp = next_.tp,
+                           .cp = next_.cp,
+                           .dp = next_.dp,
+                           .dp_shard = dp_shard,
+                           .ep = next_.ep,
+                           .etp = next_.etp},
+                          zero,
+                          {},
+                          next_.sequence_parallel})
         .empty();
   }
 
@@ -377,10 +383,6 @@ class Enumeration {
 };
 
 }  // namespace
-
-bool tries_context(const Workload& workload, std::int64_t cp) {
-  return (cp & (cp - 1)) == 0 && (cp == 1 || longest_sequence(workload) / cp >= kLeastContext);
-}
 
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus,

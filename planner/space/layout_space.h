@@ -28,18 +28,12 @@ struct LayoutSpace {
   std::int64_t size() const;
 };
 
-/// True for degrees of context parallelism that are always tried: powers of two that leave every
-/// rank at least 2 Ki tokens of the longest sequence. Higher ones are tried where
-/// replicas of one sequence and the deepest pipeline do not occupy the ranks.
-bool tries_context(const Workload& workload, std::int64_t cp);
-
 /// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
 /// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches, and
 /// the rollout's is at most what is dealt to its replicas; token limits of calls that train, and of
 /// the others, count longest sequences, one limit for every number of micro-batches (`limits`),
 /// up to 128 Ki tokens per cp rank; rollout slots all of a replica's sequences, a half, a quarter,
-/// ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank (fewer where
-/// nothing else occupies the ranks, or the engine has neither tp nor pp), as ring and as Ulysses;
+/// ... Where the engine has them: cp as context_degrees.h says, as ring and as Ulysses;
 /// virtual stages that divide the layers, up to 8; the last stage shorter by its head; ep that
 /// divides the experts, with etp 1 or tp; FSDP over all replicas or a node's; every recomputation;
 /// optimizer, or everything, offloaded between phases; the rollout unmapped. Sequence parallelism

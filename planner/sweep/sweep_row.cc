@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 #include "planner/engines/engine.h"
@@ -125,12 +125,6 @@ std::optional<double> number(std::string_view text) {
 
 // Free text of sources ("fp8 (blockwise), bf16 elsewhere", "unfused, fused softmax"): what it says
 // first decides.
-std::string lower(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 bool starts_with_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return text.starts_with(word); });
@@ -144,7 +138,7 @@ bool has_one_of(std::string_view text, std::initializer_list<std::string_view> w
 
 // nullopt: no word that any source uses. Formats that no engine here trains in count as bf16.
 std::optional<SweepPrecision> precision_in(std::string_view cell, std::string& notes) {
-  std::string text = lower(cell);
+  std::string text = lower_case(cell);
   // Composer's and DeepSpeed's names say first that precisions are mixed: amp_fp8, mixed fp16.
   for (const std::string_view mixed : {"amp_", "amp ", "mixed_", "mixed "}) {
     if (text.starts_with(mixed)) text.erase(0, mixed.size());
@@ -163,7 +157,7 @@ std::optional<SweepPrecision> precision_in(std::string_view cell, std::string& n
 }
 
 std::optional<SweepAttention> attention_in(std::string_view cell) {
-  const std::string text = lower(cell);
+  const std::string text = lower_case(cell);
   if (starts_with_one_of(
           text, {"unfused", "eager", "math", "no flash", "without flash", "naive", "standard"})) {
     return SweepAttention::unfused;
@@ -187,7 +181,7 @@ std::optional<SweepAttention> attention_in(std::string_view cell) {
 }
 
 std::optional<SweepPlacement> placement_in(std::string_view cell) {
-  const std::string text = lower(cell);
+  const std::string text = lower_case(cell);
   if (text.empty()) return SweepPlacement::by_gpus;
   if (starts_with_one_of(text, {"non", "not "})) return SweepPlacement::split;
   if (has_one_of(text, {"coloc", "co-loc", "hybrid", "shared"})) return SweepPlacement::colocated;
@@ -341,7 +335,7 @@ SweepRow read_row(RowReader& reader) {
        "colocated or split (also disaggregated, standalone, one-step-off), or nothing");
   take("precision", precision_in(reader.cell("precision"), row.notes), row.precision,
        "a text that begins with bf16, fp16, fp8, fp32 or tf32, or nothing");
-  row.compiled = has_one_of(lower(reader.cell("attention")), {"compile", "flex"});
+  row.compiled = has_one_of(lower_case(reader.cell("attention")), {"compile", "flex"});
   if (!reader.cell("attention").empty()) {
     take("attention", attention_in(reader.cell("attention")), row.attention,
          "flash, flash 1, flash 2 or unfused, or nothing");

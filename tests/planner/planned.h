@@ -10,6 +10,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
@@ -74,6 +75,21 @@ inline PlanRequest request_for(const std::string& cluster) {
   request.calibration = *calibration_for_cluster(request.cluster, problems);
   EXPECT_TRUE(problems.empty());
   return request;
+}
+
+/// The request as another engine would run it.
+inline PlanRequest by_engine(PlanRequest request, const std::string& engine) {
+  request.engine = engine;
+  request.traits = traits_of(engine);
+  return request;
+}
+
+/// What `--fix` makes of these words.
+inline FixedSettings settings(const std::vector<std::string>& words) {
+  Problems problems;
+  FixedSettings fixed = parse_settings(words, problems);
+  EXPECT_TRUE(problems.empty());
+  return fixed;
 }
 
 }  // namespace tessera

@@ -49,10 +49,10 @@ std::optional<Reference> reference_of(const Node& node, const std::string& at) {
 
 void ConfigValues::take_engine(const std::string& name, const std::string& place) {
   static constexpr std::string_view kFsdp[] = {"dp", "fsdp", "fsdp2", ""};
-  megatron_engine = name == "megatron";
-  const bool planned =
-      megatron_engine || std::find(std::begin(kFsdp), std::end(kFsdp), name) != std::end(kFsdp);
-  other_engine = planned ? "" : name;
+  const bool fsdp = std::find(std::begin(kFsdp), std::end(kFsdp), name) != std::end(kFsdp);
+  const auto known = fsdp ? VerlEngine::fsdp : kVerlEngines.find(name);
+  engine = known.value_or(VerlEngine::fsdp);
+  other_engine = known ? "" : name;
   engine_place = place;
 }
 

@@ -5,6 +5,7 @@
 // Plain values; each remembers its place. Reading never runs anything.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/enum_names.h"
 
 namespace tessera {
 
@@ -28,17 +30,25 @@ enum class ConfigSyntax { verl, megatron, vllm, sglang };
 /// Of verl: trainer.main_ppo, or the experimental recipes with GPUs of their own for the rollout.
 enum class VerlTrainer { main_ppo, one_step_off, fully_async };
 
+/// Of verl: whose training engine runs its roles (model_engine, actor.strategy).
+enum class VerlEngine : std::uint8_t { fsdp, megatron, veomni, torchtitan };
+inline constexpr auto kVerlEngines =
+    enum_names<VerlEngine>({{VerlEngine::fsdp, "fsdp"},
+                            {VerlEngine::megatron, "megatron"},
+                            {VerlEngine::veomni, "veomni"},
+                            {VerlEngine::torchtitan, "torchtitan"}});
+
 class ConfigValues {
  public:
   std::string file;
   ConfigSyntax syntax = ConfigSyntax::verl;
   VerlTrainer trainer = VerlTrainer::main_ppo;
-  bool megatron_engine = false;  // of verl: model_engine=megatron, or a Megatron configuration
-  std::string other_engine;      // of verl: veomni, torchtitan ...; empty = FSDP or Megatron
-  std::string engine_place;      // where that was said
-  bool from_yaml = false;        // where keys may be added without a "+"
-  bool complete = false;         // a flattened file, which states the defaults too
-  std::size_t refused = 0;       // values that the parser has told as Problems and that stay
+  VerlEngine engine = VerlEngine::fsdp;
+  std::string other_engine;  // of verl: mindspeed, automodel ...; empty = `engine`
+  std::string engine_place;  // where that was said
+  bool from_yaml = false;    // where keys may be added without a "+"
+  bool complete = false;     // a flattened file, which states the defaults too
+  std::size_t refused = 0;   // values that the parser has told as Problems and that stay
   /// By dotted key; of Megatron and servers by flag without "--", a served model as "model".
   std::map<std::string, ConfigValue> values;
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/interop/config/imported.h"
@@ -17,10 +18,7 @@ std::string bare_name(std::string_view name) {
   while (!name.empty() && name.back() == '/') name.remove_suffix(1);
   const auto slash = name.rfind('/');
   if (slash != name.npos) name.remove_prefix(slash + 1);
-  std::string lower;
-  for (const char c : name) {
-    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string lower = lower_case(name);
   static constexpr std::array<std::string_view, 14> kDecorations{"skywork-reward-v2-",
                                                                  "skywork-reward-",
                                                                  "-instruct",

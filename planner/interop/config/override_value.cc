@@ -1,9 +1,9 @@
 // Scalars as Hydra's grammar of overrides reads them (omegaconf/grammar/OmegaConfGrammarLexer.g4).
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
+#include "cost_models/documents/printed.h"
 #include "planner/interop/config/config_values.h"
 
 namespace tessera {
@@ -55,8 +55,7 @@ Node override_value(std::string_view word) {
   if (word.size() >= 2 && (quote == '\'' || quote == '"') && word.back() == quote) {
     return node_of(std::string_view(unescaped(word.substr(1, word.size() - 2), quote)));
   }
-  std::string small(word);
-  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string small = lower_case(word);
   if (small == "true" || small == "false") return node_of(small == "true");
   if (small == "null") return {};
   std::string digits(word);

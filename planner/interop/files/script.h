@@ -3,6 +3,7 @@
 // Pure functions; texts end with a line break.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <map>
 
+#include "cost_models/documents/printed.h"
+
 namespace tessera {
 namespace {
 
@@ -15,18 +17,12 @@ bool made_of(std::string_view text, std::string_view extra) {
   });
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
 // Words that YAML 1.1 (PyYAML) or 1.2 or Hydra read as something other than a string.
 bool is_word_of_its_own(std::string_view text) {
   static constexpr std::array<std::string_view, 14> kWords{"null", "true", "false", "yes", "no",
                                                            "on",   "off",  "y",     "n",   "nan",
                                                            "inf",  ".nan", ".inf",  "~"};
-  const std::string small = lower(text);
+  const std::string small = lower_case(text);
   return std::find(kWords.begin(), kWords.end(), small) != kWords.end();
 }
 

@@ -36,7 +36,7 @@ Words layout_arguments(const RolePlan& role, const ModelSpec& model) {
   }
   if (layout.sequence_parallel) words.emplace_back("--sequence-parallel");
   if (layout.zero == 1) words.emplace_back("--use-distributed-optimizer");
-  if (layout.dp() > 1) {  // as the prediction counts
+  if (layout.dp > 1) {  // as the prediction counts
     words.emplace_back("--overlap-grad-reduce");
     if (layout.zero == 1) words.emplace_back("--overlap-param-gather");
   }
@@ -63,7 +63,7 @@ void batch_arguments(const Plan& plan, const RolePlan& role, Words& words, Expor
   const std::int64_t round = batches_of_round(rule, role.layout.pp, role.layout.vpp);
   const Workload& work = plan.workload;
   const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
-  const std::int64_t per_replica = role.batching.mini_batch / role.layout.dp();
+  const std::int64_t per_replica = role.batching.mini_batch / role.layout.dp;
   std::int64_t micro =
       std::clamp<std::int64_t>(role.batching.update_tokens / longest, 1, per_replica);
   while (micro > 1 && per_replica % (micro * round) != 0) --micro;

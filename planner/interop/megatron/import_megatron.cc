@@ -321,7 +321,7 @@ void Importer::read_layout(const Launch& launch) {
                       std::to_string(world) + " GPUs of the cluster's " +
                       std::to_string(plan.cluster.gpus()));
   }
-  layout.dp_replicate = static_cast<int>(world / product);
+  layout.dp = static_cast<int>(world / product);
   if (!read_stages(layout, model.spec.layers)) return;
 
   RolePlan actor;
@@ -340,7 +340,7 @@ void Importer::read_layout(const Launch& launch) {
         selective_of(words_of(config_.find("recompute-modules")), model.spec, out_.notes);
   }
   const std::int64_t sequence = launch.sequence;
-  const std::int64_t global = launch.global_batch.value_or(layout.dp_replicate);
+  const std::int64_t global = launch.global_batch.value_or(layout.dp);
   actor.batching.mini_batch = global;
   actor.batching.update_tokens = launch.micro_batch * sequence;
 

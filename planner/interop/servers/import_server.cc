@@ -137,26 +137,26 @@ class Importer {
     ParallelLayout& layout = rollout.layout;
     layout.tp = static_cast<int>(integer(kTp, 1));
     layout.pp = static_cast<int>(integer(kPp, 1));
-    layout.dp_replicate = static_cast<int>(integer(kDp, 1));
+    layout.dp = static_cast<int>(integer(kDp, 1));
     const int gpus = layout.tp;  // SGLang: of one server and stage
     if (attention_parts() > 1) {
-      if (layout.tp % layout.dp_replicate != 0) {
-        return refuse(kDp, std::to_string(layout.dp_replicate),
+      if (layout.tp % layout.dp != 0) {
+        return refuse(kDp, std::to_string(layout.dp),
                       "a divisor of the tensor-parallel size " + std::to_string(layout.tp),
                       "--enable-dp-attention cuts its GPUs into so many parts");
       }
-      layout.tp /= layout.dp_replicate;
+      layout.tp /= layout.dp;
     }
     const bool experts = vllm_ ? config_.boolean("enable-expert-parallel", false, problems_)
                                : config_.integer("ep-size", 1, problems_, {1, 1 << 20}) > 1;
     // vLLM's experts lie over data-parallel ranks, too.
-    const int expert_gpus = vllm_ ? layout.tp * layout.dp_replicate : gpus;
+    const int expert_gpus = vllm_ ? layout.tp * layout.dp : gpus;
     if (experts) {
       layout.ep = expert_gpus;
     } else if (model.moe) {  // every expert is cut
       layout.etp = expert_gpus;
     }
-    const std::int64_t ranks = std::int64_t{layout.tp} * layout.pp * layout.dp_replicate;
+    const std::int64_t ranks = std::int64_t{layout.tp} * layout.pp * layout.dp;
     if (ranks > out_.plan.cluster.gpus()) {
       return refuse(kTp, std::to_string(layout.tp),
                     "tp x pp x dp = " + std::to_string(ranks) + " of the cluster's " +
@@ -196,7 +196,7 @@ class Importer {
         integer(kPrefill, vllm_ ? 8192 : 16384, {1, std::int64_t{1} << 30});
     Workload& work = plan.workload;
     work.algorithm = "custom";
-    work.prompts_per_step = sequences * rollout.layout.dp();
+    work.prompts_per_step = sequences * rollout.layout.dp;
     work.prompt_tokens = length / 2;
     work.response_tokens = response_lengths(options_, length - length / 2, out_.notes, problems_);
     work.dataflow = {{Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}}};

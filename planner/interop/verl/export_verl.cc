@@ -4,6 +4,7 @@
 #include "planner/interop/files/script.h"
 #include "planner/interop/verl/prepare_model.h"
 #include "planner/interop/verl/verl.h"
+#include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_job.h"
 #include "planner/interop/verl/verl_settings.h"
 #include "planner/plan/plan.h"
@@ -18,13 +19,15 @@ std::string yaml_file(const Plan& plan, const Settings& settings) {
                                    plan.provenance.tessera_version +
                                    "; what the plan does not determine keeps verl's defaults.");
   text += "hydra:\n  searchpath: [\"pkg://verl.trainer.config\"]\ndefaults:\n  - ppo_trainer\n";
-  if (plan.engine == "verl-megatron") text += "  - override model_engine: megatron\n";
+  const std::string engine = model_engine(keys_of_plan(plan.engine).engine);
+  if (!engine.empty()) text += "  - override model_engine: " + engine + "\n";
   return text + "  - _self_\n\n" + nested_yaml(settings);
 }
 
 std::vector<std::string> overrides(const Plan& plan, const Settings& settings) {
   std::vector<std::string> words;
-  if (plan.engine == "verl-megatron") words.emplace_back("model_engine=megatron");
+  const std::string engine = model_engine(keys_of_plan(plan.engine).engine);
+  if (!engine.empty()) words.emplace_back("model_engine=" + engine);
   for (const Setting& setting : settings) {
     const bool variable = setting.value.text.starts_with("${oc.env:");
     if (!variable) words.push_back(hydra_override(setting));
@@ -216,11 +219,27 @@ ExportTarget verl_megatron_target() {
   return target;
 }
 
+ExportTarget verl_veomni_target() {
+  ExportTarget target = verl_target();
+  target.name = "verl-veomni";
+  target.meaning = "verl with VeOmni";
+  target.engines = {"verl-veomni"};
+  return target;
+}
+
+ExportTarget verl_torchtitan_target() {
+  ExportTarget target = verl_target();
+  target.name = "verl-torchtitan";
+  target.meaning = "verl with torchtitan";
+  target.engines = {"verl-torchtitan"};
+  return target;
+}
+
 ExportTarget ray_target() {
   ExportTarget target = verl_target();
   target.name = "ray";
   target.meaning = "the verl job on a Ray cluster";
-  target.engines = {"verl", "verl-megatron"};
+  target.engines = {"verl", "verl-megatron", "verl-torchtitan", "verl-veomni"};
   target.write = write_ray;
   return target;
 }

@@ -6,6 +6,7 @@
 #include "cost_models/spec/spec_document.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/verl/verl.h"
+#include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_import.h"
 #include "planner/interop/verl/verl_keys.h"
 #include "planner/pricing/iteration.h"
@@ -25,7 +26,8 @@ std::string most_gpus() {
 void check_keys(VerlImport& in) {
   if (const std::string& engine = in.config.other_engine; !engine.empty()) {
     in.problems.push_back({in.config.file, in.config.engine_place,
-                           "the training engine '" + engine.substr(0, 80) + "'", "FSDP or Megatron",
+                           "the training engine '" + engine.substr(0, 80) + "'",
+                           std::string(kVerlEnginesInWords),
                            "verl's other engines are not planned"});
     return;  // whose keys are not known
   }
@@ -272,7 +274,7 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
   in.out.ignored = std::move(gone);
   in.out.notes = std::move(notes);
   Plan& plan = in.plan();
-  plan.engine = config.megatron_engine ? "verl-megatron" : "verl";
+  plan.engine = keys_of(config.engine).plan_engine;
   check_keys(in);
   read_cluster(in);
   read_workload(in);

@@ -59,8 +59,6 @@ std::vector<LayerRange> stages_of(const VerlImport& in, const std::string& block
   return made;
 }
 
-}  // namespace
-
 ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::string& ulysses_key,
                            Role role) {
   ParallelLayout layout;
@@ -74,7 +72,7 @@ ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::
   const int dp = static_cast<int>(in.world / layout.cp);
   const std::int64_t size = in.integer(block + ".fsdp_size", -1, {.least = -1});
   const bool reshard = in.flag(block + ".reshard_after_forward", true);
-  layout.dp_replicate = dp;
+  layout.dp = dp;
   if (size == 0) {
     in.refuse(block + ".fsdp_size", "0", "-1 for all GPUs, or at least 1",
               "verl divides the number of GPUs by it");
@@ -89,7 +87,6 @@ ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::
     return layout;
   }
   layout.zero = 3;
-  layout.dp_replicate = 1;
   layout.dp_shard = dp;
   if (size <= 0 || size >= in.world) return layout;
   if (in.world % size != 0 || size % layout.cp != 0) {
@@ -102,7 +99,6 @@ ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::
                     : "");
     return layout;
   }
-  layout.dp_replicate = static_cast<int>(in.world / size);
   layout.dp_shard = static_cast<int>(size / layout.cp);
   if (layout.dp_shard == 1) layout.zero = 0;
   return layout;
@@ -138,7 +134,7 @@ ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
                   std::to_string(in.world) + " GPUs");
     return layout;
   }
-  layout.dp_replicate = static_cast<int>(in.world / product);
+  layout.dp = static_cast<int>(in.world / product);
   if (std::int64_t{layout.pp} * layout.vpp > model.layers) {
     in.refuse(block + ".pipeline_model_parallel_size", std::to_string(layout.pp),
               "at most one stage per layer, " + std::to_string(model.layers));
@@ -146,6 +142,23 @@ ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
   }
   layout.stages = stages_of(in, block, model, layout);
   return layout;
+}
+
+}  // namespace
+
+ParallelLayout verl_layout(VerlImport& in, const std::string& block, const std::string& ulysses_key,
+                           const ModelSpec& model, Role role) {
+  switch (in.config.engine) {
+    case VerlEngine::megatron:
+      return megatron_layout(in, block, model);
+    case VerlEngine::veomni:
+      return veomni_layout(in, block, model, role);
+    case VerlEngine::torchtitan:
+      return torchtitan_layout(in, block, model, role);
+    case VerlEngine::fsdp:
+      break;
+  }
+  return fsdp_layout(in, block, ulysses_key, role);
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "planner/interop/config/imported_recompute.h"
+#include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_import.h"
 
 namespace tessera {
@@ -20,7 +21,8 @@ std::vector<int> ranks_from(std::int64_t first, std::int64_t count) {
 
 Recompute recompute_of(VerlImport& in, Role role, const ModelSpec& model) {
   const bool critic = role == Role::critic;
-  if (!in.config.megatron_engine) {
+  if (in.config.engine == VerlEngine::torchtitan) return torchtitan_recompute(in);
+  if (in.config.engine != VerlEngine::megatron) {
     const std::string key = critic ? "critic.model.enable_gradient_checkpointing"
                                    : "actor_rollout_ref.model.enable_gradient_checkpointing";
     return in.flag(key, true) ? Recompute::full : Recompute::none;
@@ -40,24 +42,27 @@ DType wire_dtype(const VerlImport& in) {
 // What actor, critic and reference have alike.
 RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
   RolePlan made;
-  const bool trained = role != Role::reference, megatron = in.config.megatron_engine;
+  const bool trained = role != Role::reference;
+  const VerlEngine engine = in.config.engine;
+  const bool fsdp = engine == VerlEngine::fsdp, megatron = engine == VerlEngine::megatron;
   made.role = role;
   made.model = role == Role::critic && in.plan().models.contains("critic") ? "critic" : "actor";
   made.ranks = ranks_from(0, in.world);
   const ModelSpec& model = in.plan().models.at(made.model).spec;
-  const char* const fsdp = role == Role::critic ? ".fsdp" : ".fsdp_config";
-  const std::string block = base + (megatron ? ".megatron" : fsdp);
-  made.layout = megatron ? megatron_layout(in, block, model)
-                         : fsdp_layout(in, block, base + ".ulysses_sequence_parallel_size", role);
+  const VerlEngineKeys& keys = keys_of(engine);
+  const std::string block =
+      base + "." + std::string(role == Role::critic ? keys.critic_block : keys.block);
+  made.layout = verl_layout(in, block, base + ".ulysses_sequence_parallel_size", model, role);
   if (made.layout.stages.empty()) made.layout.stages = even_stages(model.layers, 1, 1);
   if (megatron) made.rank_order = RankOrder::megatron;
   made.fused_loss =
       role != Role::critic && in.flag("actor_rollout_ref.model.use_fused_kernels", false);
   made.dtypes.param = in.dtype(block + ".dtype", "bfloat16", DType::bf16);
   made.dtypes.kv = made.dtypes.wire = wire_dtype(in);
-  if (!megatron && trained)
-    made.dtypes.master = in.dtype(block + ".model_dtype", "fp32", DType::fp32);
-  const bool inherited = !trained && megatron && in.flag(kActor + ".megatron.param_offload", false);
+  if (fsdp && trained) made.dtypes.master = in.dtype(block + ".model_dtype", "fp32", DType::fp32);
+  const bool inherits = !trained && (megatron || engine == VerlEngine::veomni);
+  const bool inherited =
+      inherits && in.flag(kActor + "." + std::string(keys.block) + ".param_offload", false);
   made.offload.parameters = in.flag(block + ".param_offload", inherited);
   if (trained) {
     made.offload.gradients = made.offload.parameters;
@@ -68,15 +73,16 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
       if (!megatron || !in.flag(name, false)) continue;
       in.note(name + ": the prediction counts these bytes as exposed, which is verl's default.");
     }
-    if (!megatron && in.flag(block + ".use_no_sync_for_gradient_accumulation", false)) {
+    if (fsdp && in.flag(block + ".use_no_sync_for_gradient_accumulation", false)) {
       in.note(block +
               ".use_no_sync_for_gradient_accumulation: whole gradients stay on every GPU between "
               "micro-batches, which the prediction does not count.");
     }
     made.batching.mini_batch = in.work().sequences() / in.work().mini_batches;
-  } else if (!megatron) {
+  } else if (fsdp || engine == VerlEngine::torchtitan) {
     made.offload.parameters = true;  // whatever the key says
   }
+  if (engine == VerlEngine::veomni) read_veomni_memory(in, block, made);
   return made;
 }
 
@@ -97,7 +103,7 @@ std::vector<std::string> default_targets(VerlImport& in, const std::string& bloc
 Lora read_lora(VerlImport& in, const std::string& block) {
   constexpr Whole kRank{.least = 0, .most = 1 << 16};
   Lora lora;
-  const bool bridge = in.config.megatron_engine;
+  const bool bridge = in.config.engine == VerlEngine::megatron;
   lora.rank = in.integer(block + (bridge ? ".lora.rank" : ".lora_rank"), 0, kRank);
   if (const std::string path = block + ".lora_adapter_path";
       lora.rank == 0 && !bridge && !in.text(path, "").empty()) {
@@ -127,7 +133,7 @@ Lora lora_of(VerlImport& in, const RolePlan& role, const std::string& block) {
   if (!lora.used()) return lora;
   const ModelSpec& model = in.plan().models.at(role.model).spec;
   const ParameterTable table = parameter_table(model);
-  const bool bridge = in.config.megatron_engine;
+  const bool bridge = in.config.engine == VerlEngine::megatron;
   for (const std::string& target : unknown_targets(table, lora)) {
     in.refuse(block + (bridge ? ".lora.target_modules" : ".target_modules"), "'" + target + "'",
               "all-linear or last parts of module names, q_proj say");
@@ -189,7 +195,7 @@ struct ActorLimits {
 // computed (core/optimizer/optimizer_config.py; the share is zero unless it is given).
 void read_host_optimizer(VerlImport& in, RolePlan& actor) {
   const std::string block = kActor + ".optim.override_optimizer_config.optimizer_";
-  if (!in.config.megatron_engine || !in.flag(block + "cpu_offload", false)) return;
+  if (in.config.engine != VerlEngine::megatron || !in.flag(block + "cpu_offload", false)) return;
   const double share = in.number(block + "offload_fraction", 0);
   if (share < 1) {
     in.note(block + "offload_fraction is below one: all states are counted where " + kActor +
@@ -268,7 +274,7 @@ RolePlan rollout_role(VerlImport& in) {
         kRollout + ".tensor_model_parallel_size", std::to_string(layout.tp),
         "replicas of " + std::to_string(replica) + " GPUs to divide the " + std::to_string(pool));
   } else {
-    layout.dp_replicate = static_cast<int>(pool / layout.tp / layout.pp);
+    layout.dp = static_cast<int>(pool / layout.tp / layout.pp);
   }
   const auto layers = static_cast<int>(in.plan().models.at("actor").spec.layers);
   layout.stages = even_stages(layers, std::min(layout.pp, layers), 1);
@@ -320,7 +326,7 @@ RolePlan reward_role(VerlImport& in) {
               "a divisor of the reward model's " + std::to_string(gpus) + " GPUs");
     return reward;
   }
-  reward.layout.dp_replicate = static_cast<int>(gpus / reward.layout.tp);
+  reward.layout.dp = static_cast<int>(gpus / reward.layout.tp);
   if (in.plan().models.at("reward").spec.moe) reward.layout.etp = reward.layout.tp;
   reward.layout.stages = even_stages(in.plan().models.at("reward").spec.layers, 1, 1);
   reward.ranks = ranks_from(first, gpus);
@@ -336,12 +342,12 @@ RolePlan reward_role(VerlImport& in) {
 // engine_workers.py asserts it.
 void check_mini_batch(const VerlImport& in, const RolePlan& role) {
   const std::int64_t sequences = role.batching.mini_batch;
-  if (sequences == 0 || sequences % role.layout.dp() == 0) return;
+  if (sequences == 0 || sequences % role.layout.dp == 0) return;
   const bool critic = role.role == Role::critic && in.config.has("critic.ppo_mini_batch_size");
   in.refuse(critic ? "critic.ppo_mini_batch_size" : kActor + ".ppo_mini_batch_size",
             std::to_string(sequences) + " sequences with rollout.n",
             "a multiple of the " + std::string(name_of(role.role)) + "'s " +
-                std::to_string(role.layout.dp()) + " data-parallel ranks",
+                std::to_string(role.layout.dp) + " data-parallel ranks",
             "verl asserts it");
 }
 

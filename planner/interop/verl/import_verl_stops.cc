@@ -8,6 +8,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/spec_document.h"
+#include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_import.h"
 
 namespace tessera {
@@ -55,7 +56,7 @@ void check_batches(VerlImport& in) {
                  "an assertion of engine_workers.py");
   }
   const std::string padding = "actor_rollout_ref.model.use_remove_padding";
-  if (!in.config.megatron_engine && in.plan().find(Role::actor)->layout.cp > 1 &&
+  if (in.config.engine == VerlEngine::fsdp && in.plan().find(Role::actor)->layout.cp > 1 &&
       !in.flag(padding, true)) {
     in.note_stop(padding, "false", "true with Ulysses' sequence parallelism",
                  "a ValueError of the actor's configuration");
@@ -126,12 +127,13 @@ void check_choice(VerlImport& in, const Choice& choice, bool no_null = false) {
 
 // utils/torch_dtypes.py, PrecisionType; vLLM's --dtype; workers/config/actor.py and engine.py.
 void check_choices(VerlImport& in) {
-  const bool megatron = in.config.megatron_engine, critic = in.plan().find(Role::critic) != nullptr;
+  const bool critic = in.plan().find(Role::critic) != nullptr;
+  const VerlEngine engine = in.config.engine;
   const std::string actor = "actor_rollout_ref.actor";
   const std::vector<std::string_view> types = {"16",   "fp16",    "float16", "32",
                                                "fp32", "float32", "bf16",    "bfloat16"};
   const char* const precision = "a RuntimeError of utils/torch_dtypes.py";
-  if (!megatron) {
+  if (engine == VerlEngine::fsdp) {
     check_choice(in, {actor + ".fsdp_config.model_dtype", types, precision});
     check_choice(in, {"actor_rollout_ref.ref.fsdp_config.model_dtype", types, precision});
     if (critic) check_choice(in, {"critic.fsdp.model_dtype", types, precision});
@@ -140,8 +142,8 @@ void check_choices(VerlImport& in) {
                     {"auto", "half", "float16", "bfloat16", "float", "float32"},
                     "an error of the server"});
   const std::vector<std::string_view> strategies =
-      megatron ? std::vector<std::string_view>{"megatron"}
-               : std::vector<std::string_view>{"fsdp", "fsdp2", "fsdp_turbo"};
+      engine == VerlEngine::fsdp ? std::vector<std::string_view>{"fsdp", "fsdp2", "fsdp_turbo"}
+                                 : std::vector<std::string_view>{keys_of(engine).strategy};
   const char* const unknown = "no such engine";
   check_choice(in, {actor + ".strategy", strategies, unknown}, true);
   if (critic) check_choice(in, {"critic.strategy", strategies, unknown}, true);

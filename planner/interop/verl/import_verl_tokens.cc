@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cost_models/lengths.h"
+#include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_import.h"
 
 namespace tessera {
@@ -43,7 +44,7 @@ std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
 // for virtual stages, whose micro-batches are as many as a multiple of the stages
 // (rearrange_micro_batches, num_batches_divided_by).
 std::int64_t most_of_replica(const VerlCall& call, const ParallelLayout& layout) {
-  const std::int64_t present = parts_of(call.present, layout.dp());
+  const std::int64_t present = parts_of(call.present, layout.dp);
   return std::max<std::int64_t>(1, parts_of(present, layout.vpp > 1 ? layout.pp : 1));
 }
 
@@ -88,8 +89,8 @@ void note_padded(VerlImport& in, const std::string& key, const RolePlan& role,
 
 std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLayout& layout) {
   if (!call.dynamic) {
-    const std::int64_t each = sequences_of(in, call.sequences, layout.dp());
-    const std::int64_t present = call.present / layout.dp();
+    const std::int64_t each = sequences_of(in, call.sequences, layout.dp);
+    const std::int64_t present = call.present / layout.dp;
     if (present % each != 0) {
       in.note_stop(call.sequences + "micro_batch_size_per_gpu", std::to_string(each),
                    "a divisor of the " + std::to_string(present) + " sequences of a replica",
@@ -98,11 +99,12 @@ std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLay
     return tokens_of(in, each);
   }
   const std::int64_t own = in.integer(call.limit, call.otherwise, kVerlTokens);
-  const std::int64_t tokens = own * layout.cp;
+  const int over = ranks_of_limit(in.config.engine, layout);
+  const std::int64_t tokens = own * over;
   const bool told = call.inherits && in.config.find(call.limit) == nullptr;
   if (tokens < in.longest() && !told) {
     const std::string ranks =
-        layout.cp > 1 ? " over " + std::to_string(layout.cp) + " context-parallel ranks" : "";
+        over > 1 ? " over the " + std::to_string(over) + " ranks that share a sequence" : "";
     in.note_stop(
         call.limit, std::to_string(own),
         "at least the longest sequence, " + std::to_string(in.longest()) + " tokens" + ranks,

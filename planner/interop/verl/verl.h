@@ -18,6 +18,8 @@ struct Imported;
 
 ExportTarget verl_target();
 ExportTarget verl_megatron_target();
+ExportTarget verl_veomni_target();
+ExportTarget verl_torchtitan_target();
 ExportTarget ray_target();
 /// With the names of the targets for Tessera's own executor.
 ExportTarget verl_slurm_target();

@@ -57,13 +57,19 @@ struct VerlImport {
   }
 };
 
-/// The layout of FSDP's keys in `block`; the actor's and the reference's outer `ulysses_key` wins
-/// over the block's where it is above one.
-ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::string& ulysses_key,
-                           Role role);
-/// The layout of Megatron's keys in `block`, stages included.
-ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
-                               const ModelSpec& model);
+/// The layout of the engine's keys in `block`, stages included where it has several. Of FSDP the
+/// actor's and the reference's outer `ulysses_key` wins over the block's where it is above one.
+ParallelLayout verl_layout(VerlImport& in, const std::string& block, const std::string& ulysses_key,
+                           const ModelSpec& model, Role role);
+/// The same of VeOmni's keys, and of torchtitan's.
+ParallelLayout veomni_layout(VerlImport& in, const std::string& block, const ModelSpec& model,
+                             Role role);
+ParallelLayout torchtitan_layout(VerlImport& in, const std::string& block, const ModelSpec& model,
+                                 Role role);
+/// What VeOmni's keys say of a role's types and of what leaves the device.
+void read_veomni_memory(VerlImport& in, const std::string& block, RolePlan& role);
+/// What torchtitan recomputes of the actor.
+Recompute torchtitan_recompute(VerlImport& in);
 
 /// Moves pools to the GPU types that the options name, and notes what the file does not say of
 /// types and of the number of GPUs.

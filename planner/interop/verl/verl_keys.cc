@@ -4,13 +4,14 @@
 #include <array>
 
 #include "cost_models/documents/problem.h"
+#include "planner/interop/verl/verl_engines.h"
 
 namespace tessera {
 namespace {
 
 struct Key {
   std::string_view name;
-  int engines;  // 1 FSDP, 2 Megatron
+  int engines;  // sum of VerlEngineKeys::bit
   bool free;    // a map of any keys
 };
 
@@ -75,6 +76,18 @@ bool is_known(std::string_view key, int engine, const ConfigValues& config) {
   return config.from_yaml && is_one_of(key, kUnlisted);
 }
 
+// "a key of model_engine=megatron", where another engine has the key.
+std::string of_another_engine(std::string_view key, const ConfigValues& config) {
+  for (const auto& [engine, name] : kVerlEngines.pairs) {
+    if (engine == config.engine || !is_known(key, keys_of(engine).bit, config)) continue;
+    if (engine == VerlEngine::fsdp) {
+      return "a key of FSDP, not of " + std::string(kVerlEngines[config.engine]);
+    }
+    return "a key of model_engine=" + std::string(name);
+  }
+  return {};
+}
+
 class Rules {
  public:
   explicit Rules(const ConfigValues& config) : config_(config) {}
@@ -87,11 +100,8 @@ class Rules {
     batch("actor_rollout_ref.ref.log_prob_",
           flag("actor_rollout_ref.ref.log_prob_use_dynamic_bsz", dynamic));
     critic();
-    if (config_.megatron_engine) {
-      megatron();
-    } else {
-      fsdp();
-    }
+    if (config_.engine == VerlEngine::megatron) megatron();
+    if (config_.engine == VerlEngine::fsdp) fsdp();
     ignore("algorithm.filter_groups.max_num_gen_batches",
            "the V1 replay buffer bounds generation by max_inflight_gen_batches");
     ignore("data.val_batch_size", "validation goes to the inference engine as one batch");
@@ -186,7 +196,7 @@ std::vector<IgnoredKey> ignored_keys(const ConfigValues& config) { return Rules(
 
 Problems unknown_keys(const ConfigValues& config) {
   Problems problems;
-  const int engine = config.megatron_engine ? 2 : 1;
+  const int engine = keys_of(config.engine).bit;
   std::vector<std::string> names;
   for (const auto& [key, value] : config.values) {
     if (value.added || is_known(key, engine, config)) continue;
@@ -196,9 +206,7 @@ Problems unknown_keys(const ConfigValues& config) {
         hint = "in verl 0.9.1: " + std::string(renamed.now);
       }
     }
-    if (hint.empty() && is_known(key, 3 - engine, config)) {
-      hint = engine == 1 ? "a key of model_engine=megatron" : "a key of FSDP, not of Megatron";
-    }
+    if (hint.empty()) hint = of_another_engine(key, config);
     if (hint.empty() && problems.size() < 20) {
       if (names.empty()) {
         for (const Key& known : kKeys) {

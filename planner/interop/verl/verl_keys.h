@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
-#include "planner/interop/config/imported.h"
+#include "planner/interop/config/config_values.h"
+#include "planner/interop/config/import_options.h"
 
 namespace tessera {
 

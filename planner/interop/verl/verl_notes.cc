@@ -42,7 +42,7 @@ void note_reshard(VerlWriter& w) {
 void check_megatron(VerlWriter& w) {
   for (const RolePlan& role : w.plan.roles) {
     if (role.role == Role::rollout || role.rank_order == RankOrder::megatron) continue;
-    if (role.layout.pp == 1 || role.layout.dp() == 1) continue;
+    if (role.layout.pp == 1 || role.layout.dp == 1) continue;
     w.note("Megatron places the " + std::string(name_of(role.role)) +
            "'s pipeline stages far apart (tp, cp, dp, pp); the plan's ranks are " +
            std::string(name_of(role.rank_order)) + ".");
@@ -65,11 +65,13 @@ void note_offload(VerlWriter& w) {
 
 void note_experts(VerlWriter& w) {
   if (w.rollout.layout.ep == 1 && w.actor.layout.ep == 1) return;
+  const std::string replay = w.keys.engine == VerlEngine::veomni ? "veomni" : "megatron";
   w.note(
       "Mixture of experts: routers of trainer and inference engine disagree on some tokens; watch "
-      "training/rollout_probs_diff_* and consider actor.megatron.router_replay.mode=R3 with "
-      "rollout.enable_rollout_routing_replay=true, or algorithm.rollout_correction "
-      "(verl issue 2953).");
+      "training/rollout_probs_diff_* and consider actor." +
+      replay +
+      ".router_replay.mode=R3 with rollout.enable_rollout_routing_replay=true, or "
+      "algorithm.rollout_correction (verl issue 2953).");
   w.note(
       "Mixture of experts: vLLM's sleep level is 1 with expert parallelism, so weights go to host "
       "memory and need room there.");
@@ -78,15 +80,18 @@ void note_experts(VerlWriter& w) {
 }  // namespace
 
 void note_verl_limits(VerlWriter& w) {
+  const std::string library =
+      w.keys.library.empty() ? std::string() : ", " + std::string(w.keys.library);
   note_lengths(w);
   note_reshard(w);
   if (w.megatron) check_megatron(w);
   note_offload(w);
   note_experts(w);
   w.note("Written for verl " + std::string(kVerlVersion) +
-         "; it runs with vllm 0.24.0 or sglang 0.5.12, torch 2.11.0 and transformers 5.9.0. NCCL "
-         "2.28.3 to 2.28.7 cannot restart communicators in a process: use the torch wheel's "
-         "2.28.9.");
+         "; it runs with vllm 0.24.0 or sglang 0.5.12, torch 2.11.0 and transformers 5.9.0" +
+         library +
+         ". NCCL 2.28.3 to 2.28.7 cannot restart communicators in a process: use the torch "
+         "wheel's 2.28.9.");
 }
 
 }  // namespace tessera

@@ -7,8 +7,8 @@
 #include "planner/interop/verl/prepare_model.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
 
 namespace tessera {
 namespace {
@@ -46,7 +46,7 @@ void write_model(VerlWriter& w) {
   if (w.actor.fused_loss) {
     w.set("actor_rollout_ref.model.use_fused_kernels", true, "no whole logits");
   }
-  if (!w.megatron) {
+  if (w.keys.engine == VerlEngine::fsdp || w.keys.engine == VerlEngine::veomni) {
     w.set("actor_rollout_ref.model.enable_gradient_checkpointing",
           w.actor.recompute == Recompute::full);
   }
@@ -130,13 +130,14 @@ std::int64_t VerlWriter::per_gpu(const RolePlan& role, std::int64_t tokens, cons
            "at least one longest sequence, " + std::to_string(longest) + " tokens",
            "verl never cuts a sequence");
   }
-  const std::int64_t cp = role.layout.cp;
-  if (tokens % cp != 0) {
+  const std::int64_t ranks = ranks_of_limit(keys.engine, role.layout);
+  if (tokens % ranks != 0) {
     note(std::string(name_of(role.role)) + "." + field + " = " + std::to_string(tokens) +
-         " is no multiple of the context-parallel degree " + std::to_string(cp) +
-         "; verl's limit per GPU is rounded up, so that a longest sequence fits.");
+         " is no multiple of the " + std::to_string(ranks) +
+         " ranks that verl multiplies a limit by; the limit per GPU is rounded up, so that a "
+         "longest sequence fits.");
   }
-  return (tokens + cp - 1) / cp;
+  return (tokens + ranks - 1) / ranks;
 }
 
 VerlSettings verl_settings(const Plan& plan, const VerlOptions& options, Problems& problems) {

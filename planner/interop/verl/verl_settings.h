@@ -38,7 +38,7 @@ struct VerlSettings {
   bool quantized = false;  // the weights of some model have to be prepared (prepare_model.h)
 };
 
-/// Precondition: the plan is valid and its engine ("verl" or "verl-megatron") has no objection
+/// Precondition: the plan is valid and its engine (one of verl_engines.h) has no objection
 /// (outside_capabilities). What the keys cannot say is appended to `problems`.
 VerlSettings verl_settings(const Plan& plan, const VerlOptions& options, Problems& problems);
 

@@ -18,7 +18,7 @@ std::string_view model_dtype(DType type) {
 
 void fsdp_block(VerlWriter& w, const std::string& prefix, const RolePlan& role, bool trained) {
   const ParallelLayout& layout = role.layout;
-  const bool hybrid = layout.dp_shard > 1 && layout.dp_replicate > 1;
+  const bool hybrid = layout.dp_shard > 1 && layout.dp_replicate() > 1;
   const std::int64_t size = layout.zero == 3 && hybrid ? std::int64_t{layout.dp_shard} * layout.cp
                             : layout.zero == 0 && role.ranks.size() > 1 ? 1
                                                                         : -1;
@@ -87,6 +87,29 @@ void megatron_block(VerlWriter& w, const std::string& prefix, const RolePlan& ro
   }
 }
 
+// The engine's keys of a role that trains, or of the reference.
+void engine_block(VerlWriter& w, const std::string& prefix, const RolePlan& role) {
+  const bool trained = role.role != Role::reference;
+  const std::string block =
+      prefix + "." + std::string(role.role == Role::critic ? w.keys.critic_block : w.keys.block);
+  switch (w.keys.engine) {
+    case VerlEngine::megatron:
+      return megatron_block(w, block, role, trained);
+    case VerlEngine::veomni:
+      return write_veomni(w, block, role);
+    case VerlEngine::torchtitan:
+      return write_torchtitan(w, block, role);
+    case VerlEngine::fsdp:
+      break;
+  }
+  w.set(prefix + ".ulysses_sequence_parallel_size", role.layout.cp);
+  // 0.9.1 reads the engine's own key for the critic; the outer one is deprecated and not copied.
+  if (role.role == Role::critic) {
+    w.set(block + ".ulysses_sequence_parallel_size", role.layout.cp);
+  }
+  fsdp_block(w, block, role, trained);
+}
+
 }  // namespace
 
 void write_verl_actor(VerlWriter& w) {
@@ -96,7 +119,7 @@ void write_verl_actor(VerlWriter& w) {
              "a divisor of prompts_per_step = " + std::to_string(w.work.prompts_per_step),
              "ppo_mini_batch_size counts prompts");
   }
-  w.text(prefix + ".strategy", w.megatron ? "megatron" : "fsdp2");
+  w.text(prefix + ".strategy", w.keys.strategy);
   w.set(prefix + ".ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches,
         "prompts, not sequences");
   w.set(prefix + ".ppo_epochs", w.work.epochs);
@@ -107,19 +130,14 @@ void write_verl_actor(VerlWriter& w) {
   if (w.work.entropy) {
     w.set(prefix + ".entropy_coeff", kEntropyCoefficient, "the plan counts an entropy term");
   }
-  if (w.actor.host_optimizer) {
+  if (w.actor.host_optimizer && w.keys.engine != VerlEngine::veomni) {
     const std::string block = prefix + ".optim.override_optimizer_config.";
     w.add(block + "optimizer_cpu_offload", true, "the host computes the step");
     w.add(block + "optimizer_offload_fraction", 1.0);
     w.add(block + "overlap_cpu_optimizer_d2h_h2d", true);
     w.add(block + "use_precision_aware_optimizer", true, "Megatron-LM asks for it");
   }
-  if (w.megatron) {
-    megatron_block(w, prefix + ".megatron", w.actor, true);
-  } else {
-    w.set(prefix + ".ulysses_sequence_parallel_size", w.actor.layout.cp);
-    fsdp_block(w, prefix + ".fsdp_config", w.actor, true);
-  }
+  engine_block(w, prefix, w.actor);
 }
 
 void write_verl_reference(VerlWriter& w) {
@@ -139,16 +157,14 @@ void write_verl_reference(VerlWriter& w) {
                "the actor's stages, or equal ones for both",
                "ref.megatron.override_transformer_config is the actor's in verl's own YAML");
     }
-    megatron_block(w, prefix + ".megatron", *w.reference, false);
-    return;
   }
-  w.set(prefix + ".ulysses_sequence_parallel_size", w.reference->layout.cp);
-  fsdp_block(w, prefix + ".fsdp_config", *w.reference, false);
-  if (!w.reference->offload.parameters) {
-    w.note(
-        "verl keeps a FSDP reference's parameters in host memory between its calls, whatever "
-        "ref.fsdp_config.param_offload says (workers/engine/fsdp/transformer_impl.py); the plan "
-        "keeps them on the GPU.");
+  engine_block(w, prefix, *w.reference);
+  const bool on_host = w.keys.engine == VerlEngine::fsdp || w.keys.engine == VerlEngine::torchtitan;
+  if (on_host && !w.reference->offload.parameters) {
+    w.note("verl keeps a reference's parameters in host memory between its calls, whatever " +
+           prefix + "." + std::string(w.keys.block) +
+           ".param_offload says (workers/engine/*/transformer_impl.py); the plan keeps them on "
+           "the GPU.");
   }
 }
 
@@ -159,7 +175,7 @@ void write_verl_critic(VerlWriter& w) {
   w.weights("critic.model.path", w.critic->model, shared ? w.options.model : "",
             shared ? "MODEL_PATH" : "CRITIC_PATH", shared ? "the model" : "the critic");
   write_verl_lora(w, "critic.model", w.critic->lora);
-  w.text("critic.strategy", w.megatron ? "megatron" : "fsdp2");
+  w.text("critic.strategy", w.keys.strategy);
   w.set("critic.ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches, "prompts");
   w.set("critic.ppo_epochs", w.work.epochs);
   w.set("critic.use_dynamic_bsz", true);
@@ -176,16 +192,11 @@ void write_verl_critic(VerlWriter& w) {
   w.set("critic.ppo_max_token_len_per_gpu", tokens);
   w.add("critic.ppo_infer_max_token_len_per_gpu", tokens,
         "what verl 0.9.1 reads, for values and update alike");
-  if (w.megatron) {
-    megatron_block(w, "critic.megatron", *w.critic, true);
-    return;
+  if (!w.megatron) {
+    w.set("critic.model.use_remove_padding", true);
+    w.set("critic.model.enable_gradient_checkpointing", w.critic->recompute == Recompute::full);
   }
-  w.set("critic.model.use_remove_padding", true);
-  w.set("critic.model.enable_gradient_checkpointing", w.critic->recompute == Recompute::full);
-  w.set("critic.ulysses_sequence_parallel_size", w.critic->layout.cp);
-  // 0.9.1 reads the engine's own key for the critic; the outer one is deprecated and not copied.
-  w.set("critic.fsdp.ulysses_sequence_parallel_size", w.critic->layout.cp);
-  fsdp_block(w, "critic.fsdp", *w.critic, true);
+  engine_block(w, "critic", *w.critic);
 }
 
 }  // namespace tessera

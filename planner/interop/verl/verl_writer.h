@@ -9,6 +9,7 @@
 #include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/dtype.h"
 #include "cost_models/spec/workload.h"
+#include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_settings.h"
 #include "planner/plan/plan.h"
 
@@ -24,7 +25,8 @@ struct VerlWriter {
   const RolePlan* reference = plan.find(Role::reference);
   const RolePlan* reward = plan.find(Role::reward);
   const Workload& work = plan.workload;
-  bool megatron = plan.engine == "verl-megatron";
+  const VerlEngineKeys& keys = keys_of_plan(plan.engine);
+  bool megatron = keys.engine == VerlEngine::megatron;
   bool apart = false;  // the rollout generates one step off on GPUs of its own
   VerlSettings out = {};
 
@@ -61,6 +63,9 @@ std::string_view verl_dtype(DType type);
 void write_verl_lora(VerlWriter& w, const std::string& prefix, const Lora& lora);
 void write_verl_actor(VerlWriter& w);
 void write_verl_critic(VerlWriter& w);
+/// The keys of a role that trains, or of the reference, below `prefix` ("actor_rollout_ref.actor").
+void write_veomni(VerlWriter& w, const std::string& prefix, const RolePlan& role);
+void write_torchtitan(VerlWriter& w, const std::string& prefix, const RolePlan& role);
 void write_verl_reference(VerlWriter& w);
 /// The rollout, with the asynchronous trainer where it is apart, and the reward model.
 void write_verl_serving(VerlWriter& w);

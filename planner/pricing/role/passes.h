@@ -2,7 +2,8 @@
 //
 // Pure. A forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s,
 // 1F1B what pipeline_time.h says; interleaved chunks shorten the bubble (Narayanan et al. 2021,
-// sec. 2.2.2).
+// sec. 2.2.2). What micro-batches that differ add is a factor of the whole
+// (cost_models/few_sequences.h).
 #pragma once
 
 #include "cost_models/spec/units.h"

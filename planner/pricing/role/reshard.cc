@@ -98,8 +98,8 @@ double share_of_node(const Candidate& actor, const PlanRequest& request) {
 ShardOverlap shard_overlap(const ParameterTable& table, int training_tp, int rollout_tp) {
   ShardOverlap result;
   const auto layers = table.model.layers;
-  const ParallelLayout from{.tp = training_tp, .stages = even_stages(layers, 1)};
-  const ParallelLayout to{.tp = rollout_tp, .stages = even_stages(layers, 1)};
+  const ParallelLayout from{{.tp = training_tp}, 0, even_stages(layers, 1)};
+  const ParallelLayout to{{.tp = rollout_tp}, 0, even_stages(layers, 1)};
   const std::vector<std::vector<std::int64_t>> zeros(
       static_cast<std::size_t>(training_tp),
       std::vector<std::int64_t>(static_cast<std::size_t>(rollout_tp), 0));

@@ -3,49 +3,38 @@
 #include <algorithm>
 
 #include "cost_models/compute.h"
+#include "planner/pricing/role/shards.h"
 
 namespace tessera {
 
-LayerRun layer_run(const Candidate& candidate, bool dealt) {
+LayerRun layer_run(const Candidate& candidate, const CandidateGroups& groups,
+                   const EngineTraits& traits) {
   LayerRun run;
   run.tp = candidate.tp;
   run.cp = candidate.cp;
   run.sequence_parallel = candidate.sequence_parallel;
   run.ulysses = candidate.ulysses;
-  run.dealt = dealt;
   run.recompute = candidate.recompute;
-  // Groups that lie elsewhere cost something else.
+  run.tp_group = groups.tp;
+  run.cp_group = groups.cp;
   if (candidate.ep * candidate.etp > 1) {
     run.ep = candidate.ep;
     run.etp = candidate.etp;
-    run.pp = candidate.pp;
+    run.ep_group = groups.ep;
+    run.pipelined = candidate.pp > 1;
   }
-  if (candidate.zero == 3 || candidate.dp_shard > 1) {
-    run.sharded = true;
-    run.dp_shard = candidate.dp_shard;
-    run.pp = candidate.pp;
+  run.gathers = shard_ranks(candidate, traits) > 1;
+  if (run.gathers || reduces_layers(candidate, traits)) {
+    run.dense_group = run.gathers ? groups.shard : groups.replicas;
+    run.experts_group = groups.expert_replicas;
   }
-  if (candidate.zero == 2 && candidate.dp * candidate.cp > 1) {  // reduces_layers (shards.h)
-    run.reduces_layers = true;
-    run.pp = candidate.pp;
-    run.dp = candidate.dp;
-  }
-  if (run.pp > 1 || run.ep > 1) run.dp = candidate.dp;
   return run;
 }
 
 ParallelLayout shard_degrees(const Candidate& candidate, const EngineTraits& traits) {
-  ParallelLayout layout{.tp = candidate.tp,
-                        .cp = candidate.cp,
-                        .pp = candidate.pp,
-                        .vpp = candidate.vpp,
-                        .dp_replicate = candidate.dp / candidate.dp_shard,
-                        .dp_shard = candidate.dp_shard,
-                        .ep = candidate.ep,
-                        .etp = candidate.etp,
-                        .zero = candidate.zero,
-                        .stages = {}};
+  ParallelLayout layout{candidate.degrees(), candidate.zero};
   if (traits.shards.over_context && layout.zero == 3) {
+    layout.dp *= layout.cp;
     layout.dp_shard *= layout.cp;
     layout.cp = 1;
   }
@@ -70,9 +59,9 @@ double slowdown(const Assumptions& assumed, const Candidate& candidate, double p
 }
 
 RoleLayout role_layout(const Assumptions& assumed, ModelParts& parts, const Candidate& candidate,
-                       const CandidateGroups& groups, bool dealt) {
+                       const CandidateGroups& groups) {
   const RoleModel& model = parts.model();
-  RoleLayout layout{.assumed = &assumed, .model = &model, .groups = groups, .dealt = dealt};
+  RoleLayout layout{.assumed = &assumed, .model = &model, .groups = groups};
   layout.parts = &parts.shards(candidate.tp, candidate.ep, candidate.etp);
   layout.stages = &parts.stages(candidate);
   if (model.lora.used()) layout.adapters = &parts.adapters(candidate.tp);

@@ -4,24 +4,42 @@
 // ModelParts that it was made of, which outlive it.
 #pragma once
 
+#include <compare>
+#include <utility>
+
 #include "planner/pricing/role/groups.h"
 #include "planner/pricing/role/role_model.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
 
-/// How a layer runs: everything but the tokens that its costs depend on. Degrees that they do not
-/// depend on are 1.
-struct LayerRun : Degrees {
+inline auto operator<=>(const GroupShape& a, const GroupShape& b) {
+  return std::pair(a.ranks, a.nodes) <=> std::pair(b.ranks, b.nodes);
+}
+
+/// How a layer is cut and run: all but the tokens that its kernels depend on.
+struct LayerCut {
+  int tp = 1, cp = 1;
+  int ep = 1, etp = 1;
   bool sequence_parallel = false, ulysses = false;
-  bool reduces_layers = false;  // ZeRO-2
-  bool sharded = false;         // FSDP
-  bool dealt = false;           // on ranks that a plan deals in its own way
   Recompute recompute = Recompute::none;
+  auto operator<=>(const LayerCut&) const = default;
+};
+
+/// How a layer runs: everything but the tokens that its costs depend on. Layouts whose groups have
+/// the same shapes run their layers alike.
+struct LayerRun : LayerCut {
+  GroupShape tp_group, cp_group, ep_group;
+  bool pipelined = false;    // of experts, whose messages may then run beside layers
+  bool gathers = false;      // FSDP
+  GroupShape dense_group;    // over which parameters or gradients of a layer move,
+  GroupShape experts_group;  // those of routed experts; one rank each: nothing moves
   auto operator<=>(const LayerRun&) const = default;
 };
 
-LayerRun layer_run(const Candidate& candidate, bool dealt);
+/// `groups` must be the candidate's.
+LayerRun layer_run(const Candidate& candidate, const CandidateGroups& groups,
+                   const EngineTraits& traits);
 
 /// The candidate's layout without its stages, and with FSDP's shards as resident bytes are cut
 /// (shard_ranks).
@@ -40,7 +58,6 @@ struct RoleLayout {
   const Assumptions* assumed = nullptr;
   const RoleModel* model = nullptr;
   CandidateGroups groups;
-  bool dealt = false;  // `groups` are those of a plan that deals ranks in its own way
   const ShardElements* parts = nullptr;
   const std::vector<StageClass>* stages = nullptr;
   const LayerElements* adapters = nullptr;  // nullptr: the role has none
@@ -50,7 +67,7 @@ struct RoleLayout {
 
 /// `groups` must be the candidate's.
 RoleLayout role_layout(const Assumptions& assumed, ModelParts& parts, const Candidate& candidate,
-                       const CandidateGroups& groups, bool dealt);
+                       const CandidateGroups& groups);
 
 /// Elements of a stage that the role trains: all, or those of its adapters.
 Elements trained_elements(const RoleLayout& layout, const StageClass& stage);

@@ -53,8 +53,8 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   known->degrees = candidate;
   const CandidateGroups groups = groups_of(candidate, assumed_.request);
   const bool dealt = dealt_ && same_degrees(dealt_->layout, candidate);
-  known->layout = role_layout(assumed_, parts_, candidate,
-                              dealt ? with_nodes(groups, dealt_->nodes) : groups, dealt);
+  known->layout =
+      role_layout(assumed_, parts_, candidate, dealt ? with_nodes(groups, dealt_->nodes) : groups);
   for (auto& passes : known->passes) passes.clear();
   for (auto& bytes : known->working) bytes.clear();
   known->device.clear();
@@ -172,11 +172,35 @@ SlowestShare RolePricer::slowest_share(const Candidate& candidate, double count,
                                static_cast<int>(count));
 }
 
+// The schedule is of loads; what each micro-batch costs however little it holds evens out its
+// times. Twice the sequences say how far times follow loads, and all paths through the schedule are
+// linear in that part.
+double RolePricer::spread(const Candidate& candidate, double count, double sequences, bool training,
+                          const SlowestShare& share) {
+  if (candidate.pp == 1) return 1;
+  const double of_loads = packed_.few().spread(
+      {sequences, candidate.dp}, sharing_replicas(candidate, assumed_.traits(), training),
+      static_cast<int>(count), {candidate.pp, candidate.vpp, training});
+  if (of_loads == 1) return 1;
+  const Seconds once = passes(candidate, count, sequences, training, share).time.slowest;
+  const Seconds twice = passes(candidate, count / 2, sequences, training, share).time.slowest;
+  return 1 + std::clamp(twice / once - 1, 0.0, 1.0) * (of_loads - 1);
+}
+
 PipelineTime RolePricer::expected_passes(const Candidate& candidate, double count, double sequences,
                                          bool training) {
   const auto whole = [&](double whole_count) {
-    return passes(candidate, whole_count, sequences, training,
-                  slowest_share(candidate, whole_count, sequences, training));
+    const SlowestShare share = slowest_share(candidate, whole_count, sequences, training);
+    PipelinePasses* equal = &passes(candidate, whole_count, sequences, training, share);
+    if (equal->spread == 0) {
+      const double longer = spread(candidate, whole_count, sequences, training, share);
+      equal = &passes(candidate, whole_count, sequences, training, share);
+      equal->spread = longer;
+    }
+    PipelineTime time = equal->time;
+    time.whole.seconds *= equal->spread;
+    time.whole.communication *= equal->spread;
+    return time;
   };
   const double round = round_of(candidate);
   const double below = std::floor(count / round) * round, rest = (count - below) / round;
@@ -195,7 +219,7 @@ PipelineTime RolePricer::expected_passes(const Candidate& candidate, double coun
 // Between two numbers a < b of micro-batches the slowest stage is busy for no less than with
 // either, and filling and draining the pipeline take no less than with b, whose micro-batches are
 // smaller. Few sequences are waited for as long or longer where they begin more micro-batches
-// together.
+// together. What micro-batches that differ add (spread) is left out: it never takes away.
 PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequences, bool training,
                                       std::int64_t smallest) {
   double most = micro_batches(candidate, smallest, sequences);
@@ -207,11 +231,11 @@ PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequenc
     most = std::ceil(most / round) * round;
   }
   const SlowestShare share = slowest_share(candidate, count, sequences, training);
-  PipelineTime few = passes(candidate, count, sequences, training, share);
+  PipelineTime few = passes(candidate, count, sequences, training, share).time;
   PipelineTime least = few;
   while (count < most) {
     const double next = std::min(2 * count, most);
-    const PipelineTime many = passes(candidate, next, sequences, training, share);
+    const PipelineTime many = passes(candidate, next, sequences, training, share).time;
     PipelineTime between = many;
     between.whole.seconds -=
         many.incomplete + std::max(Seconds{}, next * many.slowest - count * few.slowest);
@@ -223,8 +247,8 @@ PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequenc
   return least;
 }
 
-PipelineTime RolePricer::passes(const Candidate& candidate, double count, double sequences,
-                                bool training, const SlowestShare& share) {
+PipelinePasses& RolePricer::passes(const Candidate& candidate, double count, double sequences,
+                                   bool training, const SlowestShare& share) {
   LayoutCosts& costs = of_layout(candidate);
   Candidate asked = candidate;
   const bool reduces = training && candidate.zero == 2;
@@ -235,25 +259,22 @@ PipelineTime RolePricer::passes(const Candidate& candidate, double count, double
                                       [](const PipelinePasses& passes, const auto& wanted) {
                                         return std::pair(passes.count, passes.share) < wanted;
                                       });
-  if (place != alike.end() && place->count == count && place->share == share) return place->time;
+  if (place != alike.end() && place->count == count && place->share == share) return *place;
   const double each = sequences / count;
   const MicroBatchCost& cost = micro_batch(costs.layout, asked, {each, share}, training);
   const double tokens = each * assumed_.sequence * share.tokens;
   const PipelineTime time = pipeline_time(costs.layout, asked, cost, count, tokens, training);
-  alike.insert(place, {count, share, time});
-  return time;
+  return *alike.insert(place, {count, share, time});
 }
 
-const MicroBatchKernels& RolePricer::kernels(const RoleLayout& layout, LayerRun run,
+const MicroBatchKernels& RolePricer::kernels(const RoleLayout& layout, const LayerCut& cut,
                                              const LoadedSequences& sequences, bool training) {
-  run.pp = run.dp = 1;
-  run.dealt = false;
   auto& alike = cache_.kernels[training ? 1 : 0];
-  auto [entry, added] = alike[run].try_emplace(sequences);
+  auto [entry, added] = alike[cut].try_emplace(sequences);
   if (!added) return entry->second;
   const MicroBatchKernels* plain = nullptr;
-  if (training && run.recompute != Recompute::none) {
-    LayerRun whole = run;
+  if (training && cut.recompute != Recompute::none) {
+    LayerCut whole = cut;
     whole.recompute = Recompute::none;
     plain = &kernels(layout, whole, sequences, training);
   }
@@ -262,12 +283,12 @@ const MicroBatchKernels& RolePricer::kernels(const RoleLayout& layout, LayerRun 
   const TokenBatch batch{count * given.sequence * share.tokens, count,
                          count * given.squared * share.squared};
   const TokenBatch scored{count * given.response * share.responses, count, 0};  // responses alone
-  return entry->second = micro_batch_kernels(layout, run.recompute, batch, scored, training, plain);
+  return entry->second = micro_batch_kernels(layout, cut.recompute, batch, scored, training, plain);
 }
 
 const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                               const LoadedSequences& sequences, bool training) {
-  const LayerRun run = layer_run(candidate, layout.dealt);
+  const LayerRun run = layer_run(candidate, layout.groups, assumed_.traits());
   auto [entry, added] = cache_.micro_batches[training ? 1 : 0][run].try_emplace(sequences);
   MicroBatchCost& cost = entry->second;
   if (!added) return cost;
@@ -275,7 +296,7 @@ const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Ca
   Candidate whole = candidate;
   whole.dp_shard = 1;
   whole.zero = 0;
-  if (layer_run(whole, layout.dealt) != run) {
+  if (layer_run(whole, layout.groups, assumed_.traits()) != run) {
     cost = micro_batch(layout, whole, sequences, training);
     set_shards(cost, layout, candidate, training);
     return cost;

@@ -28,7 +28,8 @@ namespace tessera {
 struct PipelinePasses {
   double count = 0;  // micro-batches
   SlowestShare share;
-  PipelineTime time;
+  PipelineTime time;  // of equal micro-batches
+  double spread = 0;  // what it is multiplied by as they differ; 0 = not looked at yet
 };
 
 /// Bytes that a call needs beside what its ranks hold, with its batches.
@@ -73,8 +74,7 @@ struct LoadedSequences {
 struct PriceCache {
   std::optional<LayoutCosts> latest;  // of the latest layout
   std::map<LayerRun, std::map<LoadedSequences, MicroBatchCost>> micro_batches[2];  // [training]
-  /// By how a layer is cut and run, wherever its groups lie.
-  std::map<LayerRun, std::map<LoadedSequences, MicroBatchKernels>> kernels[2];  // [training]
+  std::map<LayerCut, std::map<LoadedSequences, MicroBatchKernels>> kernels[2];     // [training]
   DecodeCache decoding;
 };
 
@@ -127,19 +127,23 @@ class RolePricer {
   TrainedBatches batches(const Candidate& candidate, std::optional<CallKind> call);
   const MicroBatchCost& micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                     const LoadedSequences& sequences, bool training);
-  const MicroBatchKernels& kernels(const RoleLayout& layout, LayerRun run,
+  const MicroBatchKernels& kernels(const RoleLayout& layout, const LayerCut& cut,
                                    const LoadedSequences& sequences, bool training);
   /// Micro-batches of `sequences` sequences of one replica under a limit of `tokens`; where these
   /// are few a mean of whole rounds.
   double micro_batches(const Candidate& candidate, std::int64_t tokens, double sequences);
-  /// All micro-batches, `count`, of `sequences` sequences of a replica with this share.
-  PipelineTime passes(const Candidate& candidate, double count, double sequences, bool training,
-                      const SlowestShare& share);
+  /// All micro-batches, `count`, of `sequences` sequences of a replica with this share. Holds until
+  /// the next call.
+  PipelinePasses& passes(const Candidate& candidate, double count, double sequences, bool training,
+                         const SlowestShare& share);
   /// The same of the replica that the others wait for; between whole rounds in proportion.
   PipelineTime expected_passes(const Candidate& candidate, double count, double sequences,
                                bool training);
   SlowestShare slowest_share(const Candidate& candidate, double count, double sequences,
                              bool training);
+  /// By what factor all passes take longer as their micro-batches differ; at least 1.
+  double spread(const Candidate& candidate, double count, double sequences, bool training,
+                const SlowestShare& share);
   int round_of(const Candidate& candidate) const;
   /// The same, of the number that makes them quickest of those that limits down to `smallest` make;
   /// no more than any of these takes.

@@ -189,6 +189,11 @@ const DecodeProfile& decode_profile(const Workload& workload, double sequences, 
   return entry->second;
 }
 
+DecodeRun decode_run(const RoleLayout& layout, const Candidate& candidate) {
+  return {layer_run(candidate, layout.groups, layout.assumed->traits()), candidate.pp,
+          layout.groups.hop_nodes};
+}
+
 // One decode step. Steps are looked up: of the context they are nearly linear, and computation does
 // not depend on where the ranks lie.
 class DecodeSteps {
@@ -198,9 +203,7 @@ class DecodeSteps {
         candidate_(candidate),
         cache_(cache),
         slow_(slowdown(*layout.assumed, candidate, 1)) {
-    LayerRun run = layer_run(candidate, layout.dealt);
-    run.pp = candidate.pp;
-    communication_ = &cache.communications[run];
+    communication_ = &cache.communications[decode_run(layout, candidate)];
     compute_ = &cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
     const Workload& workload = layout.assumed->workload();
     if (cache.rungs.empty()) cache.rungs = rungs_of(as_double(workload.sequences()));
@@ -239,10 +242,8 @@ class DecodeSteps {
 OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
                        const DecodeProfile& profile, DecodeCache& cache) {
   const Workload& workload = layout.assumed->workload();
-  LayerRun run = layer_run(candidate, layout.dealt);
-  run.pp = candidate.pp;
-  run.dp = candidate.dp;
-  const auto [entry, added] = cache.decodings.try_emplace({run, std::llround(profile.slots)});
+  const auto [entry, added] = cache.decodings.try_emplace(
+      {decode_run(layout, candidate), candidate.dp, std::llround(profile.slots)});
   if (!added) return entry->second;
   const double most_replicas =
       as_double(layout.assumed->prompts == PromptDealing::requests ? workload.sequences()

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,14 +24,21 @@ struct DecodeLadder {
   std::vector<std::array<Seconds, kContexts>> rungs;
 };
 
+/// What a decode step's communication depends on but for its sequences.
+struct DecodeRun {
+  LayerRun layers;
+  int pp = 1, hop_nodes = 1;
+  auto operator<=>(const DecodeRun&) const = default;
+};
+
 /// What generation was priced at.
 struct DecodeCache {
   std::optional<DecodeLengths> lengths;
-  std::map<std::pair<double, std::int64_t>, DecodeProfile> profiles;     // sequences, slots
-  std::map<std::pair<double, std::int64_t>, double> recomputed;          // tokens, by the same
-  std::map<std::pair<LayerRun, std::int64_t>, OperationTime> decodings;  // by slots
-  std::map<std::array<int, 4>, DecodeLadder> computes;                   // by tp, ep, etp, pp
-  std::map<LayerRun, DecodeLadder> communications;
+  std::map<std::pair<double, std::int64_t>, DecodeProfile> profiles;  // sequences, slots
+  std::map<std::pair<double, std::int64_t>, double> recomputed;       // tokens, by the same
+  std::map<std::tuple<DecodeRun, int, std::int64_t>, OperationTime> decodings;  // by dp, slots
+  std::map<std::array<int, 4>, DecodeLadder> computes;  // by tp, ep, etp, pp
+  std::map<DecodeRun, DecodeLadder> communications;
   std::vector<double> rungs;  // sequences at the rungs of all ladders, descending
 
   /// Forgets what depends on the constants.

@@ -26,7 +26,7 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   RolePlan actor;
   actor.layout.ep = 2;
   actor.layout.zero = 3;
-  actor.layout.dp_shard = 4;
+  actor.layout.dp = actor.layout.dp_shard = 4;
   actor.recompute = Recompute::full;
   actor.offload = {.parameters = true, .optimizer = true};
   RolePlan rollout;
@@ -54,7 +54,7 @@ TEST(Capabilities, RefuseVirtualStagesWhoseMicroBatchesFillNoRounds) {
   plan.models["actor"].spec = read_model_spec("llama3.1-8b", read).value();
   RolePlan actor;
   actor.model = "actor";
-  actor.layout = {.pp = 4, .vpp = 2, .dp_replicate = 2};
+  actor.layout = {{.pp = 4, .vpp = 2, .dp = 2}};
   actor.layout.stages = even_stages(32, 4, 2);
   const auto places = [&](const char* engine, std::int64_t mini_batch) {
     plan.engine = engine;
@@ -87,15 +87,15 @@ TEST(Capabilities, RefuseRolesOfVerlsMegatronWhoseGroupsDiffer) {
   RolePlan actor;
   actor.model = "actor";
   actor.ranks = {0, 1, 2, 3};
-  actor.layout = {.tp = 2, .dp_replicate = 2, .ep = 2};
+  actor.layout = {{.tp = 2, .dp = 2, .ep = 2}};
   actor.layout.sequence_parallel = true;
   RolePlan critic = actor, rollout = actor;
   critic.role = Role::critic;
   rollout.role = Role::rollout;
-  rollout.layout = {.tp = 4, .etp = 4};
+  rollout.layout = {{.tp = 4, .etp = 4}};
   plan.roles = {actor, rollout, critic};
   EXPECT_TRUE(outside_capabilities(plan).empty());
-  critic.layout = {.tp = 4, .ep = 1, .etp = 4};
+  critic.layout = {{.tp = 4, .ep = 1, .etp = 4}};
   plan.roles[2] = critic;
   const Problems problems = outside_capabilities(plan, "p.json");
   ASSERT_EQ(problems.size(), 1u);
@@ -182,40 +182,35 @@ Plan expert_plan(const ParallelLayout& actor, const ParallelLayout& rollout) {
 }
 
 TEST(Capabilities, ExpertsOfOurOwnEngineLieAsItRunsThem) {
-  const ParallelLayout whole{.dp_replicate = 4};
+  const ParallelLayout whole{{.dp = 4}};
   const auto refused_at = [&](const ParallelLayout& actor, const ParallelLayout& rollout) {
     const Problems problems = outside_capabilities(expert_plan(actor, rollout), "p.json");
     return problems.size() == 1 ? problems[0].place + " expects " + problems[0].expected
                                 : std::to_string(problems.size());
   };
   for (const ParallelLayout& trained :
-       {ParallelLayout{.tp = 2, .dp_replicate = 2, .etp = 2},
-        ParallelLayout{.tp = 2, .dp_shard = 2, .etp = 2, .zero = 3},
-        ParallelLayout{.dp_replicate = 4, .ep = 4},
-        ParallelLayout{.dp_shard = 4, .ep = 4, .zero = 3},
-        ParallelLayout{.dp_replicate = 2, .dp_shard = 2, .ep = 2, .zero = 3},
-        ParallelLayout{.dp_replicate = 2, .ep = 2, .zero = 1},
-        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 4, .sequence_parallel = true},
-        ParallelLayout{.tp = 2, .pp = 2, .dp_replicate = 2, .ep = 2, .etp = 2}}) {
-    EXPECT_EQ(refused_at(trained, {.tp = 2, .dp_replicate = 2, .etp = 2}), "0")
-        << describe(trained);
+       {ParallelLayout{{.tp = 2, .dp = 2, .etp = 2}},
+        ParallelLayout{{.tp = 2, .dp = 2, .dp_shard = 2, .etp = 2}, 3},
+        ParallelLayout{{.dp = 4, .ep = 4}}, ParallelLayout{{.dp = 4, .dp_shard = 4, .ep = 4}, 3},
+        ParallelLayout{{.dp = 4, .dp_shard = 2, .ep = 2}, 3}, ParallelLayout{{.dp = 2, .ep = 2}, 1},
+        ParallelLayout{{.tp = 2, .dp = 2, .ep = 4}, 0, {}, true},
+        ParallelLayout{{.tp = 2, .pp = 2, .dp = 2, .ep = 2, .etp = 2}}}) {
+    EXPECT_EQ(refused_at(trained, {{.tp = 2, .dp = 2, .etp = 2}}), "0") << describe(trained);
   }
-  EXPECT_EQ(refused_at({.tp = 2, .dp_replicate = 2}, whole), "/roles/0/layout/etp expects 2");
-  EXPECT_EQ(refused_at({.tp = 2, .dp_replicate = 2, .ep = 2}, whole),
-            "/roles/0/layout/ep expects 1")
+  EXPECT_EQ(refused_at({{.tp = 2, .dp = 2}}, whole), "/roles/0/layout/etp expects 2");
+  EXPECT_EQ(refused_at({{.tp = 2, .dp = 2, .ep = 2}}, whole), "/roles/0/layout/ep expects 1")
       << "whole experts without sequence parallelism";
-  EXPECT_EQ(refused_at({.dp_shard = 4, .ep = 2, .zero = 3}, whole), "/roles/0/layout/ep expects 1");
-  EXPECT_EQ(refused_at({.dp_replicate = 4, .ep = 2, .zero = 1}, whole),
+  EXPECT_EQ(refused_at({{.dp = 4, .dp_shard = 4, .ep = 2}, 3}, whole),
             "/roles/0/layout/ep expects 1");
+  EXPECT_EQ(refused_at({{.dp = 4, .ep = 2}, 1}, whole), "/roles/0/layout/ep expects 1");
   for (const ParallelLayout& served :
-       {ParallelLayout{.dp_replicate = 4, .ep = 4}, ParallelLayout{.dp_replicate = 4, .ep = 2},
-        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 2, .etp = 2},
-        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 2},
-        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 4}}) {
+       {ParallelLayout{{.dp = 4, .ep = 4}}, ParallelLayout{{.dp = 4, .ep = 2}},
+        ParallelLayout{{.tp = 2, .dp = 2, .ep = 2, .etp = 2}},
+        ParallelLayout{{.tp = 2, .dp = 2, .ep = 2}}, ParallelLayout{{.tp = 2, .dp = 2, .ep = 4}}}) {
     EXPECT_EQ(refused_at(whole, served), "0") << describe(served);
   }
-  EXPECT_EQ(refused_at(whole, {.tp = 4}), "/roles/1/layout/etp expects 4");
-  EXPECT_EQ(refused_at(whole, {.tp = 4, .ep = 2}), "/roles/1/layout/ep expects 1")
+  EXPECT_EQ(refused_at(whole, {{.tp = 4}}), "/roles/1/layout/etp expects 4");
+  EXPECT_EQ(refused_at(whole, {{.tp = 4, .ep = 2}}), "/roles/1/layout/ep expects 1")
       << "half of a replica's ranks hold each expert";
 
   Plan windowed = expert_plan(whole, whole);
@@ -292,7 +287,7 @@ TEST(Capabilities, LinearAttentionHasNoRing) {
   Problems problems;
   const ModelSpec model = *read_model_spec("qwen3-next-80b-a3b", problems);
   const auto refused = [&](int cp, bool ulysses) {
-    ParallelLayout layout{.cp = cp, .dp_shard = 8};
+    ParallelLayout layout{{.cp = cp, .dp = 8, .dp_shard = 8}};
     layout.ulysses = ulysses;
     return !outside_capabilities(engine_named("verl"), model, Role::actor, layout).empty();
   };

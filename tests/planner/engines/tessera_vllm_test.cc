@@ -21,24 +21,12 @@ using testing::HasSubstr;
 constexpr const char* kPair = "tessera+vllm";
 
 PlanRequest pair_request(const std::string& cluster = "h100-8") {
-  PlanRequest request = request_for(cluster);
-  request.engine = kPair;
-  request.traits = traits_of(kPair);
-  return request;
-}
-
-FixedSettings settings(const std::vector<std::string>& words) {
-  Problems problems;
-  FixedSettings fixed = parse_settings(words, problems);
-  EXPECT_TRUE(problems.empty());
-  return fixed;
+  return by_engine(request_for(cluster), kPair);
 }
 
 /// A plan with the fixed layouts, by an engine.
 Plan plan_by(const std::string& engine, const std::vector<std::string>& more = {}) {
-  PlanRequest request = pair_request();
-  request.engine = engine;
-  request.traits = traits_of(engine);
+  PlanRequest request = by_engine(pair_request(), engine);
   std::vector<std::string> words{
       "placement=colocated",    "actor.tp=2",           "actor.pp=1",
       "actor.zero=1",           "actor.recompute=full", "actor.tokens=8192",
@@ -57,10 +45,8 @@ TEST(TesseraAndVllm, TrainsAsTheOneAndGeneratesAsTheOther) {
     if (phase == Phase::gen || phase == Phase::reshard) continue;
     EXPECT_EQ(pair.prediction.phases_s.at(phase), seconds) << name_of(phase);
   }
-  PlanRequest request = pair_request();
   const auto generation = [&](const char* engine, PromptDealing prompts) {
-    request.engine = engine;
-    request.traits = traits_of(engine);
+    const PlanRequest request = by_engine(pair_request(), engine);
     Candidate rollout{{.tp = 2, .dp = 4}, Role::rollout, 8};
     rollout.tokens = 16384;
     rollout.max_sequences = 64;

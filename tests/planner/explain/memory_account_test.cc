@@ -178,6 +178,27 @@ TEST(MemoryAccount, HasGatheredParametersApart) {
   EXPECT_THAT(file, HasSubstr("\"gathered\": " + std::to_string(actor.use.gathered)));
 }
 
+/// Every rank's peak is the largest sum of its own account, and the largest of all the plan's.
+TEST(RankPeaks, AreThoseOfEveryRanksOwnAccount) {
+  for (const PlanRequest& request : {digits_request(), ppo_request(1)}) {
+    const Plan plan = planned(request);
+    Problems problems;
+    const std::vector<RankPeak> peaks = rank_peaks(plan, request.calibration, problems);
+    ASSERT_EQ(peaks.size(), static_cast<std::size_t>(plan.world_size()));
+    Bytes most;
+    for (int rank = 0; rank < plan.world_size(); ++rank) {
+      const MemoryAccount account = account_of(plan, request.calibration, {.rank = rank});
+      Bytes peak;
+      for (const PhaseAccount& phase : account.phases) peak = std::max(peak, added_up(phase));
+      const RankPeak& told = peaks[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(told.peak, peak) << rank;
+      EXPECT_EQ(told.limit, account.limit) << rank;
+      most = std::max(most, told.peak);
+    }
+    EXPECT_EQ(most, plan.prediction.peak_bytes);
+  }
+}
+
 TEST(MemoryAccount, RefusesRanksAndPhasesThatThePlanHasNot) {
   const PlanRequest request = digits_request();
   const Plan plan = planned(request);

@@ -11,8 +11,8 @@
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/schedule.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
@@ -49,7 +49,7 @@ TEST(Plan, ObeysTheFixedSettings) {
   EXPECT_EQ(actor->layout.tp, 2);
   EXPECT_EQ(actor->layout.pp, 2);
   EXPECT_EQ(rollout->layout.tp, 2);
-  EXPECT_EQ(rollout->layout.dp(), 2);
+  EXPECT_EQ(rollout->layout.dp, 2);
   EXPECT_EQ(actor->ranks, (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(rollout->rank_order, RankOrder::strided);
   EXPECT_EQ(actor->batching.mini_batch, 512);

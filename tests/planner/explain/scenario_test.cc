@@ -24,7 +24,7 @@ ModelSpec model(const std::string& name) {
 }
 
 ParallelLayout layout(const ModelSpec& spec, int tp, int pp, int replicas, int shards = 1) {
-  ParallelLayout result{.tp = tp, .pp = pp, .dp_replicate = replicas, .dp_shard = shards};
+  ParallelLayout result{{.tp = tp, .pp = pp, .dp = replicas * shards, .dp_shard = shards}};
   result.zero = shards > 1 ? 3 : 0;
   result.stages = even_stages(spec.layers, pp);
   return result;
@@ -123,7 +123,7 @@ TEST(Scenario, Qwen2On2x8H800RunsAsPracticeSaysAndTheSearchIsNoSlower) {
   const Plan* practice = std::get_if<Plan>(&*outcome);
   ASSERT_NE(practice, nullptr);
   EXPECT_EQ(practice->find(Role::rollout)->rank_order, RankOrder::strided);
-  EXPECT_EQ(practice->find(Role::rollout)->layout.dp(), 8);
+  EXPECT_EQ(practice->find(Role::rollout)->layout.dp, 8);
   asked.fixed = {};
   const auto free = make_plan(asked, problems);
   const Plan& best = std::get<Plan>(*free);

@@ -55,7 +55,7 @@ TEST(VerlMegatron, ExplainReportsAPlanThatBreaksTheLimit) {
   for (RolePlan& role : plan.roles) {
     if (role.role != Role::critic) continue;
     role.layout.tp = 4;
-    role.layout.dp_replicate /= 2;
+    role.layout.dp /= 2;
   }
   EXPECT_THAT(explain(plan, calibration),
               AllOf(HasSubstr("engine 'verl-megatron' cannot run it: "),

@@ -113,7 +113,7 @@ std::optional<Export> megatron_export(const ModelSpec& spec, const std::string& 
   plan.models["actor"] = {spec, preset, ""};
   for (RolePlan& role : plan.roles) {
     const int world = static_cast<int>(role.ranks.size());
-    role.layout = {.tp = 1, .dp_replicate = world, .zero = role.role == Role::actor ? 1 : 0};
+    role.layout = {{.tp = 1, .dp = world}, role.role == Role::actor ? 1 : 0};
     role.layout.stages = even_stages(plan.model_of(role.role).layers, 1, 1);
     role.offload = {};
   }
@@ -290,7 +290,7 @@ Plan expert_plan(RandomPlans& plans) {
   for (RolePlan& role : plan.roles) {
     if (role.role != Role::rollout) continue;
     role.layout.tp = 2;
-    role.layout.dp_replicate = static_cast<int>(role.ranks.size()) / 2;
+    role.layout.dp = static_cast<int>(role.ranks.size()) / 2;
     role.layout.ep = 4;
     role.layout.stages = even_stages(spec->layers, 1);
   }

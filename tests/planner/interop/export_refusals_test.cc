@@ -26,11 +26,11 @@ TEST(Export, RefusesEightWayTensorParallelismOf28HeadsWithTheReason) {
   RolePlan& rollout = plan.roles[1];
   for (RolePlan& role : plan.roles) {
     role.ranks = {0, 1, 2, 3, 4, 5, 6, 7};
-    role.layout.dp_replicate = 8;
+    role.layout.dp = 8;
     role.layout.stages = even_stages(28, 1, 1);
   }
   rollout.layout.tp = 8;
-  rollout.layout.dp_replicate = 1;
+  rollout.layout.dp = 1;
   Problems tessera;
   EXPECT_TRUE(export_plan(plan, target_of("torchrun"), {}, tessera).has_value());
   for (const ExportTarget& target : {target_of("verl"), target_of("verl-megatron"),
@@ -101,7 +101,7 @@ TEST(Export, MicroBatchesOfMegatronFillTheRoundsOfVirtualStages) {
   std::iota(actor.ranks.begin(), actor.ranks.end(), 0);
   actor.offload = {};
   actor.lora = {};
-  actor.layout = {.pp = 4, .vpp = 2, .dp_replicate = 2, .zero = 1};
+  actor.layout = {{.pp = 4, .vpp = 2, .dp = 2}, 1};
   const auto layers = static_cast<int>(plan.models.at(actor.model).spec.layers);
   actor.layout.stages = even_stages(layers - layers % 8, 4, 2);
   plan.models.at(actor.model).spec.layers = layers - layers % 8;
@@ -131,7 +131,7 @@ TEST(Capabilities, MegatronStagesMayDifferOnlyAtTheEnds) {
   Problems problems;
   const Engine& megatron = engine_named("megatron");
   const ModelSpec model = *read_model_spec("qwen3-8b", problems);
-  ParallelLayout layout{.pp = 4};
+  ParallelLayout layout{{.pp = 4}};
   layout.stages = {{0, 8}, {8, 18}, {18, 28}, {28, 36}};
   EXPECT_TRUE(outside_capabilities(megatron, model, Role::actor, layout).empty());
   layout.stages = {{0, 8}, {8, 17}, {17, 28}, {28, 36}};

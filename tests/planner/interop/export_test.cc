@@ -14,7 +14,7 @@
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/interop/files/setting.h"
-#include "planner/plan/one_step_off.h"
+#include "planner/plan/schedule.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
 #include "tests/executor/temporary_folder.h"
@@ -33,8 +33,13 @@ TEST(Export, WritesVerlKeysInTheirUnits) {
   plan.workload.prompts_per_step = 512;
   plan.workload.mini_batches = 4;
   RolePlan& actor = plan.roles[0];
-  actor.layout = {
-      .cp = 2, .dp_shard = static_cast<int>(actor.ranks.size()) / 2, .zero = 3, .ulysses = true};
+  actor.layout = {{.cp = 2,
+                   .dp = static_cast<int>(actor.ranks.size()) / 2,
+                   .dp_shard = static_cast<int>(actor.ranks.size()) / 2},
+                  3,
+                  {},
+                  false,
+                  true};
   actor.layout.stages = even_stages(plan.models.at("actor").spec.layers, 1, 1);
   actor.batching.update_tokens = 2 * std::int64_t{9000};
   const std::string script = text_of(must_export(plan, target_of("verl")), "run.sh");
@@ -144,10 +149,10 @@ TEST(Export, NamesFullGatherAgainstTheMinimum) {
     static RandomPlans more("verl", 32);
     plan = more.next();
   }
-  plan.roles[0].layout = {.dp_shard = 8, .zero = 3};
+  plan.roles[0].layout = {{.dp = 8, .dp_shard = 8}, 3};
   plan.roles[0].layout.stages = even_stages(plan.models.at("actor").spec.layers, 1, 1);
   plan.roles[1].layout.tp = 4;
-  plan.roles[1].layout.dp_replicate = 2;
+  plan.roles[1].layout.dp = 2;
   plan.reshard[0].mode = ReshardMode::minimal;
   plan.reshard[0].bytes_received = reshard_plan_of(plan, plan.reshard[0]).bytes_received;
   const Export made = must_export(plan, target_of("verl"));
@@ -190,7 +195,7 @@ TEST(Export, WritesTheModulesThatAreRecomputed) {
       const std::int64_t layers = plan.models.at(role.model).spec.layers;
       const auto world = static_cast<int>(role.ranks.size());
       const int zero = role.layout.zero;
-      role.layout = {.tp = 1, .dp_replicate = world};
+      role.layout = {{.tp = 1, .dp = world}};
       role.layout.zero = zero;
       role.layout.stages = even_stages(layers, 1, 1);
     }
@@ -218,10 +223,11 @@ TEST(Export, ScriptsAreShellcheckCleanAndQuoteEveryName) {
   const Plan own = tessera_plan();
   int scripts = 0;
   for (const ExportTarget& target : every_export_target()) {
-    const bool megatron = target.name == "verl-megatron";
+    const bool verl = target.program == ExportedProgram::verl;
     const bool launcher =
         target.program == ExportedProgram::tessera_run || target.name == "megatron";
-    const Plan plan = launcher ? own : RandomPlans(megatron ? "verl-megatron" : "verl", 51).next();
+    const std::string engine(verl ? target.engines.front() : "verl");
+    const Plan plan = launcher ? own : RandomPlans(engine, 51).next();
     const Export made = must_export(plan, target, options);
     TemporaryFolder folder;
     for (const ExportedFile& file : made.files) {

@@ -45,7 +45,7 @@ inline Plan tessera_plan() {
   plan.engine = "tessera";
   for (RolePlan& role : plan.roles) {
     const int world = static_cast<int>(role.ranks.size());
-    role.layout = {.tp = 1, .dp_replicate = world};
+    role.layout = {{.tp = 1, .dp = world}};
     role.layout.stages = even_stages(plan.models.at(role.model).spec.layers, 1, 1);
     role.rank_order = RankOrder::contiguous;
     role.recompute = Recompute::none;

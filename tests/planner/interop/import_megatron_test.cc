@@ -26,7 +26,7 @@ std::optional<ExportedFile> megatron_script(Plan& plan) {
   plan.cluster.gpus_per_node =
       static_cast<std::int64_t>(std::min<std::size_t>(8, actor.ranks.size()));
   plan.cluster.nodes = static_cast<std::int64_t>(actor.ranks.size()) / plan.cluster.gpus_per_node;
-  if (actor.batching.mini_batch % actor.layout.dp() != 0) return std::nullopt;
+  if (actor.batching.mini_batch % actor.layout.dp != 0) return std::nullopt;
   Problems problems;
   const auto made = export_plan(plan, target_of("megatron"), {}, problems);
   EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();

@@ -100,14 +100,14 @@ TEST(Import, ReadsServerCommandsAndPricesThem) {
       "b.sh", h800());
   EXPECT_EQ(sglang.plan.engine, "sglang");
   EXPECT_EQ(sglang.plan.roles[0].layout.tp, 2);
-  EXPECT_EQ(sglang.plan.roles[0].layout.dp(), 2);
+  EXPECT_EQ(sglang.plan.roles[0].layout.dp, 2);
   // Eight GPUs, of which pairs cut attention; every expert on one GPU, 256 slots for all parts.
   const Imported parts = must_import(
       "python3 -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 8 --dp-size 4 "
       "--enable-dp-attention --ep-size 8 --max-running-requests 256\n",
       "e.sh", h800());
   EXPECT_EQ(parts.plan.roles[0].layout.tp, 2);
-  EXPECT_EQ(parts.plan.roles[0].layout.dp(), 4);
+  EXPECT_EQ(parts.plan.roles[0].layout.dp, 4);
   EXPECT_EQ(parts.plan.roles[0].layout.ep, 8);
   EXPECT_EQ(parts.plan.roles[0].batching.max_sequences, 64);
   EXPECT_THAT(refusals("python3 -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 8 "

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/one_step_off.h"
+#include "planner/plan/schedule.h"
 #include "tests/planner/interop/imported.h"
 #include "tests/planner/interop/random_plans.h"
 
@@ -162,7 +162,7 @@ python3 -m verl.trainer.main_ppo \
   EXPECT_EQ(plan.roles[0].batching.update_tokens, 12288);
   EXPECT_EQ(plan.roles[0].recompute, Recompute::full);  // verl's default
   EXPECT_EQ(plan.roles[1].layout.tp, 2);
-  EXPECT_EQ(plan.roles[1].layout.dp(), 8);
+  EXPECT_EQ(plan.roles[1].layout.dp, 8);
   EXPECT_EQ(plan.roles[2].role, Role::reference);
   EXPECT_TRUE(std::any_of(imported.notes.begin(), imported.notes.end(), [](const std::string& n) {
     return n.find("planned as the preset qwen2.5-7b") != n.npos;

@@ -121,14 +121,13 @@ TEST(ImportVerl, ARewardModelUnderItsFormerNamesIsPlanned) {
 }
 
 TEST(ImportVerl, AnEngineThatIsNotPlannedIsOneProblemAndHidesNoOther) {
-  for (const char* how : {"model_engine=veomni", "actor_rollout_ref.actor.strategy=torchtitan",
-                          "--config-name=ppo_veomni_trainer"}) {
+  for (const char* how : {"model_engine=automodel", "actor_rollout_ref.actor.strategy=mindspeed"}) {
     const Read made = read(grpo(
         "no/such",
         std::string(how) + " actor_rollout_ref.actor.veomni.fsdp_size=8 data.train_batch_size=65"));
     ASSERT_FALSE(made.imported) << how;
     EXPECT_EQ(made.problems.size(), 3U) << made.told();
-    EXPECT_THAT(made.told(), HasSubstr("expected FSDP or Megatron"));
+    EXPECT_THAT(made.told(), HasSubstr("expected FSDP, Megatron, VeOmni or torchtitan"));
     EXPECT_THAT(made.told(), HasSubstr("no/such"));
     EXPECT_THAT(made.told(), HasSubstr("a divisor of data.train_batch_size = 65"));
   }
@@ -140,7 +139,7 @@ TEST(ImportVerl, ReplicasOfTheRolloutTakeAnyNumberOfPrompts) {
                               "actor_rollout_ref.rollout.n=3 "
                               "actor_rollout_ref.rollout.tensor_model_parallel_size=2"));
   ASSERT_TRUE(made.imported) << made.told();
-  EXPECT_EQ(made.role(Role::rollout).layout.dp(), 24);  // of 64 prompts
+  EXPECT_EQ(made.role(Role::rollout).layout.dp, 24);  // of 64 prompts
 }
 
 TEST(ImportVerl, AMiniBatchThatDoesNotDivideIsRefusedWhereItStands) {

@@ -23,7 +23,7 @@ inline Plan tessera_plan(int gpus) {
   while (static_cast<int>(plan.roles[0].ranks.size()) != gpus) plan = plans.next();
   plan.engine = "tessera";
   for (RolePlan& role : plan.roles) {
-    role.layout = {.tp = 1, .dp_replicate = gpus};
+    role.layout = {{.tp = 1, .dp = gpus}};
     role.layout.stages = even_stages(plan.models.at(role.model).spec.layers, 1, 1);
     role.rank_order = RankOrder::contiguous;
     role.recompute = Recompute::none;

@@ -12,13 +12,15 @@ namespace tessera {
 
 class RandomPlans {
  public:
-  /// `engine`: "verl" or "verl-megatron".
+  /// `engine`: "verl", "verl-megatron", "verl-veomni" or "verl-torchtitan".
   RandomPlans(std::string engine, unsigned seed) : engine_(std::move(engine)), random_(seed) {}
 
   Plan next() {
     Plan plan;
     Problems problems;
-    model_name_ = pick<std::string>({"qwen3-8b", "qwen2.5-7b", "llama3.1-8b"});
+    // torchtitan has models by their sizes, Qwen2.5's not among them.
+    model_name_ = titan() ? pick<std::string>({"qwen3-8b", "llama3.1-8b"})
+                          : pick<std::string>({"qwen3-8b", "qwen2.5-7b", "llama3.1-8b"});
     const auto spec = read_model_spec(
         std::string(TESSERA_SOURCE_DIR) + "/configs/models/" + model_name_, problems);
     plan.models["actor"] = {*spec, model_name_, ""};
@@ -34,7 +36,7 @@ class RandomPlans {
                     .nic = gb_per_s(50)};
     world_ = pick<int>({1, 2, 4, 8, 16, 32});
     Workload& work = plan.workload;
-    work.algorithm = pick<std::string>({"ppo", "grpo"});
+    work.algorithm = titan() ? "grpo" : pick<std::string>({"ppo", "grpo"});  // it has no critic
     work.prompts_per_step = pick<int>({64, 128, 1024});
     work.samples_per_prompt = work.algorithm == "ppo" ? pick<int>({1, 4}) : pick<int>({4, 5, 16});
     work.prompt_tokens = pick<int>({256, 1000});
@@ -45,11 +47,11 @@ class RandomPlans {
     work.kl = pick<KlPlace>({KlPlace::none, KlPlace::loss, KlPlace::reward});
     const bool reward = pick<int>({0, 0, 1}) == 1;
     if (reward) {
-      work.reward_model = "qwen2.5-0.5b";
+      const std::string name = titan() ? "qwen3-0.6b" : "qwen2.5-0.5b";
+      work.reward_model = name;
       plan.models["reward"] = {
-          *read_model_spec(std::string(TESSERA_SOURCE_DIR) + "/configs/models/qwen2.5-0.5b",
-                           problems),
-          "qwen2.5-0.5b", ""};
+          *read_model_spec(std::string(TESSERA_SOURCE_DIR) + "/configs/models/" + name, problems),
+          name, ""};
     }
     work.dataflow = preset_dataflow(work.algorithm, work.kl, reward);
     plan.schedule = default_schedule(work);
@@ -73,6 +75,9 @@ class RandomPlans {
   }
 
  private:
+  bool titan() const { return engine_ == "verl-torchtitan"; }
+  bool megatron() const { return engine_ == "verl-megatron"; }
+
   template <class T>
   T pick(std::initializer_list<T> all) {
     return *(all.begin() + static_cast<long>(random_() % all.size()));
@@ -88,8 +93,10 @@ class RandomPlans {
     ParallelLayout& layout = made.layout;
     if (role == Role::rollout || role == Role::reward) {
       layout.tp = std::gcd(world_, role == Role::reward ? pick<int>({1, 2}) : pick<int>({1, 2, 4}));
-      layout.dp_replicate = world_ / layout.tp;
-    } else if (engine_ == "verl") {
+      layout.dp = world_ / layout.tp;
+    } else if (titan()) {
+      mesh(layout);
+    } else if (!megatron()) {
       fsdp(layout);
     } else {
       megatron(layout, role == Role::reference);
@@ -118,7 +125,9 @@ class RandomPlans {
   void fill_batching(RolePlan& made, const Workload& work) {
     const Role role = made.role;
     const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
-    const auto tokens = [&] { return longest * made.layout.cp * pick<int>({1, 2, 7}); };
+    const auto tokens = [&] {
+      return longest * (titan() ? made.layout.tp : made.layout.cp) * pick<int>({1, 2, 7});
+    };
     Batching& batching = made.batching;
     if (role == Role::actor || role == Role::critic) {
       batching.mini_batch = work.sequences() / work.mini_batches;
@@ -126,7 +135,7 @@ class RandomPlans {
       made.offload.parameters = made.offload.gradients = pick<int>({0, 1}) == 1;
       made.offload.optimizer = pick<int>({0, 1}) == 1;
       made.recompute =
-          engine_ == "verl"
+          engine_ == "verl" || engine_ == "verl-veomni"
               ? pick<Recompute>({Recompute::none, Recompute::full})
               : pick<Recompute>({Recompute::none, Recompute::selective, Recompute::full});
     }
@@ -134,7 +143,7 @@ class RandomPlans {
     if (role == Role::critic) batching.values_tokens = batching.update_tokens;
     if (role == Role::reference) {
       batching.log_prob_tokens = tokens();
-      made.offload.parameters = engine_ == "verl" || pick<int>({0, 1}) == 1;
+      made.offload.parameters = engine_ == "verl" || titan() || pick<int>({0, 1}) == 1;
     }
     if (role == Role::reward) {
       batching.reward_tokens = tokens();
@@ -161,19 +170,29 @@ class RandomPlans {
     const int dp = world_ / layout.cp;
     layout.zero = pick<int>({0, 2, 3});
     if (world_ == 1) layout.zero = 0;
-    layout.dp_replicate = dp;
+    layout.dp = dp;
+    // VeOmni's shards lie over Ulysses' ranks, too.
+    if (engine_ == "verl-veomni" && layout.cp > 1 && layout.zero == 0) layout.zero = 3;
     if (layout.zero == 3) {
       const int replicas = dp >= 4 ? pick<int>({1, 2}) : 1;
-      layout.dp_replicate = replicas;
       layout.dp_shard = dp / replicas;
     }
+  }
+
+  // torchtitan's: shards and replicas of tensor-parallel ranks.
+  void mesh(ParallelLayout& layout) {
+    layout.tp = std::gcd(world_, pick<int>({1, 2, 4}));
+    layout.sequence_parallel = layout.tp > 1;
+    layout.dp = world_ / layout.tp;
+    layout.zero = layout.dp == 1 ? 0 : pick<int>({0, 2, 3});
+    if (layout.zero == 3) layout.dp_shard = layout.dp / (layout.dp >= 4 ? pick<int>({1, 2}) : 1);
   }
 
   void megatron(ParallelLayout& layout, bool reference) {
     layout.tp = std::gcd(world_, pick<int>({1, 2, 4}));
     layout.pp = std::gcd(world_ / layout.tp, pick<int>({1, 2, 4}));
     layout.cp = std::gcd(world_ / layout.tp / layout.pp, pick<int>({1, 2}));
-    layout.dp_replicate = world_ / layout.tp / layout.pp / layout.cp;
+    layout.dp = world_ / layout.tp / layout.pp / layout.cp;
     layout.sequence_parallel = layout.tp > 1 && pick<int>({0, 1}) == 1;
     if (!reference) layout.zero = pick<int>({0, 1});
     // 28 and 32 layers: two chunks per stage divide both on two stages.

@@ -71,15 +71,13 @@ void expect_same(const Plan& made, const Plan& read) {
 
 TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
   int plans_read = 0;
-  for (const char* engine : {"verl", "verl-megatron"}) {
+  for (const char* engine : {"verl", "verl-megatron", "verl-veomni", "verl-torchtitan"}) {
     RandomPlans plans(engine, 2026);
     for (int i = 0; i < 150; ++i) {
       Plan plan = plans.next();
       if (i % 3 == 2) plan = with_rollout_apart(std::move(plan));
-      const ExportTarget target =
-          std::string_view(engine) == "verl" ? target_of("verl") : target_of("verl-megatron");
       Problems problems;
-      const auto made = export_plan(plan, target, {}, problems);
+      const auto made = export_plan(plan, target_of(engine), {}, problems);
       ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
       for (const ExportedFile& file : made->files) {
         if (file.name == "NOTES.md") continue;
@@ -95,7 +93,7 @@ TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
       }
     }
   }
-  EXPECT_EQ(plans_read, 600);
+  EXPECT_EQ(plans_read, 1200);
 }
 
 // Experts over EP (and their tensors over ETP) in training, over TP x data parallel in the rollout.
@@ -191,10 +189,10 @@ TEST(RoundTrip, OfExpertParallelPlansGivesTheSamePlan) {
       ParallelLayout& layout = role.layout;
       const int zero = layout.zero;
       if (role.role == Role::rollout) {
-        layout = {.tp = 2, .dp_replicate = world / 2, .ep = 4};
+        layout = {{.tp = 2, .dp = world / 2, .ep = 4}};
         layout.stages = even_stages(experts->layers, 1, 1);
       } else {
-        layout = {.tp = tp, .pp = pp, .dp_replicate = world / tp / pp, .ep = ep, .etp = etp};
+        layout = {{.tp = tp, .pp = pp, .dp = world / tp / pp, .ep = ep, .etp = etp}};
         layout.zero = zero;
         layout.sequence_parallel = tp > 1;
         layout.stages = even_stages(experts->layers, pp, 1);

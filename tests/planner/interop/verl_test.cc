@@ -11,6 +11,7 @@
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
+#include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_settings.h"
 #include "tests/planner/interop/random_plans.h"
 #include "tests/planner/interop/target_of.h"
@@ -56,19 +57,22 @@ void put_weights(const fs::path& folder, Plan& plan) {
 /// verl understood the plan: its own values, one verdict of the oracle's.
 void expect_values_of(const Plan& plan, const Node& values) {
   const RolePlan& actor = *plan.find(Role::actor);
-  EXPECT_EQ(values.find("strategy")->text, plan.engine == "verl" ? "fsdp2" : "megatron");
+  // sp_size, by which workers/engine/utils.py multiplies a limit per GPU.
+  const bool titan = plan.engine == "verl-torchtitan";
+  const auto shared = [&](const RolePlan& role) { return titan ? role.layout.tp : role.layout.cp; };
+  EXPECT_EQ(values.find("strategy")->text, keys_of_plan(plan.engine).strategy);
   EXPECT_EQ(values.find("mini_batch")->integer, actor.batching.mini_batch);
-  EXPECT_EQ(values.find("update_tokens")->integer * actor.layout.cp, actor.batching.update_tokens);
+  EXPECT_EQ(values.find("update_tokens")->integer * shared(actor), actor.batching.update_tokens);
   EXPECT_EQ(values.find("world")->integer, static_cast<std::int64_t>(actor.ranks.size()));
   EXPECT_EQ(values.find("pool")->integer,
             static_cast<std::int64_t>(plan.find(Role::rollout)->ranks.size()));
   EXPECT_EQ(values.find("rollout_tp")->integer, plan.find(Role::rollout)->layout.tp);
   if (const RolePlan* critic = plan.find(Role::critic)) {
-    EXPECT_EQ(values.find("critic_tokens")->integer * critic->layout.cp,
+    EXPECT_EQ(values.find("critic_tokens")->integer * shared(*critic),
               critic->batching.update_tokens);
   }
   if (const RolePlan* reference = plan.find(Role::reference)) {
-    EXPECT_EQ(values.find("reference_tokens")->integer * reference->layout.cp,
+    EXPECT_EQ(values.find("reference_tokens")->integer * shared(*reference),
               reference->batching.log_prob_tokens);
   }
 }
@@ -84,17 +88,18 @@ TEST(Verl, AcceptsWhatIsExported) {
   ExportOptions options;
   options.train_files = "/data/it's a \"file\" = {x: [1, 2]} #, \\ \\' $HOME/a.parquet\\";
   setenv("VAL_FILES", "/data/asked.parquet", 1);
-  RandomPlans fsdp("verl", 9), megatron("verl-megatron", 9);
-  for (int i = 0; i < 12; ++i) {
-    plans.push_back(i % 2 == 0 ? fsdp.next() : megatron.next());
-    if (i >= 8) plans.back() = with_rollout_apart(std::move(plans.back()));
+  RandomPlans fsdp("verl", 9), megatron("verl-megatron", 9), veomni("verl-veomni", 9),
+      torchtitan("verl-torchtitan", 9);
+  for (int i = 0; i < 18; ++i) {
+    plans.push_back(i >= 12      ? (i % 2 == 0 ? veomni.next() : torchtitan.next())
+                    : i % 2 == 0 ? fsdp.next()
+                                 : megatron.next());
+    if (i >= 8 && i < 12) plans.back() = with_rollout_apart(std::move(plans.back()));
     put_weights(folder, plans.back());
     options.val_files = i == 3 ? "" : "/data/validation.parquet";  // else of the environment
     options.rollout = i % 4 < 2 ? "vllm" : "sglang";
     Problems problems;
-    const auto made =
-        export_plan(plans.back(), i % 2 == 0 ? target_of("verl") : target_of("verl-megatron"),
-                    options, problems);
+    const auto made = export_plan(plans.back(), target_of(plans.back().engine), options, problems);
     ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
     const fs::path one = folder / std::to_string(i);
     fs::create_directory(one);
@@ -119,7 +124,7 @@ TEST(Verl, AcceptsWhatIsExported) {
     const Node* const values = verdict->root.find("values");
     ASSERT_NE(values, nullptr) << line;
     expect_values_of(plans[judged], *values);
-    EXPECT_EQ(values->find("mode")->text, judged < 8 ? "sync" : "separate_async");
+    EXPECT_EQ(values->find("mode")->text, judged < 8 || judged >= 12 ? "sync" : "separate_async");
     EXPECT_EQ(values->find("train_files")->text, options.train_files);
     EXPECT_EQ(values->find("val_files")->text,
               judged == 3 ? "/data/asked.parquet" : "/data/validation.parquet");

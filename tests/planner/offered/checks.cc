@@ -282,12 +282,16 @@ class Checking {
     }
   }
 
-  // None that a plan for any engine can be made for has a better one.
+  // None that a plan for any engine can be made for has a better one: those that answer such a
+  // request, and those whose fixed order is never the quicker one.
   void check_engines() {
     if (request_.engine != kAnyEngine) return;
+    const std::vector<const Engine*> asked_all =
+        answering(engine_named(kAnyEngine), {kEveryRole.begin(), kEveryRole.end()});
     for (const std::string& name : engine_names()) {
-      const auto& roles = engine_named(name).capabilities.roles;
-      if (!roles.empty() && roles.size() < kEveryRole.size()) continue;
+      const Engine& engine = engine_named(name);
+      const bool asks = std::find(asked_all.begin(), asked_all.end(), &engine) != asked_all.end();
+      if (!asks && !engine.fixed_order) continue;
       const auto asked = part_for_engine(request_, name);
       if (!asked) continue;
       Answers answers(*asked);

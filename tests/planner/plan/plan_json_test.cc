@@ -38,9 +38,8 @@ RolePlan any_role(Role role, const std::vector<int>& ranks, std::int64_t mini_ba
   } else if (*rc::gen::arbitrary<bool>()) {
     plan.rank_order = RankOrder::megatron;
   }
-  if (plan.layout.dp_replicate > 1 && *rc::gen::arbitrary<bool>()) {
-    plan.layout.dp_shard = plan.layout.dp_replicate;
-    plan.layout.dp_replicate = 1;
+  if (plan.layout.dp > 1 && *rc::gen::arbitrary<bool>()) {
+    plan.layout.dp_shard = plan.layout.dp;
     plan.layout.zero = 3;
   }
   plan.dtypes.param = *rc::gen::element(DType::fp32, DType::bf16);

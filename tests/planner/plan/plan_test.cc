@@ -108,7 +108,7 @@ const Contradiction kContradictions[] = {
     {"/roles/1/rank_map", "",
      [](Plan& p) {
        p.roles[1].ranks = {0, 1};
-       p.roles[1].layout.dp_replicate = 1;
+       p.roles[1].layout.dp = 1;
      }},
     {"/roles/0/batching/mini_batch", "128", [](Plan& p) { p.roles[0].batching.mini_batch = 128; }},
     {"/roles/1/batching/max_sequences", "0",

@@ -40,7 +40,7 @@ inline RolePlan sample_role(Role role, std::vector<int> ranks, int tp, int pp, i
   plan.ranks = std::move(ranks);
   plan.layout.tp = tp;
   plan.layout.pp = pp;
-  plan.layout.dp_replicate = dp;
+  plan.layout.dp = dp;
   plan.layout.stages = {};
   for (int stage = 0; stage < pp; ++stage) {
     plan.layout.stages.push_back({4 * stage / pp, 4 * (stage + 1) / pp});

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "planner/engines/engine.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 namespace {

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "planner/engines/engine.h"
 #include "planner/plan/plan_fields.h"
+#include "planner/space/divisors.h"
 #include "tests/planner/offered/checks.h"
 #include "tests/planner/offered/random_problems.h"
 #include "tests/planner/planned.h"
@@ -88,6 +91,46 @@ TEST(Offered, NoFixedSettingLeadsToABetterPlan) {
   EXPECT_GT(answered, 20);
 }
 
+// Training alone of sequences that no number of replicas deals out to all GPUs: plans with
+// `actor.cp` of 2 and 3, whose parts are shorter than 2 Ki tokens, once beat these by 24 and 19 %.
+TEST(Offered, NoContextDegreeIsBetterThanTheWinner) {
+  struct Case {
+    const char *model, *cluster;
+    std::int64_t nodes, prompts, prompt_tokens;
+    LengthSpec responses;
+    std::int64_t mini_batches;
+  };
+  for (const Case& one : {Case{"phi4", "verl-h20", 4, 48, 2048, {1024, 0, 1024}, 2},
+                          Case{"qwen3-32b", "h20-64", 3, 256, 128, {256, 1, 1024}, 8}}) {
+    PlanRequest request = request_for(one.cluster);
+    Problems problems;
+    request.models["actor"] = {*read_model_spec(one.model, problems), one.model, ""};
+    request.cluster.nodes = one.nodes;
+    request.workload = workload_of("grpo", KlPlace::none, false);
+    request.workload.prompts_per_step = one.prompts;
+    request.workload.samples_per_prompt = 1;
+    request.workload.prompt_tokens = one.prompt_tokens;
+    request.workload.response_tokens = one.responses;
+    request.workload.mini_batches = one.mini_batches;
+    const std::optional<PlanRequest> training = part_for_engine(request, "megatron");
+    ASSERT_TRUE(training) << one.model;
+    const Plan best = planned(*training);
+    Planner planner(*training);
+    int answered = 0;
+    for (const int cp : divisors(static_cast<int>(request.cluster.gpus()))) {
+      const std::vector<std::string> words = {"actor.cp=" + std::to_string(cp)};
+      const auto outcome =
+          planner.plan(parse_settings(words, problems), Objective::step_time, problems);
+      if (!outcome || !std::holds_alternative<Plan>(*outcome)) continue;
+      ++answered;
+      EXPECT_GE(std::get<Plan>(*outcome).prediction.step_s,
+                best.prediction.step_s * (1 - best.certificate.gap - 1e-9))
+          << one.model << " " << words[0];
+    }
+    EXPECT_GE(answered, 3) << one.model;
+  }
+}
+
 // Requests for any engine that another engine's own plan once beat, by 1 to 11 %.
 TEST(Offered, AnyEngineIsNoSlowerThanANamedOne) {
   struct Case {
@@ -134,7 +177,7 @@ TEST(Offered, AnyEngineIsNoSlowerThanANamedOne) {
 // beat a plan, and does not here.
 TEST(Offered, RandomProblemsHaveNothingBetterBesideThem) {
   Findings all;
-  for (const std::uint64_t seed : {5, 7, 9, 10, 12, 1023, 1035}) {
+  for (const std::uint64_t seed : {5, 6, 7, 9, 10, 12, 13, 14, 1023, 1035}) {
     std::mt19937_64 random(seed);
     const RandomProblem problem = random_problem(random, 2);
     const Findings found =

@@ -107,7 +107,7 @@ TEST(UnevenReplicas, UseEveryGpuOfFiveNodes) {
     const auto plan = planned(request);
     ASSERT_TRUE(plan) << engine;
     EXPECT_EQ(plan->find(Role::rollout)->ranks.size(), 40U) << engine;
-    const int dp = plan->find(Role::rollout)->layout.dp();
+    const int dp = plan->find(Role::rollout)->layout.dp;
     EXPECT_NE(1024 % dp, 0) << engine;
     // What is dealt: requests one by one, our own prompts whole.
     const PromptDealing dealing = engine_named(engine).prompts;

@@ -108,7 +108,7 @@ TEST(SequencesAtOnce, EqualsTheBestOfAllNumbersWithinTheGap) {
       EXPECT_GE(best, free->certificate.lower_bound * (1 - 1e-9)) << memory << " " << cv;
       EXPECT_LE(free->prediction.step_s * (1 - free->certificate.gap), best * (1 + 1e-9));
       const auto& rollout = *free->find(Role::rollout);
-      if (at_once(*free) < 32 / rollout.layout.dp()) ++tight;
+      if (at_once(*free) < 32 / rollout.layout.dp) ++tight;
     }
   }
   EXPECT_GE(tight, 3) << "the memory does not limit enough of these";
@@ -118,7 +118,7 @@ TEST(SequencesAtOnce, WholeWavesNeedNoMoreThanAnEvenShareOfThem) {
   const PlanRequest request = small_request(65, 0, "grpo");
   const auto free = planned(request, 0);
   ASSERT_TRUE(free);
-  const std::int64_t sequences = 32 / free->find(Role::rollout)->layout.dp();
+  const std::int64_t sequences = 32 / free->find(Role::rollout)->layout.dp;
   const std::int64_t waves = (sequences + at_once(*free) - 1) / at_once(*free);
   EXPECT_EQ(at_once(*free), (sequences + waves - 1) / waves);
 }

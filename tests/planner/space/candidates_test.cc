@@ -164,6 +164,27 @@ TEST(Candidates, OfVerlHaveEveryUlyssesDegree) {
   EXPECT_EQ(degrees("tessera"), std::set<int>{1});
 }
 
+// Short sequences are cut where replicas cannot take a factor of the context's degree: 32 of them
+// have no equal parts for 24, 48 or 64 replicas.
+TEST(Candidates, CutSequencesWhereReplicasDoNotDivideTheBatch) {
+  Workload workload = workload_of("grpo", KlPlace::none, false);
+  workload.prompts_per_step = 32;
+  workload.samples_per_prompt = 1;
+  const auto splits = [&](int nodes) {
+    const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, nodes, 80), "h100");
+    std::set<std::pair<int, int>> found;  // cp, dp
+    for (const Candidate& c : enumerate_candidates(request, engine_named("tessera").capabilities,
+                                                   Role::actor, 8 * nodes)) {
+      if (c.tp == 1 && c.pp == 1) found.emplace(c.cp, c.dp);
+    }
+    return found;
+  };
+  EXPECT_EQ(splits(3), (std::set<std::pair<int, int>>{{3, 8}}));
+  EXPECT_EQ(splits(4), (std::set<std::pair<int, int>>{{1, 32}}));
+  EXPECT_EQ(splits(6), (std::set<std::pair<int, int>>{{3, 16}}));
+  EXPECT_EQ(splits(8), (std::set<std::pair<int, int>>{{2, 32}}));
+}
+
 TEST(Candidates, NeverPutATensorParallelGroupAcrossNodes) {
   const PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(4, 4, 80));

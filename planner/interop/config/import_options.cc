@@ -1,11 +1,11 @@
-// Lengths of prompts and responses as the options of an import say them.
+#include "planner/interop/config/import_options.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/lengths.h"
-#include "planner/interop/config/imported.h"
 
 namespace tessera {
 namespace {
