@@ -68,7 +68,7 @@ class Parts {
       const Task& task = task_of(id);
       const bool within = task.stream == Stream::compute;
       const TaskRun& run = run_of(id);
-      const std::int64_t took = within ? task.communication_ns : run.end_ns - run.start_ns;
+      const std::int64_t took = within ? communication_ns(task, run) : run.end_ns - run.start_ns;
       if (took <= 0) continue;
       const std::int64_t hidden = within ? 0 : hidden_ns(run, computing, next[task.stream]);
       const Key key = key_of(task);
@@ -93,7 +93,8 @@ class Parts {
   }
 
   Key key_of(const Task& task) const {
-    if (task.pattern < 0) return {task.exchange, task.phase, 0, 0};
+    if (task.pattern < 0 || task.exchange == Exchange::none)
+      return {task.exchange, task.phase, 0, 0};
     const LinkPattern& pattern = tasks_.graph.patterns[static_cast<std::size_t>(task.pattern)];
     if (task.exchange == Exchange::weights) return {task.exchange, task.phase, 0, 0};
     return {task.exchange, task.phase, pattern.group_ranks, pattern.group_nodes};

@@ -3,16 +3,39 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 namespace tessera {
 namespace {
 
-/// Bytes of one link by window, and the times in which something crosses it.
-struct Crossed {
-  double bytes = 0;
+/// Bytes by window, from the first to the last with any.
+struct WindowBytes {
+  double all = 0;
+  std::size_t first = 0;
   std::vector<double> windows;
+
+  void add(std::size_t window, double bytes) {
+    if (windows.empty()) first = window;
+    if (window < first) {
+      windows.insert(windows.begin(), first - window, 0.0);
+      first = window;
+    }
+    if (window >= first + windows.size()) windows.resize(window + 1 - first);
+    windows[window - first] += bytes;
+  }
+};
+
+/// What crosses one link for whom, and the times in which something does.
+struct Crossed {
+  std::map<std::pair<Phase, Exchange>, WindowBytes> uses;
   std::vector<std::pair<double, double>> times;
+};
+
+/// A stretch of a task's time in which its bytes travel.
+struct Stretch {
+  const Task& task;
+  double start = 0, end = 0;  // seconds
 };
 
 class Loads {
@@ -30,20 +53,20 @@ class Loads {
       if (task.pattern < 0) continue;
       const double start = static_cast<double>(run_.runs[id].start_ns) * 1e-9;
       const double end = static_cast<double>(run_.runs[id].end_ns) * 1e-9;
-      add_ports(task, start, end);
+      add_ports({task, start, end});
       if (task.flow_ns == 0 || !tasks_.shares_links) {
         const double flow = static_cast<double>(task.flow_ns) * 1e-9;
-        add_links(task, task.card_bytes, flow > 0 ? end - flow : start, end);
+        add_links({task, flow > 0 ? end - flow : start, end}, task.card_bytes);
       }
     }
     for (const TaskFlow& flow : run_.flows) {
       const Task& task = tasks_.graph.tasks[static_cast<std::size_t>(flow.task)];
-      add_links(task, flow.rate * (flow.end_s - flow.start_s), flow.start_s, flow.end_s);
+      add_links({task, flow.start_s, flow.end_s}, flow.rate * (flow.end_s - flow.start_s));
     }
     std::vector<LinkLoad> loads;
     for (int link = 0; link < tasks_.network.links(); ++link) {
       Crossed& crossed = crossed_[static_cast<std::size_t>(link)];
-      if (crossed.bytes > 0) loads.push_back(load_of(link, crossed));
+      if (!crossed.uses.empty()) loads.push_back(load_of(link, crossed));
     }
     return loads;
   }
@@ -53,41 +76,39 @@ class Loads {
     return tasks_.graph.patterns[static_cast<std::size_t>(task.pattern)];
   }
 
-  void add_ports(const Task& task, double start, double end) {
-    if (task.port_bytes <= 0) return;
-    const LinkPattern& pattern = pattern_of(task);
-    for (const int rank : pattern.out) {
-      add(tasks_.network.port(rank, false), task.port_bytes, start, end);
-    }
-    for (const int rank : pattern.in) {
-      add(tasks_.network.port(rank, true), task.port_bytes, start, end);
-    }
+  void add_ports(const Stretch& at) {
+    const double bytes = at.task.port_bytes;
+    if (bytes <= 0) return;
+    const LinkPattern& pattern = pattern_of(at.task);
+    for (const int rank : pattern.out) add(tasks_.network.port(rank, false), bytes, at);
+    for (const int rank : pattern.in) add(tasks_.network.port(rank, true), bytes, at);
   }
 
   // Ports among the links are those of a reshard's senders and receivers.
-  void add_links(const Task& task, double card_bytes, double start, double end) {
-    const LinkPattern& pattern = pattern_of(task);
+  void add_links(const Stretch& at, double card_bytes) {
+    const LinkPattern& pattern = pattern_of(at.task);
     for (std::size_t i = 0; i < pattern.links.size(); ++i) {
       const bool port = tasks_.network.is_port(pattern.links[i]);
-      const double bytes = port ? task.port_bytes : card_bytes;
-      add(pattern.links[i], pattern.weights[i] * bytes, start, end);
+      const double bytes = port ? at.task.port_bytes : card_bytes;
+      add(pattern.links[i], pattern.weights[i] * bytes, at);
     }
   }
 
-  void add(int link, double bytes, double start, double end) {
-    if (bytes <= 0 || end <= start) return;
+  void add(int link, double bytes, const Stretch& at) {
+    if (bytes <= 0 || at.end <= at.start) return;
     Crossed& crossed = crossed_[static_cast<std::size_t>(link)];
-    crossed.bytes += bytes;
-    crossed.times.emplace_back(start, end);
+    crossed.times.emplace_back(at.start, at.end);
+    WindowBytes& use = crossed.uses[{at.task.phase, at.task.exchange}];
+    use.all += bytes;
     if (windows_ <= 0) return;
-    crossed.windows.resize(static_cast<std::size_t>(windows_));
-    const double window = end_s_ / windows_, rate = bytes / (end - start);
+    const double window = end_s_ / windows_, rate = bytes / (at.end - at.start);
     const auto last = static_cast<std::size_t>(windows_) - 1;
-    for (std::size_t w = std::min(last, static_cast<std::size_t>(start / window)); w <= last; ++w) {
+    for (std::size_t w = std::min(last, static_cast<std::size_t>(at.start / window)); w <= last;
+         ++w) {
       const double from = static_cast<double>(w) * window;
-      if (from >= end) break;
-      const double to = w == last ? end : from + window;
-      crossed.windows[w] += rate * std::max(0.0, std::min(end, to) - std::max(start, from));
+      if (from >= at.end) break;
+      const double to = w == last ? at.end : from + window;
+      use.add(w, rate * std::max(0.0, std::min(at.end, to) - std::max(at.start, from)));
     }
   }
 
@@ -95,22 +116,52 @@ class Loads {
     LinkLoad load{.link = link,
                   .kind = tasks_.network.kind(link),
                   .name = tasks_.network.name(link),
+                  .ranks = tasks_.network.ranks_of(link),
                   .bytes_per_s = tasks_.network.rate(link),
-                  .bytes = std::llround(crossed.bytes),
-                  .busy_share = 0,
-                  .load = {}};
+                  .bytes = 0,
+                  .busy_share = busy_s(crossed) / end_s_,
+                  .mean_load = 0,
+                  .most_load = 0,
+                  .load = {},
+                  .uses = {}};
+    double bytes = 0;
+    std::vector<double> windows(static_cast<std::size_t>(std::max(0, windows_)));
+    for (const auto& [what, use] : crossed.uses) {
+      bytes += use.all;
+      for (std::size_t i = 0; i < use.windows.size(); ++i) {
+        windows[use.first + i] += use.windows[i];
+      }
+      load.uses.push_back(use_of(what, use, load.bytes_per_s));
+    }
+    load.bytes = std::llround(bytes);
+    if (load.bytes_per_s > 0) load.mean_load = bytes / (load.bytes_per_s * end_s_);
+    for (const double in_window : windows) {
+      load.load.push_back(share(in_window, load.bytes_per_s));
+      load.most_load = std::max<double>(load.most_load, load.load.back());
+    }
+    return load;
+  }
+
+  float share(double bytes_in_window, double bytes_per_s) const {
+    const double most = bytes_per_s * end_s_ / std::max(1, windows_);
+    return most > 0 ? static_cast<float>(bytes_in_window / most) : 0.0F;
+  }
+
+  LinkUse use_of(const std::pair<Phase, Exchange>& what, const WindowBytes& use,
+                 double bytes_per_s) const {
+    LinkUse result{what.first, what.second, std::llround(use.all), static_cast<int>(use.first), {}};
+    for (const double bytes : use.windows) result.load.push_back(share(bytes, bytes_per_s));
+    return result;
+  }
+
+  static double busy_s(Crossed& crossed) {
     std::sort(crossed.times.begin(), crossed.times.end());
     double busy = 0, covered = 0;
     for (const auto& [start, end] : crossed.times) {
       busy += std::max(0.0, end - std::max(start, covered));
       covered = std::max(covered, end);
     }
-    load.busy_share = busy / end_s_;
-    const double most = load.bytes_per_s * end_s_ / std::max(1, windows_);
-    for (const double bytes : crossed.windows) {
-      load.load.push_back(most > 0 ? static_cast<float>(bytes / most) : 0.0F);
-    }
-    return load;
+    return busy;
   }
 
   const IterationTasks& tasks_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "simulator/engine/plan_tasks.h"
-#include "simulator/network/link_load.h"
+#include "simulator/tasks/link_load.h"
 
 namespace tessera {
 

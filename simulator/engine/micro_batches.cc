@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "cost_models/packing.h"
 
 namespace tessera {

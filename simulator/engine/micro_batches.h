@@ -1,9 +1,9 @@
 // Sequences of drawn lengths on replicas and in micro-batches, as balanced as a packing gets.
 //
 // Longest first into the least loaded (Graham 1969): replicas get equal counts of sequences, every
-// replica the same number of micro-batches, the fewest whose token sums stay within the limit. The
-// executor balances with a finer method; sums of a micro-batch differ by at most one sequence,
-// which is all that a time depends on. Pure functions; tokens.
+// replica the same number of micro-batches, the fullest first, the fewest whose token sums stay
+// within the limit. The executor balances with a finer method; sums of a micro-batch differ by at
+// most one sequence, which is all that a time depends on. Pure functions; tokens.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/pipeline/interleave.h"
 #include "planner/plan/plan.h"
-#include "simulator/engine/interleave.h"
 
 namespace tessera {
 namespace {
@@ -47,7 +47,7 @@ class Pipeline {
 
   // Emits operations in every stage's own order as soon as what they need has been emitted.
   PassEnd run() {
-    const auto orders = stage_orders();
+    const auto orders = pipeline_orders(layout_.pp, layout_.vpp, count_, training_);
     std::vector<std::size_t> next(orders.size(), 0);
     std::size_t left = 0;
     for (const auto& order : orders) left += order.size();
@@ -100,24 +100,6 @@ class Pipeline {
     return made.times[first_time_[at(replica)] + at(m)][at(chunk)];
   }
 
-  std::vector<std::vector<PipelineOp>> stage_orders() const {
-    std::vector<std::vector<PipelineOp>> orders(at(layout_.pp));
-    if (count_ == 0) return orders;
-    if (layout_.vpp == 1) {
-      for (int stage = 0; stage < layout_.pp; ++stage) {
-        orders[at(stage)] = training_ ? one_f_one_b_order(layout_.pp, count_, stage)
-                                      : interleaved_order(layout_.pp, 1, count_, stage, false);
-      }
-      return orders;
-    }
-    for (const auto& tick : interleaved_ticks(layout_.pp, layout_.vpp, count_, training_)) {
-      for (int stage = 0; stage < layout_.pp; ++stage) {
-        if (tick[at(stage)]) orders[at(stage)].push_back(*tick[at(stage)]);
-      }
-    }
-    return orders;
-  }
-
   // The chunk whose result an operation needs; -1 at the model's ends.
   int source_of(int chunk, bool forward) const {
     if (forward) return chunk - 1;
@@ -155,24 +137,26 @@ class Pipeline {
     return std::string(verb) + (op.forward ? "F" : "B") + std::to_string(op.micro_batch) + part;
   }
 
-  TaskId compute(int replica, int stage, const std::string& name, double seconds,
-                 double communication_s, std::vector<TaskId> after) {
-    return graph_.add({.name = name,
-                       .phase = pass_.phase,
-                       .ranks = pass_.costs.stage_ranks(replica, stage),
-                       .duration_ns = nanoseconds(seconds),
-                       .after = std::move(after),
-                       .communication_ns = nanoseconds(communication_s)});
+  TaskId compute(int replica, int stage, const std::string& name, const ChunkPass& chunk,
+                 std::vector<TaskId> after) {
+    Task task{.name = name,
+              .phase = pass_.phase,
+              .ranks = pass_.costs.stage_ranks(replica, stage),
+              .duration_ns = nanoseconds(chunk.time.seconds),
+              .after = std::move(after),
+              .communication_ns = nanoseconds(chunk.time.communication)};
+    pass_.links.put_layers(graph_, task, pass_.costs, replica, stage, chunk.across);
+    return graph_.add(std::move(task));
   }
 
   void emit_whole(int replica, int stage, const PipelineOp& op) {
     if (op.micro_batch >= own_count(replica)) return skip(replica, stage, op);
     Made& made = op.forward ? forward_ : backward_;
     const int chunk = chunk_of(stage, op);
-    const OperationTime& time = time_of(made, replica, chunk, op.micro_batch).time;
     const std::size_t c = cell(replica, chunk, op.micro_batch);
-    made.first[c] = made.last[c] = last_[at(replica)][at(stage)] = compute(
-        replica, stage, name_of(op), time.seconds, time.communication, needs(replica, stage, op));
+    made.first[c] = made.last[c] = last_[at(replica)][at(stage)] =
+        compute(replica, stage, name_of(op), time_of(made, replica, chunk, op.micro_batch),
+                needs(replica, stage, op));
   }
 
   // A replica with fewer micro-batches than others does nothing, but its successors look here.
@@ -249,12 +233,11 @@ class Pipeline {
         skip(r, stage, op);
         continue;
       }
-      const OperationTime& time = time_of(made, r, chunk, op.micro_batch).time;
       std::vector<TaskId> after = needs(r, stage, op);
       after.push_back(gather);
       const std::size_t c = cell(r, chunk, op.micro_batch);
       made.first[c] = made.last[c] = last_[at(r)][at(stage)] =
-          compute(r, stage, name_of(op), time.seconds, time.communication, std::move(after));
+          compute(r, stage, name_of(op), time_of(made, r, chunk, op.micro_batch), std::move(after));
       ends.push_back(made.last[c]);
     }
     if (op.forward || ends.empty()) return;

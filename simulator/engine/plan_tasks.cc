@@ -32,8 +32,8 @@ class Builder {
         costs_(costs),
         links_(result_.network, plan.cluster, calibration) {
     result_.network =
-        cluster_network(plan.cluster, calibration, plan.world_size(), options.machine.network);
-    result_.shares_links = shares_links(plan.cluster, options.machine.network);
+        cluster_network(plan.cluster, calibration, plan.world_size(), options.machine.lost_card_of);
+    result_.shares_links = shares_links(plan.cluster, options.machine.lost_card_of);
     for (const PlannedReshard& pair : plan.reshard) {
       arrivals_.push_back(planned_arrivals(plan, pair, calibration, costs.evaluator()));
     }
@@ -166,8 +166,8 @@ class Builder {
                                    .cache_tokens = costs.operations().cache_tokens(),
                                    .block_tokens = engine.traits.decode.block_tokens};
     std::vector<TaskId> tails;
-    for (int replica = 0; replica < role.layout.dp(); ++replica) {
-      const Interval share = replica_share(workload, engine.prompts, role.layout.dp(), replica);
+    for (int replica = 0; replica < role.layout.dp; ++replica) {
+      const Interval share = replica_share(workload, engine.prompts, role.layout.dp, replica);
       const auto mine = std::span(lengths_).subspan(static_cast<std::size_t>(share.lo),
                                                     static_cast<std::size_t>(share.size()));
       const std::vector<int> ranks = costs.replica_ranks(replica);
@@ -202,7 +202,7 @@ class Builder {
   std::vector<TaskId> prepared(const RoleCosts& costs, const CallTasks& call, double offload_s,
                                const std::vector<TaskId>& after) {
     std::vector<TaskId> ready;
-    for (int replica = 0; replica < costs.role().layout.dp(); ++replica) {
+    for (int replica = 0; replica < costs.role().layout.dp; ++replica) {
       const std::vector<int> ranks = costs.replica_ranks(replica);
       ready.push_back(host(call, ranks, costs.call_seconds(), after));
       if (offload_s <= 0) continue;
@@ -225,7 +225,7 @@ class Builder {
 
   std::vector<TaskId> infer(const RoleCosts& costs, const CallTasks& call) {
     const auto packed =
-        pack_micro_batches(lengths_, plan_.workload.prompt_tokens, costs.role().layout.dp(),
+        pack_micro_batches(lengths_, plan_.workload.prompt_tokens, costs.role().layout.dp,
                            costs.token_limit(call.phase), round_of(costs.role()));
     const auto ready =
         prepared(costs, call, costs.operations().offload_seconds(false, 1), {call.start});
@@ -251,7 +251,7 @@ class Builder {
                                  std::span<const std::int64_t> lengths,
                                  const std::vector<TaskId>& after) {
     const auto packed =
-        pack_micro_batches(lengths, plan_.workload.prompt_tokens, costs.role().layout.dp(),
+        pack_micro_batches(lengths, plan_.workload.prompt_tokens, costs.role().layout.dp,
                            costs.token_limit(call.phase), round_of(costs.role()));
     const auto steps = static_cast<double>(plan_.workload.mini_batches * plan_.workload.epochs);
     const auto ready =
@@ -267,7 +267,7 @@ class Builder {
     std::vector<TaskId> reduced;
     for (int stage = 0; stage < stages; ++stage) {
       const auto at = static_cast<std::size_t>(stage);
-      for (int replica = 0; replica < costs.role().layout.dp(); ++replica) {
+      for (int replica = 0; replica < costs.role().layout.dp; ++replica) {
         ranks[at] = united(std::move(ranks[at]), costs.stage_ranks(replica, stage));
       }
       reduced.push_back(collective(
@@ -317,7 +317,7 @@ class Builder {
                                                               : Collective::all_gather;
     task.exchange = exchange;
     links_.put_collective(graph(), task, costs, stage,
-                          {0, layout.dp(), shards_layers ? layout.dp_shard : 1}, what, bytes);
+                          {0, layout.dp, shards_layers ? layout.dp_shard : 1}, what, bytes);
     return graph().add(std::move(task));
   }
 

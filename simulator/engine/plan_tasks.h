@@ -5,8 +5,9 @@
 // copy per destination rank (bytes of the exact ReshardPlan), generation per replica, forward
 // passes and (interleaved) 1F1B by micro-batch and chunk with blocking transfers between stages,
 // FSDP's gathers and reductions beside them, then per mini-batch the gradients' reduction, the
-// optimizer and the gathering of parameters. The ranks of a tensor, context and expert parallel
-// group act as one: what they exchange is part of the operation. Integer nanoseconds; pure.
+// optimizer and the gathering of parameters. The ranks of a tensor and context parallel group
+// act as one: what they and their expert parallel groups exchange is part of the operation, and
+// what of it crosses nodes is a flow at its end. Integer nanoseconds; pure.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,12 @@
 #include "simulator/engine/report.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
@@ -17,23 +16,14 @@
 namespace tessera {
 namespace {
 
-[[gnu::format(printf, 1, 2)]] std::string line(const char* format, ...) {
-  char text[256];
-  std::va_list values;
-  va_start(values, format);
-  std::vsnprintf(text, sizeof text, format, values);
-  va_end(values);
-  return text;
-}
-
 std::string seconds_text(double seconds) {
-  return seconds < 1 ? line("%.2f ms", seconds * 1e3) : line("%.3f s", seconds);
+  return seconds < 1 ? printed("%.2f ms", seconds * 1e3) : printed("%.3f s", seconds);
 }
 
 std::string bytes_text(std::int64_t bytes) {
   const auto value = static_cast<double>(bytes);
-  return value < 1 << 30 ? line("%.1f MiB", value / (1 << 20))
-                         : line("%.2f GiB", value / (1 << 30));
+  return value < 1 << 30 ? printed("%.1f MiB", value / (1 << 20))
+                         : printed("%.2f GiB", value / (1 << 30));
 }
 
 std::string without_numbers(const std::string& name) {
@@ -48,25 +38,26 @@ std::string phases_text(const Simulation& simulation) {
     const auto known = slack.try_emplace(call.phase, call.slack_ns).first;
     known->second = std::min(known->second, call.slack_ns);
   }
-  std::string text = line("%-16s %12s %8s %8s %12s\n", "phase", "time", "share", "idle", "slack");
+  std::string text =
+      printed("%-16s %12s %8s %8s %12s\n", "phase", "time", "share", "idle", "slack");
   for (const auto& [phase, seconds] : simulation.phases_s) {
-    text += line("%-16s %12s %7.1f%% %7.1f%% %12s\n", std::string(name_of(phase)).c_str(),
-                 seconds_text(seconds).c_str(), 100 * seconds / simulation.step_s,
-                 100 * simulation.phases_idle.at(phase),
-                 seconds_text(static_cast<double>(slack[phase]) * 1e-9).c_str());
+    text += printed("%-16s %12s %7.1f%% %7.1f%% %12s\n", std::string(name_of(phase)).c_str(),
+                    seconds_text(seconds).c_str(), 100 * seconds / simulation.step_s,
+                    100 * simulation.phases_idle.at(phase),
+                    seconds_text(static_cast<double>(slack[phase]) * 1e-9).c_str());
   }
-  return text + line("%-16s %12s\n", "step", seconds_text(simulation.step_s).c_str());
+  return text + printed("%-16s %12s\n", "step", seconds_text(simulation.step_s).c_str());
 }
 
 std::string quantiles_text(const char* name, const Quantiles& of) {
-  return line("%-16s %12s %12s %12s\n", name, seconds_text(of.p10).c_str(),
-              seconds_text(of.p50).c_str(), seconds_text(of.p90).c_str());
+  return printed("%-16s %12s %12s %12s\n", name, seconds_text(of.p10).c_str(),
+                 seconds_text(of.p50).c_str(), seconds_text(of.p90).c_str());
 }
 
 // Phases that no draw changes are left out.
 std::string spread_text(const StepSpread& spread) {
-  std::string text = line("%-16s %12s %12s %12s\n", line("over %d draws", spread.draws).c_str(),
-                          "p10", "p50", "p90");
+  std::string text = printed("%-16s %12s %12s %12s\n",
+                             printed("over %d draws", spread.draws).c_str(), "p10", "p50", "p90");
   for (const auto& [phase, quantiles] : spread.phases_s) {
     if (quantiles.p10 == quantiles.p90) continue;
     text += quantiles_text(std::string(name_of(phase)).c_str(), quantiles);
@@ -124,12 +115,13 @@ std::string path_text(const Simulation& simulation) {
   const std::vector<PathShare> shares = path_shares(simulation);
   double whole = 0;
   for (const PathShare& share : shares) whole += share.seconds;
-  std::string text = line("critical path, %zu tasks\n", simulation.critical_path.size());
+  std::string text = printed("critical path, %zu tasks\n", simulation.critical_path.size());
   for (std::size_t i = 0; i < std::min(kMost, shares.size()); ++i) {
     const PathShare& share = shares[i];
-    text += line("  %-16s %-18s %6lld x %12s %7.1f%%\n", std::string(name_of(share.phase)).c_str(),
-                 share.name.c_str(), static_cast<long long>(share.tasks),
-                 seconds_text(share.seconds).c_str(), 100 * share.seconds / whole);
+    text +=
+        printed("  %-16s %-18s %6lld x %12s %7.1f%%\n", std::string(name_of(share.phase)).c_str(),
+                share.name.c_str(), static_cast<long long>(share.tasks),
+                seconds_text(share.seconds).c_str(), 100 * share.seconds / whole);
   }
   return text;
 }
@@ -138,10 +130,10 @@ std::string path_text(const Simulation& simulation) {
 std::string rank_text(const RankSummary& rank, std::int64_t limit) {
   const std::string phase =
       rank.peak_phase == Phase::load ? "between phases" : std::string(name_of(rank.peak_phase));
-  return line("%12s %7.1f%%  %-16s %7.1f%% %14s%s\n", bytes_text(rank.peak_bytes).c_str(),
-              100 * static_cast<double>(rank.peak_bytes) / static_cast<double>(limit),
-              phase.c_str(), 100 * rank.idle_share, seconds_text(rank.exposed_comm_s).c_str(),
-              rank.peak_bytes > limit ? "  DOES NOT FIT" : "");
+  return printed("%12s %7.1f%%  %-16s %7.1f%% %14s%s\n", bytes_text(rank.peak_bytes).c_str(),
+                 100 * static_cast<double>(rank.peak_bytes) / static_cast<double>(limit),
+                 phase.c_str(), 100 * rank.idle_share, seconds_text(rank.exposed_comm_s).c_str(),
+                 rank.peak_bytes > limit ? "  DOES NOT FIT" : "");
 }
 
 /// The first moment in which a rank holds more than its device gives, and what lives then.
@@ -153,8 +145,8 @@ std::string over_text(const Simulation& simulation,
     if (over && (first == nullptr || sample.time_ns < first->time_ns)) first = &sample;
   }
   if (first == nullptr) return {};
-  std::string text = line("over the limit first on rank %d at %s: ", first->rank,
-                          seconds_text(static_cast<double>(first->time_ns) * 1e-9).c_str());
+  std::string text = printed("over the limit first on rank %d at %s: ", first->rank,
+                             seconds_text(static_cast<double>(first->time_ns) * 1e-9).c_str());
   std::string classes;
   for (const auto& [name, bytes] : memory_classes(first->use)) {
     if (bytes <= 0) continue;
@@ -163,45 +155,33 @@ std::string over_text(const Simulation& simulation,
   return text + classes + "\n";
 }
 
-/// "0-3, 6".
-std::string ranges(const std::vector<std::size_t>& ascending) {
-  std::string text;
-  for (std::size_t i = 0; i < ascending.size();) {
-    std::size_t last = i;
-    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
-    text += (text.empty() ? "" : ", ") + std::to_string(ascending[i]);
-    if (last > i) text += "-" + std::to_string(ascending[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 // Ranks that read alike share a line.
 std::string ranks_text(const Simulation& simulation, const Plan& plan,
                        const Calibration& calibration) {
   const auto limit = [&](std::size_t rank) {
     return usable_memory_of_rank(plan, calibration, static_cast<int>(rank));
   };
-  std::string text = line("%-12s %12s %8s  %-16s %8s %14s\n", "ranks", "peak", "of limit", "in",
-                          "idle", "exposed comm");
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> alike;
+  std::string text = printed("%-12s %12s %8s  %-16s %8s %14s\n", "ranks", "peak", "of limit", "in",
+                             "idle", "exposed comm");
+  std::vector<std::pair<std::string, std::vector<int>>> alike;
   std::map<std::string, std::size_t> place;
   for (std::size_t rank = 0; rank < simulation.ranks.size(); ++rank) {
     const std::string what = rank_text(simulation.ranks[rank], limit(rank));
     const auto [known, fresh] = place.try_emplace(what, alike.size());
     if (fresh) alike.push_back({what, {}});
-    alike[known->second].second.push_back(rank);
+    alike[known->second].second.push_back(static_cast<int>(rank));
   }
-  for (const auto& [what, ranks] : alike) text += line("%-12s ", ranges(ranks).c_str()) + what;
+  for (const auto& [what, ranks] : alike)
+    text += printed("%-12s ", ranges_text(ranks).c_str()) + what;
   text += over_text(simulation, limit);
   if (plan.cluster.groups.empty()) {
-    return text + line("limit %s of each device\n", bytes_text(limit(0)).c_str());
+    return text + printed("limit %s of each device\n", bytes_text(limit(0)).c_str());
   }
   for (std::size_t group = 0; group < plan.cluster.groups.size(); ++group) {
     const auto rank =
         static_cast<std::size_t>(first_rank_of(plan.cluster, static_cast<int>(group)));
-    text += line("limit %s of each %s\n", bytes_text(limit(rank)).c_str(),
-                 plan.cluster.groups[group].device.name.c_str());
+    text += printed("limit %s of each %s\n", bytes_text(limit(rank)).c_str(),
+                    plan.cluster.groups[group].device.name.c_str());
   }
   return text;
 }
@@ -225,12 +205,20 @@ std::vector<PathShare> path_shares(const Simulation& simulation) {
   return shares;
 }
 
+std::string to_chrome_trace(const Simulation& simulation, std::size_t most_events) {
+  const std::vector<Counter> counters =
+      load_counters(simulation, most_events > 0 ? std::max<std::size_t>(1, most_events / 4) : 0);
+  std::size_t left = most_events;
+  for (const Counter& counter : counters) left -= std::min(left, counter.changes().size());
+  return to_chrome_trace({&simulation.timeline}, left, counters);
+}
+
 std::string to_text(const Simulation& simulation, const Plan& plan, const Calibration& calibration,
                     const std::optional<StepSpread>& spread) {
   const double exposed = simulation.exposed_comm_s();
   return phases_text(simulation) +
-         line("exposed communication %s (%.1f%% of the step) on the rank with most\n\n",
-              seconds_text(exposed).c_str(), 100 * exposed / simulation.step_s) +
+         printed("exposed communication %s (%.1f%% of the step) on the rank with most\n\n",
+                 seconds_text(exposed).c_str(), 100 * exposed / simulation.step_s) +
          network_text(simulation) + (spread ? spread_text(*spread) + "\n" : "") +
          path_text(simulation) + "\n" + ranks_text(simulation, plan, calibration);
 }

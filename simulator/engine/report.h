@@ -3,9 +3,10 @@
 // Text: phases with their share and idle time, what the critical path is made of, exposed
 // communication, the peak of every rank against what its device can give, and where
 // several draws were asked for how the step spreads over them. JSON: the same facts and
-// the critical path task by task. Pure functions.
+// the critical path task by task. A trace for Perfetto. Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,11 @@ struct PathShare {
 
 /// The largest first.
 std::vector<PathShare> path_shares(const Simulation& simulation);
+
+/// The simulated step as a trace (timeline.h), with the load of links in per cent of what they
+/// carry at most. Where `most_events` is given, links have a quarter of them: those that carry
+/// most.
+std::string to_chrome_trace(const Simulation& simulation, std::size_t most_events = 0);
 
 /// `spread`: over further draws of the lengths, where these were simulated, too.
 std::string to_text(const Simulation& simulation, const Plan& plan, const Calibration& calibration,

@@ -24,12 +24,16 @@ RoleCosts::RoleCosts(const Plan& plan, const RolePlan& role, CostEvaluator& eval
       operations_(evaluator, plan, role, map_) {
   const ParallelLayout& layout = role.layout;
   stage_ranks_.assign(
-      at(layout.dp()),
+      at(layout.dp),
       std::vector<std::vector<int>>(at(layout.pp), std::vector<int>(at(layout.tp * layout.cp))));
   for (std::size_t i = 0; i < map_.ranks.size(); ++i) {
     const RankCoord& coord = map_.coords[i];
     stage_ranks_[at(replica_of(coord, layout))][at(coord.pp)][at(coord.cp * layout.tp + coord.tp)] =
         map_.ranks[i];
+  }
+  if (layout.ep > 1) expert_groups_ = groups_along(map_, Axis::ep);
+  for (std::size_t group = 0; group < expert_groups_.size(); ++group) {
+    for (const int rank : expert_groups_[group]) expert_group_of_[rank] = group;
   }
   for (int stage = 0; stage < layout.pp; ++stage) {
     elements_.push_back(operations_.elements(stage).total() / operations_.shard_ranks());
@@ -38,6 +42,12 @@ RoleCosts::RoleCosts(const Plan& plan, const RolePlan& role, CostEvaluator& eval
 
 const std::vector<int>& RoleCosts::stage_ranks(int replica, int stage) const {
   return stage_ranks_[at(replica)][at(stage)];
+}
+
+const std::vector<int>& RoleCosts::expert_group(int rank) const {
+  static const std::vector<int> none;
+  const auto found = expert_group_of_.find(rank);
+  return found == expert_group_of_.end() ? none : expert_groups_[found->second];
 }
 
 std::vector<int> RoleCosts::replica_ranks(int replica) const {

@@ -34,6 +34,9 @@ class RoleCosts {
   const std::vector<int>& stage_ranks(int replica, int stage) const;
   /// Ranks of all stages of a replica, ascending.
   std::vector<int> replica_ranks(int replica) const;
+  /// The ranks that a rank exchanges experts' tokens with, itself among them; empty without expert
+  /// parallelism.
+  const std::vector<int>& expert_group(int rank) const;
   /// Tokens that a micro-batch of the phase may have, 0 where the phase has no micro-batches.
   std::int64_t token_limit(Phase phase) const;
 
@@ -71,6 +74,8 @@ class RoleCosts {
   RoleOperations operations_;
   std::vector<std::int64_t> elements_;  // by stage, that optimizer steps of a rank exchange
   std::vector<std::vector<std::vector<int>>> stage_ranks_;  // [replica][stage]
+  std::vector<std::vector<int>> expert_groups_;
+  std::map<int, std::size_t> expert_group_of_;  // by rank
 };
 
 /// The costs of all roles of a plan, from one evaluator (planner/pricing/plan_pricing.h).

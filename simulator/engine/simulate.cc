@@ -99,7 +99,8 @@ class Summary {
       const TaskRun& run = run_of(id);
       for (const int rank : task.ranks) {
         last[at(rank)] = std::max(last[at(rank)], run.end_ns);
-        result_.ranks[at(rank)].exposed_comm_s += static_cast<double>(task.communication_ns) * 1e-9;
+        result_.ranks[at(rank)].exposed_comm_s +=
+            static_cast<double>(communication_ns(task, run)) * 1e-9;
         if (run.end_ns == run.start_ns) continue;
         spans.push_back({run.start_ns, run.end_ns, rank, task.stream, task.phase, call.step,
                          task.name, task.bytes, run.slack_ns});

@@ -13,8 +13,8 @@
 #include "cost_models/documents/problem_list.h"
 #include "simulator/engine/communication.h"
 #include "simulator/engine/plan_tasks.h"
-#include "simulator/network/link_load.h"
 #include "simulator/rollout/tail.h"
+#include "simulator/tasks/link_load.h"
 #include "simulator/timeline/timeline.h"
 
 namespace tessera {
@@ -66,7 +66,7 @@ struct Simulation {
   std::vector<PathTask> critical_path;  // in time order; tasks without duration left out
   std::vector<RankSummary> ranks;
   std::vector<ReplicaRollout> rollout;  // by step and replica
-  std::vector<LinkLoad> links;          // simulator/network/link_load.h
+  std::vector<LinkLoad> links;          // simulator/tasks/link_load.h
   std::int64_t load_window_ns = 0;      // of LinkLoad::load
   SharedLinks shared;
   std::vector<CommunicationPart> communication;  // over all steps

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "planner/plan/plan.h"
@@ -92,6 +93,61 @@ void TaskLinks::put_message(TaskGraph& graph, Task& task, const RoleCosts& costs
   }
   const bool across = !graph.patterns[at(known->second)].links.empty();
   put(task, known->second, across ? MemberBytes{bytes, {}} : MemberBytes{{}, bytes});
+}
+
+const TaskLinks::LayerLinks& TaskLinks::layer_links(const RoleCosts& costs, int replica,
+                                                    int stage) {
+  const auto [known, fresh] =
+      layer_links_.try_emplace({costs.role().role, replica, stage}, LayerLinks{});
+  if (!fresh) return known->second;
+  auto& [tensor, context, experts] = known->second;
+  const ParallelLayout& layout = costs.role().layout;
+  const std::vector<int>& ranks = costs.stage_ranks(replica, stage);  // tp fastest
+  for (int cp = 0; cp < layout.cp; ++cp) {
+    add_collective(network_, Collective::all_reduce,
+                   std::span(ranks).subspan(at(cp * layout.tp), at(layout.tp)), tensor);
+  }
+  for (int tp = 0; tp < layout.tp; ++tp) {
+    std::vector<int> members;
+    for (int cp = 0; cp < layout.cp; ++cp) members.push_back(ranks[at(cp * layout.tp + tp)]);
+    if (layout.ulysses) add_collective(network_, Collective::all_to_all, members, context);
+    for (std::size_t i = 0; i < members.size() && !layout.ulysses; ++i) {
+      add_message(network_, members[i], members[(i + 1) % members.size()], context);
+    }
+  }
+  for (const int rank : ranks) add_sends(network_, rank, costs.expert_group(rank), experts);
+  return known->second;
+}
+
+void TaskLinks::put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
+                           int stage, const AcrossNodes& bytes) {
+  const Traffic all = bytes.tensor + bytes.context + bytes.experts;
+  if (all <= 0) return;
+  const LayerLinks& links = layer_links(costs, replica, stage);
+  const std::array parts{bytes.tensor / all, bytes.context / all, bytes.experts / all};
+  const auto only = std::find(parts.begin(), parts.end(), 1.0) - parts.begin();
+  const auto make = [&] {
+    LinkPattern pattern;
+    LinkWeights weights;
+    for (std::size_t kind = 0; kind < parts.size(); ++kind) {
+      if (parts[kind] <= 0) continue;
+      for (const auto& [link, weight] : links[kind]) weights[link] += parts[kind] * weight;
+    }
+    set_links(weights, pattern);
+    pattern.in = pattern.out = costs.stage_ranks(replica, stage);
+    return add(graph, std::move(pattern));
+  };
+  int pattern = -1;
+  if (only < static_cast<std::ptrdiff_t>(parts.size())) {  // as in all passes of the stage
+    const auto [known, fresh] = layer_patterns_.try_emplace(
+        {costs.role().role, replica, stage, static_cast<int>(only)}, -1);
+    if (fresh) known->second = make();
+    pattern = known->second;
+  } else {
+    pattern = make();
+  }
+  if (graph.patterns[at(pattern)].links.empty()) return;
+  put(task, pattern, {all, {}});
 }
 
 void TaskLinks::put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const {

@@ -1,10 +1,12 @@
 // The links that a plan's tasks cross: their groups' rings and messages over the cluster's network.
 //
 // Adds the patterns to the graph that it was made with, each once, and sets what tasks move. It
-// belongs to whoever builds the graph, and to that one thread. What ranks of one tensor, context or
-// expert parallel group exchange within a pass has no task, and so no links here.
+// belongs to whoever builds the graph, and to that one thread. What ranks of tensor, context and
+// expert parallel groups exchange between nodes for the layers of a pass is one flow at the end of
+// the pass's task, however many layers and collectives they are.
 #pragma once
 
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -36,16 +38,24 @@ class TaskLinks {
   /// `bytes` from each rank of a stage to its neighbour in another one.
   void put_message(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica, int from,
                    int to, Traffic bytes);
+  /// What the ranks of a replica's stage send to other nodes for the layers of a pass.
+  void put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica, int stage,
+                  const AcrossNodes& bytes);
   /// What one rank receives. Its time is known, whatever else crosses the links.
   void put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const;
 
  private:
   using Key = std::tuple<Role, int, Collective, Replicas, int>;
+  /// Of tensor, context and expert parallel groups.
+  using LayerLinks = std::array<LinkWeights, 3>;
+  const LayerLinks& layer_links(const RoleCosts& costs, int replica, int stage);
   void put(Task& task, int pattern, const MemberBytes& moved) const;
 
   const ClusterNetwork& network_;
   BytesPerSecond share_;  // of a GPU, where all of a node communicate
   std::map<Key, int> known_;
+  std::map<std::tuple<Role, int, int>, LayerLinks> layer_links_;   // by replica and stage
+  std::map<std::tuple<Role, int, int, int>, int> layer_patterns_;  // and kind of group: of it alone
 };
 
 }  // namespace tessera

@@ -2,16 +2,11 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
+
+#include "cost_models/documents/printed.h"
 
 namespace tessera {
 namespace {
-
-std::string line(const char* format, auto... values) {
-  std::array<char, 320> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
 
 struct GapRule {
   bool (*holds)(const GapFacts& facts);
@@ -29,19 +24,19 @@ std::string other_lengths(const GapFacts& facts) {
   const auto add = [&](const char* what, double measured, double planned) {
     if (measured <= 0 || std::abs(measured - planned) < 0.5) return;
     text += text.empty() ? "" : ", ";
-    text += line("%s of %.0f tokens where the plan has %.0f", what, measured, planned);
+    text += printed("%s of %.0f tokens where the plan has %.0f", what, measured, planned);
   };
   add("responses", facts.measured_tokens, facts.planned_tokens);
   add("prompts", facts.measured_prompt, facts.planned_prompt);
   if (text.empty()) text = "responses of another spread than the plan's";
-  return text + line(": with those %.3f s are predicted", facts.at_measured_lengths_s);
+  return text + printed(": with those %.3f s are predicted", facts.at_measured_lengths_s);
 }
 
 constexpr std::array<GapRule, 11> kRules = {{
     {[](const GapFacts& facts) { return facts.outside && !facts.untimed.empty(); },
      [](const GapFacts& facts) {
        return "phases that the run does not time lie in it: " + facts.untimed +
-              line(" (%.3f s predicted)", facts.untimed_s);
+              printed(" (%.3f s predicted)", facts.untimed_s);
      }},
     {[](const GapFacts& facts) { return facts.outside; },
      [](const GapFacts&) {
@@ -64,7 +59,7 @@ constexpr std::array<GapRule, 11> kRules = {{
        return std::abs(facts.gap_s()) < 2 * facts.predicted_deviation_s;
      },
      [](const GapFacts& facts) {
-       return line(
+       return printed(
            "within what the constants leave open, most of all %s: tessera learn or "
            "calibrate narrows it",
            facts.constant.c_str());
@@ -73,7 +68,7 @@ constexpr std::array<GapRule, 11> kRules = {{
        return facts.phase == Phase::reshard && facts.handover_s > 0.3 * facts.predicted_s;
      },
      [](const GapFacts& facts) {
-       return line(
+       return printed(
            "the engine's software hands weights over (%.3f s of the prediction), not the "
            "links: tessera learn fits it (handover)",
            facts.handover_s);
@@ -82,7 +77,7 @@ constexpr std::array<GapRule, 11> kRules = {{
        return facts.kind == CallKind::train && facts.gap_s() > 0 && facts.reserved_part > 0.95;
      },
      [](const GapFacts& facts) {
-       return line(
+       return printed(
            "the allocator had reserved %.0f%% of the device: it gives blocks back and asks "
            "again",
            facts.reserved_part * 100);
@@ -91,14 +86,14 @@ constexpr std::array<GapRule, 11> kRules = {{
        return facts.gap_s() > 0 && facts.communication_s > 0.3 * facts.predicted_s;
      },
      [](const GapFacts& facts) {
-       return line(
+       return printed(
            "communication is %.0f%% of the prediction: links slower than the calibration "
            "says, or ranks that wait for one another",
            facts.communication_s / facts.predicted_s * 100);
      }},
     {[](const GapFacts&) { return true; },
      [](const GapFacts& facts) {
-       return line(
+       return printed(
            "kernels or host are %s than the constants say; it depends most on %s (%.3f s a "
            "per cent): tessera learn fits it",
            facts.gap_s() > 0 ? "slower" : "faster", facts.constant.c_str(),

@@ -1,10 +1,9 @@
 #include "simulator/learn/learned_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/lengths.h"
 
@@ -13,14 +12,8 @@ namespace {
 
 constexpr double kAgrees = 1.5;  // root mean square of phases' errors over their deviations
 
-std::string line(const char* format, auto... values) {
-  std::array<char, 240> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
 std::string percent(double predicted, double measured) {
-  return measured > 0 ? line("%+.1f%%", (predicted / measured - 1) * 100) : "-";
+  return measured > 0 ? printed("%+.1f%%", (predicted / measured - 1) * 100) : "-";
 }
 
 std::string names_of(const LearnedRuns& result, ConstantFate fate) {
@@ -29,7 +22,7 @@ std::string names_of(const LearnedRuns& result, ConstantFate fate) {
     if (each.fate != fate) continue;
     names += (names.empty() ? "" : ", ") + each.name;
     if (fate == ConstantFate::not_told_apart) names += " (from " + each.beside + ")";
-    if (fate == ConstantFate::agrees) names += line(" (+-%.0f%%)", each.error * 100);
+    if (fate == ConstantFate::agrees) names += printed(" (+-%.0f%%)", each.error * 100);
   }
   return names;
 }
@@ -52,7 +45,7 @@ std::string wrapped(const std::string& text) {
 
 std::string peak_text(const LearnedConstant& rate) {
   const bool within = rate.after * (1 - rate.error) <= rate.peak;
-  return line(
+  return printed(
       "  above the %.4g that the device is stated to reach%s\n", rate.peak,
       within ? ", within its error bar" : ": likely the run did less work than its plan has");
 }
@@ -68,14 +61,14 @@ std::string none_moved(const LearnedRuns& result) {
 }
 
 std::string constants_text(const LearnedRuns& result) {
-  std::string text =
-      line("%-22s %12s %12s %9s %8s\n", "constant that moved", "before", "after", "factor", "+-");
+  std::string text = printed("%-22s %12s %12s %9s %8s\n", "constant that moved", "before", "after",
+                             "factor", "+-");
   bool any = false;
   for (const LearnedConstant& each : result.learned.constants) {
     if (each.fate != ConstantFate::moved) continue;
     any = true;
-    text += line("%-22s %12.4g %12.4g %9.3f %7.1f%%\n", each.name.c_str(), each.before, each.after,
-                 each.after / each.before, each.error * 100);
+    text += printed("%-22s %12.4g %12.4g %9.3f %7.1f%%\n", each.name.c_str(), each.before,
+                    each.after, each.after / each.before, each.error * 100);
     if (each.too_far()) {
       text +=
           "  further than constants of its kind go: likely a cost that the model does not have\n";
@@ -97,17 +90,17 @@ std::string constants_text(const LearnedRuns& result) {
 std::string phases_text(const std::vector<FittedPhase>& phases) {
   std::string text;
   for (const FittedPhase& each : phases) {
-    text += line("  %-16s %10.3f s %8.3f s %10.3f s %8s %10.3f s %8s\n", each.what.c_str(),
-                 each.measured_s, each.deviation_s, each.before_s,
-                 percent(each.before_s, each.measured_s).c_str(), each.after_s,
-                 percent(each.after_s, each.measured_s).c_str());
+    text += printed("  %-16s %10.3f s %8.3f s %10.3f s %8s %10.3f s %8s\n", each.what.c_str(),
+                    each.measured_s, each.deviation_s, each.before_s,
+                    percent(each.before_s, each.measured_s).c_str(), each.after_s,
+                    percent(each.after_s, each.measured_s).c_str());
   }
   return text;
 }
 
 std::string heading() {
-  return line("  %-16s %12s %10s %12s %8s %12s %8s\n", "", "measured", "+-", "before", "error",
-              "after", "error");
+  return printed("  %-16s %12s %10s %12s %8s %12s %8s\n", "", "measured", "+-", "before", "error",
+                 "after", "error");
 }
 
 std::string waits_text(const FittedRun& run) {
@@ -122,22 +115,22 @@ std::string waits_text(const FittedRun& run) {
 std::string lengths_text(const FittedRun& run) {
   std::string text;
   if (run.prompt_mean > 0) {
-    text = line("  prompts: mean %.0f tokens, planned %lld\n", run.prompt_mean,
-                static_cast<long long>(run.planned_prompt));
+    text = printed("  prompts: mean %.0f tokens, planned %lld\n", run.prompt_mean,
+                   static_cast<long long>(run.planned_prompt));
   }
   if (!run.lengths_measured) return text + "  lengths: not measured, the plan's\n";
   const LengthSpec& now = run.lengths;
-  text += line("  responses: mean %.0f tokens of at most %lld, planned %.0f", mean_length(now),
-               static_cast<long long>(now.max), mean_length(run.planned_lengths));
-  return text + line("; as a workload: {mean: %.0f, cv: %.2f, max: %lld}\n", now.mean, now.cv,
-                     static_cast<long long>(now.max));
+  text += printed("  responses: mean %.0f tokens of at most %lld, planned %.0f", mean_length(now),
+                  static_cast<long long>(now.max), mean_length(run.planned_lengths));
+  return text + printed("; as a workload: {mean: %.0f, cv: %.2f, max: %lld}\n", now.mean, now.cv,
+                        static_cast<long long>(now.max));
 }
 
 std::string memory_text(const LearnedMemory& memory) {
   if (memory.runs == 0) {
     return "fragmentation is left: no run says what its allocator reserved\n";
   }
-  return line(
+  return printed(
       "fragmentation: %.2f%% of the device before, %.2f%% +- %.0f%% of it after (%d run%s)\n",
       memory.before * 100, memory.after * 100, memory.error * 100, memory.runs,
       memory.runs == 1 ? "" : "s");
@@ -194,21 +187,21 @@ Node node_of(const FittedRun& run) {
 std::string to_text(const LearnedRuns& result) {
   std::string text;
   for (const FittedRun& run : result.runs) {
-    text += line("%s: %lld steps, %zu left out as warm-up\n", run.name.c_str(),
-                 static_cast<long long>(run.steps), run.warm_up);
+    text += printed("%s: %lld steps, %zu left out as warm-up\n", run.name.c_str(),
+                    static_cast<long long>(run.steps), run.warm_up);
     text += heading() + phases_text(run.phases) + waits_text(run) + lengths_text(run);
   }
   text += "\n" + constants_text(result) + memory_text(result.memory);
-  text += line("phases are off by %.1f of their deviations before, %.1f after\n",
-               result.learned.spread_before, result.learned.spread_after);
+  text += printed("phases are off by %.1f of their deviations before, %.1f after\n",
+                  result.learned.spread_before, result.learned.spread_after);
   if (result.held_out.empty()) return text + "nothing is held out: one run of one step\n";
   text += "\nheld out, learned from the rest\n" + heading();
   for (const HeldOut& part : result.held_out) {
     text += part.run + "\n" + phases_text(part.phases);
   }
   const HeldOutError error = held_out_error(result.held_out);
-  return text + line("mean error of the steps held out: %.1f%% before, %.1f%% after\n",
-                     error.before * 100, error.after * 100);
+  return text + printed("mean error of the steps held out: %.1f%% before, %.1f%% after\n",
+                        error.before * 100, error.after * 100);
 }
 
 std::string to_json(const LearnedRuns& result) {

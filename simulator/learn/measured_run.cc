@@ -8,7 +8,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
-#include "planner/plan/one_step_off.h"
+#include "planner/plan/schedule.h"
 #include "simulator/timeline/measured_phase.h"
 #include "simulator/timeline/step_order.h"
 
@@ -113,6 +113,14 @@ std::vector<StepNumbers> without_warm_up(const std::vector<LoggedStep>& steps,
 }
 
 }  // namespace
+
+bool is_compared(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> kRead{
+      "timing_s/",      "perf/max_memory_", "actor/perf/max_memory_", "memory_gib/",
+      "prompt_length/", "response_length/", "reshard/bytes"};
+  return std::any_of(kRead.begin(), kRead.end(),
+                     [&](std::string_view part) { return name.starts_with(part); });
+}
 
 std::size_t warm_up_steps(std::span<const StepNumbers> steps) {
   if (steps.size() < 2) return 0;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
@@ -50,6 +51,10 @@ struct MeasuredRun {
   /// Phases that run beside the trainer, whose time in the log is the trainer's wait for them.
   std::vector<Phase> waits;
 };
+
+/// Whether measured_run(), means_of() or compare_run() reads the number of that name: who follows a
+/// long run need not keep the others for them.
+bool is_compared(std::string_view name);
 
 /// Steps at the start that are no measure of those to come: the first one (compilers, caches and
 /// communicators start in it), and those right behind it that took more than 1.25 times the median

@@ -1,12 +1,11 @@
 #include "simulator/learn/run_comparison.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <utility>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/lengths.h"
 #include "planner/engines/engine.h"
@@ -16,6 +15,7 @@
 #include "planner/pricing/uncertainty.h"
 #include "planner/request/plan_request.h"
 #include "simulator/learn/gap_causes.h"
+#include "simulator/learn/measured_run.h"
 #include "simulator/timeline/measured_phase.h"
 
 namespace tessera {
@@ -23,12 +23,6 @@ namespace {
 
 constexpr std::size_t kGaps = 3;
 constexpr double kLeastOutside = 0.005;  // of the step
-
-std::string line(const char* format, auto... values) {
-  std::array<char, 400> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
 
 // What the cost models say of the run's layouts, beside the prediction that stands in the plan.
 struct Priced {
@@ -198,31 +192,31 @@ RunComparison compare_run(const MeasuredRun& run, const Calibration& calibration
 
 std::string to_text(const RunComparison& comparison) {
   std::string text = to_text(comparison.times);
-  text += line("%zu step%s left out as warm-up\n", comparison.warm_up,
-               comparison.warm_up == 1 ? "" : "s");
+  text += printed("%zu step%s left out as warm-up\n", comparison.warm_up,
+                  comparison.warm_up == 1 ? "" : "s");
   const PhaseComparison& step = comparison.times.phases.back();
   if (step.predicted_communication_s > 0) {
-    text += line("exposed communication predicted: %.2fms of all calls, most in ",
-                 step.predicted_communication_s * 1e3);
+    text += printed("exposed communication predicted: %.2fms of all calls, most in ",
+                    step.predicted_communication_s * 1e3);
     const auto most =
         std::max_element(comparison.times.phases.begin(), comparison.times.phases.end() - 1,
                          [](const auto& a, const auto& b) {
                            return a.predicted_communication_s < b.predicted_communication_s;
                          });
-    text += most->phase + line(" (%.2fms)\n", most->predicted_communication_s * 1e3);
+    text += most->phase + printed(" (%.2fms)\n", most->predicted_communication_s * 1e3);
   }
   for (const MemoryComparison& row : comparison.memory) {
-    text += line("memory, %-24s %8.2f +- %.2f GiB predicted, %.2f measured (%+.1f%%)\n",
-                 row.what.c_str(), row.predicted_gib, row.deviation_gib, row.measured_gib,
-                 (row.predicted_gib / row.measured_gib - 1) * 100);
+    text += printed("memory, %-24s %8.2f +- %.2f GiB predicted, %.2f measured (%+.1f%%)\n",
+                    row.what.c_str(), row.predicted_gib, row.deviation_gib, row.measured_gib,
+                    (row.predicted_gib / row.measured_gib - 1) * 100);
   }
   for (const LengthComparison& row : comparison.lengths) {
-    text += line("%-8s %.1f tokens planned, %.1f measured\n", row.what.c_str(), row.planned,
-                 row.measured);
+    text += printed("%-8s %.1f tokens planned, %.1f measured\n", row.what.c_str(), row.planned,
+                    row.measured);
   }
   if (!comparison.gaps.empty()) text += "largest differences, measured less predicted\n";
   for (const Gap& gap : comparison.gaps) {
-    text += line("  %-16s %+10.2fms  ", gap.what.c_str(), gap.seconds * 1e3) + gap.cause + "\n";
+    text += printed("  %-16s %+10.2fms  ", gap.what.c_str(), gap.seconds * 1e3) + gap.cause + "\n";
   }
   return text;
 }

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "simulator/learn/measured_run.h"
 #include "simulator/timeline/comparison.h"
+#include "simulator/timeline/wire_options.h"
 
 namespace tessera {
+
+struct MeasuredRun;
 
 struct MemoryComparison {
   std::string what;  // "device", "allocated by the actor"

@@ -3,11 +3,15 @@
 #include <algorithm>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/spec/enum_names.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kWays = 2;  // out, in
+
+constexpr auto kLinkKinds = enum_names<LinkKind>(
+    {{LinkKind::card, "card"}, {LinkKind::uplink, "uplink"}, {LinkKind::port, "port"}});
 
 std::int64_t card_links(const ClusterNetwork& network) {
   return kWays * network.cards_per_node * static_cast<std::int64_t>(network.working.size());
@@ -25,6 +29,8 @@ std::int64_t switch_of(const ClusterNetwork& network, int rank) {
 }
 
 }  // namespace
+
+std::string_view name_of(LinkKind kind) { return kLinkKinds[kind]; }
 
 std::vector<int> ClusterNetwork::path(int source, int destination) const {
   if (source / gpus_per_node == destination / gpus_per_node) {
@@ -46,6 +52,27 @@ std::vector<int> ClusterNetwork::path(int source, int destination) const {
 
 int ClusterNetwork::port(int rank, bool in) const {
   return static_cast<int>(capacity.size()) + static_cast<int>(kWays) * rank + (in ? 1 : 0);
+}
+
+std::vector<int> ClusterNetwork::ranks_of(int link) const {
+  if (is_port(link)) {
+    return {static_cast<int>((link - static_cast<std::int64_t>(capacity.size())) / kWays)};
+  }
+  const bool card = kind(link) == LinkKind::card;
+  const std::int64_t number = (card ? link : link - card_links(*this)) / kWays;
+  const std::int64_t leaf = rails ? number / cards_per_node : number;
+  const std::int64_t first = card ? number / cards_per_node : leaf * nodes_per_leaf;
+  const std::int64_t end = first + (card ? 1 : nodes_per_leaf);
+  std::vector<int> ranks;
+  for (std::int64_t rank = first * gpus_per_node; rank < std::min(gpus, end * gpus_per_node);
+       ++rank) {
+    const int gpu = static_cast<int>(rank);
+    const std::int64_t node = rank / gpus_per_node;
+    const bool over = card ? node * cards_per_node + card_of(*this, gpu) == number
+                           : switch_of(*this, gpu) == number;
+    if (over) ranks.push_back(gpu);
+  }
+  return ranks;
 }
 
 double ClusterNetwork::rate(int link) const {
@@ -82,20 +109,20 @@ std::string ClusterNetwork::name(int link) const {
 }
 
 ClusterNetwork cluster_network(const ClusterSpec& cluster, const Calibration& calibration,
-                               std::int64_t gpus, const NetworkShape& shape) {
+                               std::int64_t gpus, std::span<const std::int64_t> lost_card_of) {
   ClusterNetwork network;
   network.gpus = gpus;
   network.gpus_per_node = cluster.gpus_per_node;
   const std::int64_t cards = std::max<std::int64_t>(1, cluster.nics_per_node);
   network.cards_per_node = std::min(cards, cluster.gpus_per_node);
-  network.nodes_per_leaf = shape.nodes_per_leaf;
-  network.rails = shape.rails;
-  network.uplinks = cluster.oversubscription > 1;
+  network.nodes_per_leaf = cluster.nodes_per_leaf;
+  network.rails = cluster.rails;
+  network.uplinks = cluster.blocking() > 1;
   network.port_rate = cluster.intra_per_gpu.value;
   const std::int64_t nodes = (gpus + network.gpus_per_node - 1) / network.gpus_per_node;
   network.leaves = (nodes + network.nodes_per_leaf - 1) / network.nodes_per_leaf;
   network.working.assign(static_cast<std::size_t>(nodes), network.cards_per_node);
-  for (const std::int64_t node : shape.lost_card_of) {
+  for (const std::int64_t node : lost_card_of) {
     if (node < nodes) --network.working[static_cast<std::size_t>(node)];
   }
   const double all =
@@ -115,9 +142,9 @@ ClusterNetwork cluster_network(const ClusterSpec& cluster, const Calibration& ca
   return network;
 }
 
-bool shares_links(const ClusterSpec& cluster, const NetworkShape& shape) {
+bool shares_links(const ClusterSpec& cluster, std::span<const std::int64_t> lost_card_of) {
   return cluster.nodes > 1 && (cluster.nics_per_node < cluster.gpus_per_node ||
-                               cluster.oversubscription > 1 || !shape.lost_card_of.empty());
+                               cluster.blocking() > 1 || !lost_card_of.empty());
 }
 
 }  // namespace tessera

@@ -1,8 +1,8 @@
 // The links of a cluster as flows share them: network cards, uplinks of leaf switches, and the
 // GPUs' ports to the fabric of their node.
 //
-// A plain value made of a ClusterSpec, the calibration's efficiency and a shape; rates in bytes per
-// second, one way, ways apart. GPU g of a node uses card g * cards / GPUs of those that work, and
+// A plain value made of a ClusterSpec and the calibration's efficiency; rates in bytes per second,
+// one way, ways apart. GPU g of a node uses card g * cards / GPUs of those that work, and
 // every card that is its own where there are more cards than GPUs. Nodes hang on leaf switches,
 // whose uplinks to the spine carry their cards' rate / oversubscription each way: by default every
 // node has an uplink of its own (that is the graph of ReshardBound, cost_models/reshard/
@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,15 +23,8 @@
 
 namespace tessera {
 
-/// What of a network no ClusterSpec states.
-struct NetworkShape {
-  std::int64_t nodes_per_leaf = 1;
-  bool rails = false;                      // card c of all nodes of a leaf's share a switch
-  std::vector<std::int64_t> lost_card_of;  // nodes, once for each card that does not work
-  bool operator==(const NetworkShape&) const = default;
-};
-
 enum class LinkKind { card, uplink, port };
+std::string_view name_of(LinkKind kind);
 
 struct ClusterNetwork {
   std::int64_t gpus_per_node = 1, cards_per_node = 1, nodes_per_leaf = 1, leaves = 1;
@@ -43,6 +38,9 @@ struct ClusterNetwork {
   /// Links from one GPU to another: of the network between nodes, else their ports.
   std::vector<int> path(int source, int destination) const;
   int port(int rank, bool in) const;
+  /// The GPUs whose bytes a link carries, ascending: of a port its own, of a card those that use
+  /// it, of an uplink all below its switch.
+  std::vector<int> ranks_of(int link) const;
   bool is_port(int link) const { return link >= static_cast<int>(capacity.size()); }
   int links() const {
     return static_cast<int>(capacity.size() + 2 * static_cast<std::size_t>(gpus));
@@ -53,11 +51,12 @@ struct ClusterNetwork {
   std::string name(int link) const;
 };
 
-/// Links of the nodes that hold ranks 0 to `gpus` - 1. Precondition: every node keeps a card.
+/// Links of the nodes that hold ranks 0 to `gpus` - 1. `lost_card_of`: nodes, once for each card
+/// that does not work. Precondition: every node keeps a card.
 ClusterNetwork cluster_network(const ClusterSpec& cluster, const Calibration& calibration,
-                               std::int64_t gpus, const NetworkShape& shape = {});
+                               std::int64_t gpus, std::span<const std::int64_t> lost_card_of = {});
 
 /// True where GPUs of a node share a card or an uplink that is narrower than their cards.
-bool shares_links(const ClusterSpec& cluster, const NetworkShape& shape = {});
+bool shares_links(const ClusterSpec& cluster, std::span<const std::int64_t> lost_card_of = {});
 
 }  // namespace tessera

@@ -20,26 +20,28 @@ std::vector<std::vector<int>> by_node(const ClusterNetwork& network, std::span<c
   return result;
 }
 
-// Every member sends as much to each member of another node.
-void add_pairs(const ClusterNetwork& network, std::span<const int> members, LinkWeights& weights) {
-  for (const int source : members) {
-    std::vector<int> others;
-    for (const int rank : members) {
-      if (rank / network.gpus_per_node != source / network.gpus_per_node) others.push_back(rank);
-    }
-    for (const int rank : others) {
-      add_path(network, source, rank, 1 / static_cast<double>(others.size()), weights);
-    }
+}  // namespace
+
+// As much to each member of another node.
+void add_sends(const ClusterNetwork& network, int source, std::span<const int> members,
+               LinkWeights& weights) {
+  std::vector<int> others;
+  for (const int rank : members) {
+    if (rank / network.gpus_per_node != source / network.gpus_per_node) others.push_back(rank);
+  }
+  for (const int rank : others) {
+    add_path(network, source, rank, 1 / static_cast<double>(others.size()), weights);
   }
 }
-
-}  // namespace
 
 void add_collective(const ClusterNetwork& network, Collective collective,
                     std::span<const int> members, LinkWeights& weights) {
   const std::vector<std::vector<int>> nodes = by_node(network, members);
   if (nodes.size() < 2) return;
-  if (collective == Collective::all_to_all) return add_pairs(network, members, weights);
+  if (collective == Collective::all_to_all) {
+    for (const int source : members) add_sends(network, source, members, weights);
+    return;
+  }
   std::size_t channels = members.size();
   for (const auto& ranks : nodes) channels = std::min(channels, ranks.size());
   const double part = static_cast<double>(members.size()) /

@@ -24,6 +24,9 @@ using LinkWeights = std::map<int, double>;
 /// Adds the network's links of one group; nothing where it lies on one node.
 void add_collective(const ClusterNetwork& network, Collective collective,
                     std::span<const int> members, LinkWeights& weights);
+/// Adds those of what one GPU sends to all of its group in an all-to-all.
+void add_sends(const ClusterNetwork& network, int source, std::span<const int> members,
+               LinkWeights& weights);
 /// Adds those of a message from one GPU to another on another node.
 void add_message(const ClusterNetwork& network, int source, int destination, LinkWeights& weights);
 

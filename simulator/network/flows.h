@@ -7,13 +7,14 @@
 // far as bottlenecks are touched. Equal inputs give equal bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "simulator/network/end_times.h"
+#include "simulator/network/fair_shares.h"
 
 namespace tessera {
 
@@ -39,44 +40,67 @@ struct FlowSegment {
   double rate = 0;
 };
 
-class FairShares;  // of the links: flows.cc
-
 /// Flows that begin one after another, as what they wait for comes about. Of one thread. Times do
 /// not fall from call to call.
 class FlowRun {
  public:
   explicit FlowRun(std::span<const double> capacity);
-  ~FlowRun();
-  FlowRun(const FlowRun&) = delete;
-  FlowRun& operator=(const FlowRun&) = delete;
 
   /// Begins a flow (its start_s is not read), and returns its number; numbers count up from 0. It
   /// has a rate once `settle` was called. Preconditions: it crosses a link and has bytes.
-  int begin(double now, Flow flow);
+  int begin(double now, const Flow& flow);
   /// The rates that follow from what began and ended since the last call.
   void settle(double now);
   /// When the next flow ends; infinite where none runs.
   double next_end() const { return ends_.earliest(); }
   /// The flows that have ended by `until`, at `now`.
   std::vector<int> take_ended(double now, double until);
-  /// Rates over time of all flows that have ended.
+  /// Rates over time of all flows that have ended, flow by flow.
   const std::vector<FlowSegment>& segments() const { return segments_; }
   void keep_segments() { keeps_segments_ = true; }  // else there are none
 
  private:
-  struct Progress {
-    double left = 0, since = 0;
-    int place = 0;  // in ends_, while it runs
-    bool running = false;
+  /// A flow as its bottleneck sees it: it ends once so many bytes have gone through each of the
+  /// flows that the bottleneck limits.
+  struct End {
+    double through = 0;
+    int flow = 0;
+    bool operator>(const End& other) const;
   };
-  void note(int flow, double until, double rate);
+  struct Progress {
+    double end_through = 0;
+    int slot = 0;            // of shares_
+    int bottleneck = -1;     // -1: has none yet, or has ended
+    std::size_t joined = 0;  // of the bottleneck's levels
+  };
+  struct Level {
+    double start_s = 0, end_s = 0, rate = 0;
+  };
+  /// A link that limits flows: what has gone through each of them, so that another level costs one
+  /// change and not one for each flow.
+  struct Bottleneck {
+    double through = 0, since = 0, level = 0;
+    int flows = 0;
+    int place = -1;             // in ends_, while there are flows
+    std::vector<End> ends;      // a heap; those of flows that have left for another stay in it
+    std::vector<Level> levels;  // where segments are kept: since there were none of its flows
+  };
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  void advance(Bottleneck& bottleneck, double now);
+  void join(int flow, int link, double bytes, double now);
+  void leave(int flow, double now);
+  bool has_left(const End& end, int link) const;
+  double end_of(int link);
 
-  std::unique_ptr<FairShares> links_;
-  std::vector<Progress> progress_;
-  std::vector<int> changed_;
+  FairShares shares_;
+  std::vector<Progress> progress_;       // by flow
+  std::vector<int> flow_in_;             // by slot
+  std::vector<Bottleneck> bottlenecks_;  // by link
+  bool changed_ = false;
   EndTimes ends_;
-  std::vector<int> flow_at_, free_places_;     // of ends_
-  std::vector<std::pair<int, double>> moved_;  // ends that follow from new rates
+  std::vector<int> link_at_, free_places_;  // of ends_
+  std::vector<int> touched_;                // links whose next end follows from new rates
+  std::vector<std::pair<int, double>> moved_;
   std::vector<FlowSegment> segments_;
   bool keeps_segments_ = false;
 };

@@ -10,6 +10,8 @@
 #include <set>
 #include <string_view>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 
@@ -72,19 +74,19 @@ const std::array<Setting, 7>& every_setting() {
        },
        none},
       {"nodes_per_leaf", false, true, 1, 1e6, "a whole number from 1 to 1e6",
-       [](ClusterSpec&, MachineSettings& settings, std::int64_t, double value) {
-         settings.network.nodes_per_leaf = static_cast<std::int64_t>(value);
+       [](ClusterSpec& cluster, MachineSettings&, std::int64_t, double value) {
+         cluster.nodes_per_leaf = static_cast<std::int64_t>(value);
        },
        none},
       {"rails", false, true, 0, 1, "0 or 1",
-       [](ClusterSpec&, MachineSettings& settings, std::int64_t, double value) {
-         settings.network.rails = value > 0;
+       [](ClusterSpec& cluster, MachineSettings&, std::int64_t, double value) {
+         cluster.rails = value > 0;
        },
        none},
       {"lost_nics", true, true, 1, 1023, "a whole number of cards, of which the node keeps one",
        [](ClusterSpec&, MachineSettings& settings, std::int64_t index, double value) {
-         settings.network.lost_card_of.insert(settings.network.lost_card_of.end(),
-                                              static_cast<std::size_t>(value), index);
+         settings.lost_card_of.insert(settings.lost_card_of.end(), static_cast<std::size_t>(value),
+                                      index);
        },
        [](const ClusterSpec& cluster) { return cluster.nodes; }},
       {"slow_rank", true, false, 1e-3, 1e3, "a factor from 0.001 to 1000",
@@ -168,9 +170,8 @@ std::vector<std::string> set_machine(ClusterSpec& cluster, MachineSettings& sett
   }
   const std::int64_t cards =
       std::min(std::max<std::int64_t>(1, cluster.nics_per_node), cluster.gpus_per_node);
-  for (const std::int64_t node : settings.network.lost_card_of) {
-    const auto lost = std::count(settings.network.lost_card_of.begin(),
-                                 settings.network.lost_card_of.end(), node);
+  for (const std::int64_t node : settings.lost_card_of) {
+    const auto lost = std::count(settings.lost_card_of.begin(), settings.lost_card_of.end(), node);
     if (lost < cards) continue;
     problems.push_back(
         {"--set", "lost_nics/" + std::to_string(node), std::to_string(lost),

@@ -3,29 +3,28 @@
 // Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/cluster_spec.h"
-#include "simulator/network/cluster_network.h"
 
 namespace tessera {
 
 /// What is set beside the constants.
 struct MachineSettings {
-  NetworkShape network;
-  std::map<int, double> slow_ranks;  // what their compute takes, over that of the others
+  std::vector<std::int64_t> lost_card_of;  // nodes, once for each card that does not work
+  std::map<int, double> slow_ranks;        // what their compute takes, over that of the others
   bool operator==(const MachineSettings&) const = default;
 };
 
 /// Of `words` (NAME=VALUE) takes those that name a cluster's network or its GPUs, and returns the
 /// others:
 ///
-///   nic_bytes_per_s, nics_per_node, oversubscription   of every node
-///   nodes_per_leaf                                     nodes that share a leaf's uplink
+///   nic_bytes_per_s, nics_per_node, oversubscription, nodes_per_leaf   the cluster's keys
 ///   rails                                              1: cards of a number share a leaf, 0: not
 ///   lost_nics/NODE                                     cards of a node that do not work
 ///   slow_rank/RANK                                     factor of a rank's computing time

@@ -63,18 +63,19 @@ double product_of(const Words& words) {
 int or_one(int degree) { return degree == 0 ? 1 : degree; }
 
 ParallelLayout layout_of(const Words& words, std::int64_t layers, std::int64_t gpus) {
-  ParallelLayout layout{.tp = or_one(words.tp),
-                        .cp = or_one(words.cp),
-                        .pp = or_one(words.pp),
-                        .vpp = or_one(words.vpp),
-                        .dp_shard = or_one(words.fsdp),
-                        .ep = or_one(words.ep),
-                        .etp = or_one(words.etp)};
+  ParallelLayout layout{{.tp = or_one(words.tp),
+                         .cp = or_one(words.cp),
+                         .pp = or_one(words.pp),
+                         .vpp = or_one(words.vpp),
+                         .dp_shard = or_one(words.fsdp),
+                         .ep = or_one(words.ep),
+                         .etp = or_one(words.etp)}};
   const std::int64_t model =
       std::int64_t{layout.tp} * layout.cp * layout.pp * (words.all_fsdp ? 1 : layout.dp_shard);
   const auto left = static_cast<int>(std::max<std::int64_t>(1, gpus / model));
-  layout.dp_replicate = words.all_fsdp ? or_one(words.dp) : words.dp > 0 ? words.dp : left;
-  if (words.all_fsdp) layout.dp_shard = std::max(1, left / layout.dp_replicate);
+  const int replicas = words.all_fsdp ? or_one(words.dp) : words.dp > 0 ? words.dp : left;
+  if (words.all_fsdp) layout.dp_shard = std::max(1, left / replicas);
+  layout.dp = replicas * layout.dp_shard;
   layout.zero = layout.dp_shard > 1 ? 3 : 0;
   if (std::int64_t{layout.pp} * layout.vpp <= layers) {
     layout.stages = even_stages(layers, layout.pp, layout.vpp);

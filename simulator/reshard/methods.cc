@@ -32,7 +32,7 @@ RankMap mapped(RankOrder order, const ParallelLayout& layout, const std::vector<
 ParallelLayout zero3_layout(const ParameterTable& table, std::size_t ranks) {
   const auto shards = static_cast<int>(ranks);
   return {
-      .dp_shard = shards, .zero = shards > 1 ? 3 : 0, .stages = even_stages(table.model.layers, 1)};
+      {.dp = shards, .dp_shard = shards}, shards > 1 ? 3 : 0, even_stages(table.model.layers, 1)};
 }
 
 bool fully_sharded(const ParallelLayout& layout) { return layout.dp_shard > 1; }
@@ -151,7 +151,7 @@ GroupShape ReshardComparison::State::shape_of(std::span<const int> group) const 
 // The ranks over which one copy of the weights lies.
 GroupShape ReshardComparison::State::model_group(const RankMap& trainer) const {
   Candidate candidate;
-  candidate.degrees() = degrees_of(trainer.layout);
+  candidate.degrees() = trainer.layout.degrees();
   candidate.gpus = static_cast<int>(trainer.ranks.size());
   candidate.zero = trainer.layout.zero;
   const int together = gathering_ranks(candidate);

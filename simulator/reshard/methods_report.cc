@@ -1,46 +1,38 @@
 #include "simulator/reshard/methods_report.h"
 
-#include <array>
-#include <cstdio>
 #include <vector>
 
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/plan/amounts.h"
 
 namespace tessera {
 namespace {
 
-template <class... Values>
-std::string text(const char* format, Values... values) {
-  std::array<char, 256> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, values...);
-  return buffer.data();
-}
-
 std::string amount(Bytes bytes) { return bytes > 0 ? in_binary_units(bytes) : "0"; }
 std::string time(Seconds seconds) { return seconds > 0 ? in_seconds(seconds) : "0"; }
 
 std::string row_text(const MethodCost& cost) {
   const std::string name(name_of(cost.method));
-  return text("%-13s %11s %11s %11s %11s %10s %10s %10s  %s%s\n", name.c_str(),
-              amount(cost.received).c_str(), amount(cost.sent).c_str(),
-              amount(cost.redundant).c_str(), amount(cost.peak).c_str(), time(cost.wire).c_str(),
-              time(cost.software).c_str(), time(cost.total).c_str(),
-              std::string(cost.overlap).c_str(), cost.fits ? "" : "; DOES NOT FIT");
+  return printed("%-13s %11s %11s %11s %11s %10s %10s %10s  %s%s\n", name.c_str(),
+                 amount(cost.received).c_str(), amount(cost.sent).c_str(),
+                 amount(cost.redundant).c_str(), amount(cost.peak).c_str(), time(cost.wire).c_str(),
+                 time(cost.software).c_str(), time(cost.total).c_str(),
+                 std::string(cost.overlap).c_str(), cost.fits ? "" : "; DOES NOT FIT");
 }
 
 std::string curve_text(const ReshardComparison& comparison) {
   const std::vector<CurvePoint> curve = bucket_curve(comparison);
-  std::string out = text("\n%-13s", "bucket");
+  std::string out = printed("\n%-13s", "bucket");
   for (const MethodCost& cost : curve.front().costs) {
-    out += text(" %23s", std::string(name_of(cost.method)).c_str());
+    out += printed(" %23s", std::string(name_of(cost.method)).c_str());
   }
   out += "\n";
   for (const CurvePoint& point : curve) {
-    out += text("%-13s", amount(point.bucket).c_str());
+    out += printed("%-13s", amount(point.bucket).c_str());
     for (const MethodCost& cost : point.costs) {
-      out += text(" %11s %11s", time(cost.total).c_str(), amount(cost.peak).c_str());
+      out += printed(" %11s %11s", time(cost.total).c_str(), amount(cost.peak).c_str());
     }
     out += "\n";
   }
@@ -85,7 +77,7 @@ std::vector<std::string> cost_cells(const MethodCost& cost) {
             cost.unusable};
   }
   const auto whole = [](Bytes bytes) { return std::to_string(bytes.value); };
-  const auto exact = [](Seconds seconds) { return text("%.9g", seconds.value); };
+  const auto exact = [](Seconds seconds) { return printed("%.9g", seconds.value); };
   return {std::string(name_of(cost.method)),
           whole(cost.received),
           whole(cost.sent),
@@ -109,15 +101,15 @@ std::string reshard_text(const ReshardComparison& comparison, std::string_view m
                     std::string(name_of(question.weights)) +
                     " weights: " + describe(question.from.layout) + " -> " + describe(question.to) +
                     (comparison.apart() ? ", on GPUs of its own\n" : ", on the same GPUs\n");
-  out += text("%-13s %11s %11s %11s %11s %10s %10s %10s  %s\n", "method", "received", "sent",
-              "redundant", "peak", "wire", "software", "total", "meanwhile");
+  out += printed("%-13s %11s %11s %11s %11s %10s %10s %10s  %s\n", "method", "received", "sent",
+                 "redundant", "peak", "wire", "software", "total", "meanwhile");
   std::string left_out;
   for (const MethodCost& cost : comparison.all()) {
     if (cost.unusable.empty()) {
       out += row_text(cost);
     } else {
       left_out +=
-          text("%-13s %s\n", std::string(name_of(cost.method)).c_str(), cost.unusable.c_str());
+          printed("%-13s %s\n", std::string(name_of(cost.method)).c_str(), cost.unusable.c_str());
     }
   }
   return out + left_out + (curve ? curve_text(comparison) : "");

@@ -169,7 +169,7 @@ std::int64_t LentRollout::generation_ns(int draw, std::int64_t first, std::int64
       .refills_alone = engine.traits.decode.refills_alone,
       .cache_tokens = lent ? cache_tokens_ : costs.operations().cache_tokens(),
       .block_tokens = engine.traits.decode.block_tokens};
-  const int replicas = lent ? share_.replicas : role.layout.dp();
+  const int replicas = lent ? share_.replicas : role.layout.dp;
   double most = 0;
   for (int replica = 0; replica < replicas; ++replica) {
     const Interval share = replica_share(part, engine.prompts, replicas, replica);

@@ -1,32 +1,10 @@
-#include <array>
-#include <cstdio>
-
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/strict_json.h"
 #include "simulator/schedules/steady_state.h"
 
 namespace tessera {
 namespace {
-
-template <class... Values>
-std::string printed(const char* format, Values... values) {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
-/// "0-3, 6".
-std::string ranges(const std::vector<int>& ascending) {
-  std::string text;
-  for (std::size_t i = 0; i < ascending.size();) {
-    std::size_t last = i;
-    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
-    text += (text.empty() ? "" : ", ") + std::to_string(ascending[i]);
-    if (last > i) text += "-" + std::to_string(ascending[last]);
-    i = last + 1;
-  }
-  return text;
-}
 
 std::string cycle_in_words(const SteadyState& state) {
   std::string text;
@@ -118,7 +96,7 @@ std::string to_text(const ScheduleComparison& comparison) {
       const double step = pool.busy_s + pool.idle_s;
       text += printed("  %-41s %8.2f s  %5.1f %%  ", name_of(state).c_str(), pool.idle_s,
                       step > 0 ? 100 * pool.idle_s / step : 0.0);
-      text += "ranks " + ranges(pool.ranks) + "\n";
+      text += "ranks " + ranges_text(pool.ranks) + "\n";
     }
   }
   return text;

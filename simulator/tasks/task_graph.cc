@@ -228,6 +228,11 @@ NetworkRun run(const TaskGraph& graph, std::span<const double> capacity) {
   return result;
 }
 
+std::int64_t communication_ns(const Task& task, const TaskRun& run) {
+  return std::max<std::int64_t>(
+      0, task.communication_ns + run.end_ns - run.start_ns - task.duration_ns);
+}
+
 std::vector<TaskId> critical_path(const TaskGraph& graph, const std::vector<TaskRun>& runs) {
   if (runs.empty()) return {};
   const std::vector<std::vector<TaskId>> before = all_predecessors(graph);

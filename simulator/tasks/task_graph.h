@@ -53,8 +53,8 @@ struct Task {
   Exchange exchange = Exchange::none;
   int pattern = -1;                       // of TaskGraph::patterns; -1: not known
   double card_bytes = 0, port_bytes = 0;  // of a rank, one way, between nodes and within one
-  /// End of the duration in which card_bytes travel where every GPU has its equal share of links;
-  /// 0: it shares none.
+  /// Part at the end of the duration in which card_bytes travel where every GPU has its equal share
+  /// of links; 0: it shares none.
   std::int64_t flow_ns = 0;
 };
 
@@ -95,6 +95,10 @@ struct NetworkRun {
 /// The same where what tasks send between nodes are flows over links of so many bytes per second
 /// (simulator/network/flows.h). A task's time beside its flow is as before.
 NetworkRun run(const TaskGraph& graph, std::span<const double> capacity);
+
+/// Of a task's run the time in which it communicates; what its flow took beside its equal share is
+/// part of it.
+std::int64_t communication_ns(const Task& task, const TaskRun& run);
 
 /// One chain of tasks without slack from time zero to the end, in time order; each starts where a
 /// dependency or the predecessor on one of its streams ended.

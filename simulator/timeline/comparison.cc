@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
+#include "cost_models/documents/printed.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/measured_mean.h"
 #include "simulator/timeline/measured_phase.h"
@@ -26,14 +26,8 @@ std::optional<MeasuredMean> summarise(const std::vector<StepNumbers>& run, size_
   return mean_of(values);
 }
 
-std::string line(const char* format, auto... values) {
-  char text[400];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 std::string number_or_null(bool is_known, double value) {
-  return is_known ? line("%.17g", value) : "null";
+  return is_known ? printed("%.17g", value) : "null";
 }
 
 // Every step by itself: a mean would hide one that moved too much beside one that moved too little.
@@ -110,25 +104,25 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, in
 }
 
 std::string to_text(const Comparison& comparison) {
-  std::string text = line("%-16s %12s %10s %12s %10s %8s %8s\n", "phase", "predicted", "+-",
-                          "measured", "+-", "share", "error");
+  std::string text = printed("%-16s %12s %10s %12s %10s %8s %8s\n", "phase", "predicted", "+-",
+                             "measured", "+-", "share", "error");
   for (const PhaseComparison& row : comparison.phases) {
-    text += line("%-16s %10.2fms %8.2fms ", row.phase.c_str(), row.predicted_s * 1e3,
-                 row.predicted_deviation_s * 1e3);
+    text += printed("%-16s %10.2fms %8.2fms ", row.phase.c_str(), row.predicted_s * 1e3,
+                    row.predicted_deviation_s * 1e3);
     if (!row.timed) {
       text += "not measured\n";
       continue;
     }
-    text += line("%10.2fms %8.2fms %7.1f%% ", row.measured_s * 1e3, row.measured_deviation_s * 1e3,
-                 row.share * 100);
-    text += row.has_error() ? line("%+7.1f%%\n", row.relative_error() * 100) : "       -\n";
+    text += printed("%10.2fms %8.2fms %7.1f%% ", row.measured_s * 1e3,
+                    row.measured_deviation_s * 1e3, row.share * 100);
+    text += row.has_error() ? printed("%+7.1f%%\n", row.relative_error() * 100) : "       -\n";
   }
   for (const BytesComparison& row : comparison.bytes) {
-    text += line("%-28s %lld bytes predicted%s, %lld measured: %s\n", row.what.c_str(),
-                 static_cast<long long>(row.predicted), row.at_most ? " at most" : "",
-                 static_cast<long long>(row.measured), verdict(row).c_str());
+    text += printed("%-28s %lld bytes predicted%s, %lld measured: %s\n", row.what.c_str(),
+                    static_cast<long long>(row.predicted), row.at_most ? " at most" : "",
+                    static_cast<long long>(row.measured), verdict(row).c_str());
   }
-  return text + line("means over %lld steps\n", static_cast<long long>(comparison.steps));
+  return text + printed("means over %lld steps\n", static_cast<long long>(comparison.steps));
 }
 
 std::string to_json(const Comparison& comparison) {
@@ -136,7 +130,7 @@ std::string to_json(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.phases.size(); ++i) {
     const PhaseComparison& row = comparison.phases[i];
     text += (i > 0 ? ",\n" : "\n") +
-            line(
+            printed(
                 "    {\"phase\": \"%s\", \"predicted_s\": %.17g, \"predicted_deviation_s\": %.17g, "
                 "\"predicted_communication_s\": %.17g, \"measured_s\": %s, "
                 "\"measured_deviation_s\": %s, \"share\": %s, \"relative_error\": %s}",
@@ -150,7 +144,7 @@ std::string to_json(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.bytes.size(); ++i) {
     const BytesComparison& row = comparison.bytes[i];
     text += (i > 0 ? ",\n" : "\n") +
-            line(
+            printed(
                 "    {\"what\": \"%s\", \"predicted\": %lld, \"measured\": %lld, \"at_most\": %s, "
                 "\"steps_apart\": %lld, \"agrees\": %s}",
                 row.what.c_str(), static_cast<long long>(row.predicted),

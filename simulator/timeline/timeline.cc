@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/documents/printed.h"
 #include "cost_models/spec/enum_names.h"
 #include "simulator/timeline/trace_slices.h"
 
@@ -47,7 +48,8 @@ std::string microseconds(std::int64_t ns) {
 
 class TraceWriter {
  public:
-  void add(const Timeline& timeline, int pid_offset, std::size_t most_events) {
+  /// Returns the process number behind the timeline's ranks.
+  int add(const Timeline& timeline, int pid_offset, std::size_t most_events) {
     std::set<int> ranks;
     const TraceSlices shown = slices_of(timeline, most_events);
     for (const TraceSlice& slice : shown.slices) {
@@ -64,7 +66,22 @@ class TraceWriter {
       ranks.insert(sample->rank);
       counter(*sample, pid_offset);
     }
-    for (const int rank : ranks) name_process(timeline.source, rank, pid_offset);
+    for (const int rank : ranks) name_rank(timeline.source, rank, pid_offset);
+    return pid_offset + (ranks.empty() ? 0 : *ranks.rbegin() + 1);
+  }
+
+  void add(const std::vector<Counter>& counters, const std::string& source, int pid) {
+    if (counters.empty()) return;
+    name_process("links (" + source + ")", pid, 2 * pid);
+    for (const Counter& counter : counters) {
+      for (const std::size_t window : counter.changes()) {
+        const double value = window < counter.values.size() ? counter.values[window] : 0;
+        event("{\"ph\":\"C\",\"pid\":" + std::to_string(pid) +
+              ",\"ts\":" + microseconds(counter.window_ns * static_cast<std::int64_t>(window)) +
+              ",\"name\":" + json_string(counter.name) + ",\"args\":{" + json_string(counter.unit) +
+              ":" + printed("%.6g", value) + "}}");
+      }
+    }
   }
 
   std::string finish() && { return std::move(text_) + "\n]}\n"; }
@@ -91,13 +108,19 @@ class TraceWriter {
           microseconds(sample.time_ns) + ",\"name\":\"memory_bytes\",\"args\":{" + args + "}}");
   }
 
-  void name_process(const std::string& source, int rank, int pid_offset) {
-    const std::string pid = std::to_string(pid_offset + rank);
-    event("{\"ph\":\"M\",\"pid\":" + pid + ",\"name\":\"process_name\",\"args\":{\"name\":" +
-          json_string("rank " + std::to_string(rank) + " (" + source + ")") + "}}");
+  void name_process(const std::string& name, int number, int place) {
+    const std::string pid = std::to_string(number);
     event("{\"ph\":\"M\",\"pid\":" + pid +
-          ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":" +
-          std::to_string(2 * rank + (pid_offset > 0 ? 1 : 0)) + "}}");
+          ",\"name\":\"process_name\",\"args\":{\"name\":" + json_string(name) + "}}");
+    event("{\"ph\":\"M\",\"pid\":" + pid +
+          ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":" + std::to_string(place) +
+          "}}");
+  }
+
+  void name_rank(const std::string& source, int rank, int pid_offset) {
+    const std::string pid = std::to_string(pid_offset + rank);
+    name_process("rank " + std::to_string(rank) + " (" + source + ")", pid_offset + rank,
+                 2 * rank + (pid_offset > 0 ? 1 : 0));
     for (const Stream stream :
          {Stream::phases, Stream::compute, Stream::communication, Stream::copy}) {
       event("{\"ph\":\"M\",\"pid\":" + pid +
@@ -125,12 +148,23 @@ void sort(Timeline& timeline) {
                    });
 }
 
-std::string to_chrome_trace(const std::vector<const Timeline*>& timelines,
-                            std::size_t most_events) {
+std::vector<std::size_t> Counter::changes() const {
+  std::vector<std::size_t> windows;
+  double before = 0;
+  for (std::size_t window = 0; window <= values.size(); ++window) {
+    const double now = window < values.size() ? values[window] : 0;
+    if (std::exchange(before, now) != now) windows.push_back(window);
+  }
+  return windows;
+}
+
+std::string to_chrome_trace(const std::vector<const Timeline*>& timelines, std::size_t most_events,
+                            const std::vector<Counter>& counters) {
   TraceWriter writer;
   int offset = 0;
   for (const Timeline* timeline : timelines) {
-    writer.add(*timeline, offset, most_events);
+    const int behind = writer.add(*timeline, offset, most_events);
+    if (offset == 0) writer.add(counters, timeline->source, behind);
     offset += kSourceStride;
   }
   return std::move(writer).finish();

@@ -41,6 +41,17 @@ struct MemorySample {
   bool operator==(const MemorySample&) const = default;
 };
 
+/// A value over equal windows of time that follow one another from 0 on, of no rank: the load of a
+/// link.
+struct Counter {
+  std::string name, unit;
+  std::int64_t window_ns = 0;
+  std::vector<double> values;
+
+  /// Windows whose value is not the one before (0 before the first and behind the last).
+  std::vector<std::size_t> changes() const;
+};
+
 struct Timeline {
   std::string source;  // "predicted" or "measured"
   std::vector<Span> spans;
@@ -55,7 +66,8 @@ void sort(Timeline& timeline);
 /// names), tid = stream, X events nested within a tid, memory as counters. Of a timeline with more
 /// than `most_events` spans and samples (0 = any number) neighbouring short ones share an event
 /// (trace_slices.h), whose arguments say how many they are and how long they take together.
+/// `counters` of the first timeline stand under a process of their own, behind its ranks.
 std::string to_chrome_trace(const std::vector<const Timeline*>& timelines,
-                            std::size_t most_events = 0);
+                            std::size_t most_events = 0, const std::vector<Counter>& counters = {});
 
 }  // namespace tessera

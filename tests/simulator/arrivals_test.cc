@@ -82,6 +82,21 @@ TEST(Arrivals, AnUplinkNarrowsWhatItsCardsSendTogether) {
   EXPECT_NEAR(both[1].seconds, 4, 1e-8);  // and then all of it
 }
 
+TEST(Arrivals, NodesOfOneLeafDoNotCrossItsUplink) {
+  ClusterSpec cluster = two_nodes(4, 4);
+  const std::vector<Transfer> both{sent(0, 4, 1'000'000'000), sent(1, 5, 3'000'000'000)};
+  cluster.nodes_per_leaf = 2;
+  const auto near = arrivals(both, cluster);
+  EXPECT_NEAR(near[0].seconds, 1, 1e-8);  // each card alone
+  EXPECT_NEAR(near[1].seconds, 3, 1e-8);
+  cluster.nodes = 3;  // the third node hangs on a leaf of its own; uplinks of 2 GB/s
+  const auto far = arrivals({sent(0, 8, 2'000'000'000), sent(4, 9, 2'000'000'000)}, cluster);
+  EXPECT_NEAR(far[0].seconds, 2, 1e-8);
+  cluster.rails = true;  // card 0 to card 1 goes over the spine: 2 cards up by 4
+  const auto crossed = arrivals({sent(0, 5, 1'000'000'000)}, cluster);
+  EXPECT_NEAR(crossed[0].seconds, 2, 1e-8);
+}
+
 TEST(Arrivals, GpusWithSeveralCardsUseThemAll) {
   const ClusterSpec cluster = two_nodes(8, 2);  // two cards each, uplink of 4 GB/s
   const auto lone = arrivals({sent(0, 4, 2'000'000'000)}, cluster);

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,11 +18,14 @@
 namespace tessera {
 namespace {
 
-ClusterSpec nodes_of(int nodes, int gpus, int cards, double oversubscription = 1) {
+ClusterSpec nodes_of(int nodes, int gpus, int cards, double oversubscription = 1,
+                     int nodes_per_leaf = 1, bool rails = false) {
   ClusterSpec cluster = cluster_of(gpus, nodes, 80);
   cluster.nics_per_node = cards;
   cluster.nic = gb_per_s(50);
   cluster.oversubscription = oversubscription;
+  cluster.nodes_per_leaf = nodes_per_leaf;
+  cluster.rails = rails;
   return cluster;
 }
 
@@ -90,6 +96,56 @@ TEST(CollectiveLinks, TakeAsLongAsTheClosedFormWhereAllGpusOfANodeCommunicate) {
   EXPECT_EQ(compared, 4 * 4 * 3 * 4 * 4 * 3);
 }
 
+TEST(CollectiveLinks, OfReplicasThatSendToTheExpertsOfAllTakeAsLongAsTheClosedForm) {
+  // Each replica's part of an all-to-all is a flow of its own, as replicas go their own pace.
+  const Calibration calibration = free_nodes();
+  int compared = 0;
+  for (const int nodes : {2, 3, 4, 8}) {
+    for (const int cards : {1, 2, 4, 8}) {
+      for (const double oversubscription : {1.0, 2.0, 4.0}) {
+        const ClusterSpec cluster = nodes_of(nodes, 8, cards, oversubscription);
+        const int ranks = 8 * nodes;
+        const ClusterNetwork network = cluster_network(cluster, calibration, ranks);
+        for (const int stride : {1, 2, 4, 8}) {  // of an expert group's ranks
+          for (const int replica : {1, 2, 4, 8, 16}) {
+            if (ranks % replica != 0) continue;
+            const GroupShape shape{ranks / stride, nodes};
+            for (const double megabytes : {0.1, 16.0, 1024.0}) {
+              const Traffic bytes{megabytes * 1e6};
+              std::vector<Flow> flows;
+              for (int first = 0; first < ranks; first += replica) {
+                LinkWeights weights;
+                for (int rank = first; rank < first + replica; ++rank) {
+                  std::vector<int> group;
+                  for (int other = rank % stride; other < ranks; other += stride) {
+                    group.push_back(other);
+                  }
+                  add_sends(network, rank, group, weights);
+                }
+                Flow& flow = flows.emplace_back();
+                flow.bytes = member_bytes(Collective::all_to_all, bytes, shape).card.value;
+                for (const auto& [link, weight] : weights) {
+                  flow.links.push_back(link);
+                  flow.weights.push_back(weight);
+                }
+              }
+              const double closed =
+                  closed_form(Collective::all_to_all, bytes, shape, cluster, calibration);
+              for (const double end : finish_times(network.capacity, flows)) {
+                ASSERT_NEAR(end, closed, 1e-9 * closed + 1e-15)
+                    << nodes << " nodes, " << cards << " cards, stride " << stride
+                    << ", replicas of " << replica;
+              }
+              ++compared;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(compared, (3 * 5 + 4) * 4 * 3 * 4 * 3);  // 3 nodes are no whole number of 16
+}
+
 TEST(CollectiveLinks, OfOneGroupOfSeveralHaveTheCardsToThemselves) {
   // Eight GPUs share two cards; one of four groups with two members a node has half of the GPUs of
   // each card idle beside it.
@@ -132,9 +188,9 @@ TEST(CollectiveLinks, CarryWhatARingPassesOnHopByHop) {
   const Calibration calibration = free_nodes();
   for (const double oversubscription : {1.0, 3.0}) {
     for (const bool rails : {false, true}) {
-      const ClusterSpec cluster = nodes_of(5, 4, 2, oversubscription);
-      const NetworkShape shape{.nodes_per_leaf = 2, .rails = rails, .lost_card_of = {3}};
-      const ClusterNetwork network = cluster_network(cluster, calibration, 20, shape);
+      const ClusterSpec cluster = nodes_of(5, 4, 2, oversubscription, 2, rails);
+      const ClusterNetwork network =
+          cluster_network(cluster, calibration, 20, std::array{std::int64_t{3}});
       const std::vector<std::vector<int>> nodes{{0, 2}, {5, 7}, {8, 11}, {12, 13}, {16, 19}};
       std::vector<int> members;
       for (const auto& ranks : nodes) members.insert(members.end(), ranks.begin(), ranks.end());
@@ -154,8 +210,7 @@ TEST(CollectiveLinks, CarryWhatARingPassesOnHopByHop) {
 }
 
 TEST(CollectiveLinks, WhatLeavesCardsArrivesAtCards) {
-  const ClusterNetwork network =
-      cluster_network(nodes_of(4, 8, 4, 2), free_nodes(), 32, {.nodes_per_leaf = 2});
+  const ClusterNetwork network = cluster_network(nodes_of(4, 8, 4, 2, 2), free_nodes(), 32);
   for (const Collective collective : {Collective::all_reduce, Collective::all_to_all,
                                       Collective::broadcast, Collective::all_gather}) {
     for (const int first : {0, 3, 6}) {
@@ -173,7 +228,6 @@ TEST(CollectiveLinks, WhatLeavesCardsArrivesAtCards) {
 }
 
 TEST(ClusterNetwork, LeavesAndRailsAreCrossedWhereTheyDiffer) {
-  const ClusterSpec cluster = nodes_of(4, 8, 8, 2);
   const Calibration calibration = free_nodes();
   const auto names = [](const ClusterNetwork& network, int from, int to) {
     std::vector<std::string> words;
@@ -181,12 +235,11 @@ TEST(ClusterNetwork, LeavesAndRailsAreCrossedWhereTheyDiffer) {
     return words;
   };
   using Words = std::vector<std::string>;
-  const ClusterNetwork leaves = cluster_network(cluster, calibration, 32, {.nodes_per_leaf = 2});
+  const ClusterNetwork leaves = cluster_network(nodes_of(4, 8, 8, 2, 2), calibration, 32);
   EXPECT_EQ(names(leaves, 1, 9), (Words{"node 0, card 1, out", "node 1, card 1, in"}));
   EXPECT_EQ(names(leaves, 1, 17),
             (Words{"node 0, card 1, out", "leaf 0, out", "node 2, card 1, in", "leaf 1, in"}));
-  const ClusterNetwork rails =
-      cluster_network(cluster, calibration, 32, {.nodes_per_leaf = 2, .rails = true});
+  const ClusterNetwork rails = cluster_network(nodes_of(4, 8, 8, 2, 2, true), calibration, 32);
   EXPECT_EQ(names(rails, 1, 9), (Words{"node 0, card 1, out", "node 1, card 1, in"}));
   EXPECT_EQ(names(rails, 1, 10), (Words{"node 0, card 1, out", "leaf 0, rail 1, out",
                                         "node 1, card 2, in", "leaf 0, rail 2, in"}));
@@ -197,10 +250,34 @@ TEST(ClusterNetwork, LeavesAndRailsAreCrossedWhereTheyDiffer) {
   EXPECT_EQ(rails.rate(rail), 2 * 50e9 / 2);
 }
 
+/// The ranks of a link are those from which a path over it leads, or to which.
+TEST(ClusterNetwork, ALinkHasTheRanksWhoseEveryPathLeadsOverIt) {
+  for (const auto& [nodes_per_leaf, rails] :
+       {std::pair{1, false}, {2, false}, {2, true}, {3, true}}) {
+    const ClusterNetwork network = cluster_network(nodes_of(4, 4, 2, 2, nodes_per_leaf, rails),
+                                                   free_nodes(), 15, std::array{std::int64_t{1}});
+    std::map<int, std::set<int>> wanted;
+    for (int from = 0; from < 15; ++from) {
+      for (int to = 0; to < 15; ++to) {
+        if (from == to) continue;
+        for (const int link : network.path(from, to)) {
+          wanted[link].insert(network.name(link).ends_with(", out") ? from : to);
+        }
+      }
+    }
+    for (int link = 0; link < network.links(); ++link) {
+      const std::vector<int> ranks = network.ranks_of(link);
+      EXPECT_EQ(std::set<int>(ranks.begin(), ranks.end()), wanted[link]) << network.name(link);
+      EXPECT_TRUE(std::is_sorted(ranks.begin(), ranks.end()));
+    }
+  }
+}
+
 TEST(ClusterNetwork, GpusOfALostCardUseThoseThatAreLeft) {
   const ClusterSpec cluster = nodes_of(2, 8, 2);
   const ClusterNetwork whole = cluster_network(cluster, free_nodes(), 16);
-  const ClusterNetwork lost = cluster_network(cluster, free_nodes(), 16, {.lost_card_of = {1}});
+  const ClusterNetwork lost =
+      cluster_network(cluster, free_nodes(), 16, std::array{std::int64_t{1}});
   EXPECT_EQ(whole.name(whole.path(15, 0)[0]), "node 1, card 1, out");
   EXPECT_EQ(lost.name(lost.path(15, 0)[0]), "node 1, card 0, out");
   std::vector<int> all;

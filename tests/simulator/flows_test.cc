@@ -177,9 +177,11 @@ TEST(Flows, OfManyLinksChangeOnlyAsFarAsBottlenecksAreTouchedAndEndAlike) {
   std::mt19937 random(13);
   for (int i = 0; i < 60; ++i) {
     Case drawn;
+    // From few links that all flows meet on to many on which changes stay near.
+    const int links = 30 << i % 4;
     std::uniform_real_distribution<double> size(1, 10), time(0, 3);
-    std::uniform_int_distribution<int> link(0, 29);
-    for (int k = 0; k < 30; ++k) drawn.capacity.push_back(size(random));
+    std::uniform_int_distribution<int> link(0, links - 1);
+    for (int k = 0; k < links; ++k) drawn.capacity.push_back(size(random));
     for (int k = 0; k < 120; ++k) {
       Flow flow{.links = {link(random)}, .bytes = size(random), .start_s = time(random)};
       for (const int other : {link(random), link(random)}) {
@@ -188,6 +190,36 @@ TEST(Flows, OfManyLinksChangeOnlyAsFarAsBottlenecksAreTouchedAndEndAlike) {
         }
       }
       drawn.flows.push_back(flow);
+    }
+    const std::vector<double> ends = finish_times(drawn.capacity, drawn.flows);
+    const std::vector<double> wanted = refilled(drawn.capacity, drawn.flows);
+    for (std::size_t flow = 0; flow < ends.size(); ++flow) {
+      ASSERT_NEAR(ends[flow], wanted[flow], 1e-9 * wanted[flow]) << "case " << i << ", " << flow;
+    }
+  }
+}
+
+TEST(Flows, OverCardsBehindUplinksEndAsIfAllWereWorkedOutAnew) {
+  // Most links never limit a flow; some nodes' cards do, once their uplinks have little to do.
+  std::mt19937 random(19);
+  for (int i = 0; i < 20; ++i) {
+    constexpr int kNodes = 6, kCards = 4;
+    Case drawn;
+    std::uniform_real_distribution<double> size(1, 10), time(0, 2), weight(0.25, 2);
+    std::uniform_int_distribution<int> card(0, kNodes * kCards - 1);
+    for (int k = 0; k < 2 * kNodes * kCards; ++k) drawn.capacity.push_back(size(random));
+    for (int k = 0; k < 2 * kNodes; ++k) drawn.capacity.push_back(3 * size(random));
+    while (drawn.flows.size() < 150) {
+      const int from = card(random), to = card(random);
+      if (from / kCards == to / kCards) continue;
+      const int uplinks = 2 * kNodes * kCards;
+      Flow& flow = drawn.flows.emplace_back();
+      flow = {.links = {2 * from, uplinks + 2 * (from / kCards), 2 * to + 1,
+                        uplinks + 2 * (to / kCards) + 1},
+              .bytes = size(random),
+              .start_s = time(random)};
+      if (i % 2 == 0) continue;
+      for (int k = 0; k < 4; ++k) flow.weights.push_back(weight(random));
     }
     const std::vector<double> ends = finish_times(drawn.capacity, drawn.flows);
     const std::vector<double> wanted = refilled(drawn.capacity, drawn.flows);

@@ -143,7 +143,7 @@ TEST(NetworkRun, ALostCardSlowsWhatCrossesItsNode) {
   const Plan plan =
       planned(8, 1, {"placement=colocated", "actor.tp=8", "actor.pp=1", "actor.zero=0"});
   SimulationOptions hurt;
-  hurt.machine.network.lost_card_of = {2, 2, 2, 2};
+  hurt.machine.lost_card_of = {2, 2, 2, 2};
   const Simulation whole = simulate(plan, constants()), lost = simulate(plan, constants(), hurt);
   const auto gradients = [](const Simulation& simulation) {
     double most = 0;
@@ -195,6 +195,52 @@ TEST(LinkLoad, CountsEveryByteAndNoMoreThanALinkCarries) {
   }
 }
 
+/// The uses of a link against the tasks themselves: bytes by phase and exchange, and when.
+TEST(LinkLoad, TellsWhichCallsCrossALinkAndWhen) {
+  for (const auto& fixed : layouts()) {
+    const Plan plan = planned(8, 1, fixed);
+    const IterationTasks tasks = build_iteration(plan, constants());
+    const NetworkRun shared = run(tasks);
+    const std::int64_t end_ns = end_of(shared.runs);
+    constexpr int kWindows = 64;
+    for (const LinkLoad& link : link_loads(tasks, shared, end_ns, kWindows)) {
+      std::vector<double> load(kWindows);
+      std::int64_t bytes = 0;
+      for (const LinkUse& use : link.uses) {
+        ASSERT_FALSE(use.load.empty()) << link.name;
+        EXPECT_GT(use.load.back(), 0) << link.name;
+        bytes += use.bytes;
+        std::int64_t first_ns = end_ns, last_ns = 0;  // of the tasks that cross it
+        for (std::size_t id = 0; id < tasks.graph.tasks.size(); ++id) {
+          const Task& task = tasks.graph.tasks[id];
+          if (task.phase != use.phase || task.exchange != use.exchange || task.pattern < 0)
+            continue;
+          first_ns = std::min(first_ns, shared.runs[id].start_ns);
+          last_ns = std::max(last_ns, shared.runs[id].end_ns);
+        }
+        const double window = static_cast<double>(end_ns) / kWindows;
+        EXPECT_GE((use.first_window + 1) * window, static_cast<double>(first_ns) - 1) << link.name;
+        const auto windows =
+            static_cast<double>(use.first_window) + static_cast<double>(use.load.size());
+        EXPECT_LE((windows - 1) * window, static_cast<double>(last_ns) + 1) << link.name;
+        for (std::size_t i = 0; i < use.load.size(); ++i) {
+          load[static_cast<std::size_t>(use.first_window) + i] += static_cast<double>(use.load[i]);
+        }
+      }
+      EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(link.bytes), 4) << link.name;
+      double most = 0, sum = 0;
+      for (std::size_t w = 0; w < kWindows; ++w) {
+        EXPECT_NEAR(load[w], link.load[w], 1e-5) << link.name << " " << w;
+        most = std::max(most, static_cast<double>(link.load[w]));
+        sum += static_cast<double>(link.load[w]);
+      }
+      EXPECT_EQ(link.most_load, most) << link.name;
+      EXPECT_NEAR(link.mean_load, sum / kWindows, 1e-5) << link.name;
+      EXPECT_FALSE(link.ranks.empty()) << link.name;
+    }
+  }
+}
+
 TEST(LinkLoad, OfAGradientsRingIsItsShareOfTheBuffer) {
   const Plan plan = planned(
       8, 1,
@@ -210,7 +256,7 @@ TEST(LinkLoad, OfAGradientsRingIsItsShareOfTheBuffer) {
     EXPECT_NEAR(task.card_bytes, 1.5 * static_cast<double>(buffer), 64);
     EXPECT_EQ(task.port_bytes, 0);
   }
-  ASSERT_EQ(actor.layout.dp(), 4);
+  ASSERT_EQ(actor.layout.dp, 4);
   ASSERT_GT(reductions, 0);
   const NetworkRun shared = run(tasks);
   double least = 0;
@@ -237,7 +283,7 @@ TEST(Communication, IsExposedOrHiddenAndAddsUpToItsTasks) {
         };
         if (task.exchange != part.exchange || task.phase != part.phase || !on(task)) continue;
         if (task.stream == Stream::compute) {
-          took += task.communication_ns;
+          took += task.communication_ns + runs[id].end_ns - runs[id].start_ns - task.duration_ns;
           continue;
         }
         if (task.pattern >= 0 && part.group_ranks > 0) {

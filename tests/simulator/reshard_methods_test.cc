@@ -40,12 +40,9 @@ struct Degree3 {
 };
 
 ParallelLayout layout_with(const ParameterTable& table, Degree3 degrees, int shard = 1) {
-  return {.tp = degrees.tp,
-          .pp = degrees.pp,
-          .dp_replicate = degrees.dp,
-          .dp_shard = shard,
-          .zero = shard > 1 ? 3 : 0,
-          .stages = even_stages(table.model.layers, degrees.pp)};
+  return {{.tp = degrees.tp, .pp = degrees.pp, .dp = degrees.dp * shard, .dp_shard = shard},
+          shard > 1 ? 3 : 0,
+          even_stages(table.model.layers, degrees.pp)};
 }
 
 ReshardQuestion question_of(ParameterTable table, const ParallelLayout& from,

@@ -22,6 +22,7 @@
 #include "planner/pricing/solution_pricer.h"
 #include "planner/request/plan_request.h"
 #include "simulator/learn/gap_causes.h"
+#include "simulator/learn/measured_run.h"
 #include "tests/planner/sample_requests.h"
 
 namespace tessera {

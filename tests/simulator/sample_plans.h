@@ -47,7 +47,7 @@ inline RolePlan hand_role(const Plan& plan, Role role, int first_rank, int tp, i
   result.ranks = ranks_from(first_rank, tp * pp * dp);
   result.layout.tp = tp;
   result.layout.pp = pp;
-  result.layout.dp_replicate = dp;
+  result.layout.dp = dp;
   result.layout.stages = even_stages(plan.models.at("actor").spec.layers, pp);
   result.batching.mini_batch = plan.workload.sequences();
   result.batching.update_tokens = result.batching.log_prob_tokens = tokens;

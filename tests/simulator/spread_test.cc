@@ -10,7 +10,6 @@
 #include <numeric>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
 #include "simulator/engine/report.h"
 #include "simulator/engine/simulate.h"
