@@ -1,7 +1,6 @@
 #include "executor/arena/arena_layout.h"
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

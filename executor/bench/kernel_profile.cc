@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "cost_models/documents/printed.h"
 
 namespace tessera {
 namespace {
@@ -90,9 +91,7 @@ void add_idle_times(std::vector<Launch> launches, KernelProfile& profile) {
 }  // namespace
 
 std::string kernel_kind(const std::string& name) {
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(name);
   for (const auto& [part, kind] : kPatterns) {
     if (lower.find(part) != std::string::npos) return kind;
   }

@@ -167,7 +167,7 @@ class KernelsBench {
 
   /// Matrix products: their own ceiling is the best of them.
   void products() {
-    const ParallelLayout alone{.stages = {{0, 1}}};
+    const ParallelLayout alone{{}, 0, {{0, 1}}};
     ModelSpec one = model_;
     one.layers = 1;
     const Weights weights =

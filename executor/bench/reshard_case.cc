@@ -20,7 +20,7 @@ RankMap map_of(RankOrder order, const ParallelLayout& layout, std::span<const in
 /// Coordinates with the replicas fastest: an FSDP shard then lies inside its rank's slice.
 std::vector<int> replicas_fastest(const ParallelLayout& layout) {
   std::vector<int> ranks;
-  const int model = layout.tp * layout.pp, dp = layout.dp();
+  const int model = layout.tp * layout.pp, dp = layout.dp;
   for (int d = 0; d < dp; ++d) {
     for (int m = 0; m < model; ++m) ranks.push_back(m * dp + d);
   }
@@ -31,7 +31,7 @@ std::vector<int> replicas_fastest(const ParallelLayout& layout) {
 ParallelLayout read_layout(const std::string& text, std::int64_t layers, int ranks,
                            Problems& problems) {
   ParallelLayout layout;
-  layout.dp_replicate = 0;
+  int replicas = 0;
   const auto refuse = [&] {
     problems.push_back({.place = "layout",
                         .found = text,
@@ -53,7 +53,7 @@ ParallelLayout read_layout(const std::string& text, std::int64_t layers, int ran
     int* const field = name == "tp"     ? &layout.tp
                        : name == "pp"   ? &layout.pp
                        : name == "fsdp" ? &layout.dp_shard
-                       : name == "dp"   ? &layout.dp_replicate
+                       : name == "dp"   ? &replicas
                        : name == "ep"   ? &layout.ep
                        : name == "etp"  ? &layout.etp
                                         : nullptr;
@@ -61,8 +61,9 @@ ParallelLayout read_layout(const std::string& text, std::int64_t layers, int ran
     *field = degree;
   }
   const int each = layout.tp * layout.pp * layout.dp_shard;
-  if (layout.dp_replicate == 0) layout.dp_replicate = ranks / each;
-  if (each * layout.dp_replicate != ranks || layout.pp > layers) return refuse();
+  if (replicas == 0) replicas = ranks / each;
+  layout.dp = replicas * layout.dp_shard;
+  if (each * replicas != ranks || layout.pp > layers) return refuse();
   if (layout.dp_shard > 1) layout.zero = 3;
   layout.stages = even_stages(layers, layout.pp);
   validate(layout, layers, ranks, "", "layout", problems);

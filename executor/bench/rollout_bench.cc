@@ -25,7 +25,7 @@ constexpr std::size_t kProfiledKernels = 25;
 
 ParallelLayout layout_of(const ModelSpec& model, int tp, int ranks) {
   if (tp < 1 || ranks % tp != 0) throw Error(ExitCode::usage, "--tp divides the ranks");
-  ParallelLayout layout{.tp = tp, .dp_replicate = ranks / tp};
+  ParallelLayout layout{{.tp = tp, .dp = ranks / tp}};
   layout.stages = even_stages(model.layers, 1);
   return layout;
 }
@@ -81,7 +81,7 @@ class RolloutBench {
         weights_(make_weights(parameter_table(model), layout_, groups_.coord, options.dtype,
                               site.device)),
         engine_(weights_, groups_, options.batch_invariant ? SumOrder::fixed : SumOrder::fastest),
-        prompts_(prompts_of(load, model.vocab, layout_.dp())) {
+        prompts_(prompts_of(load, model.vocab, layout_.dp)) {
     initialize(weights_, /*seed=*/11, /*deviation=*/0.02, site.device);
   }
 
@@ -92,7 +92,7 @@ class RolloutBench {
                 {"response", load_.response},
                 {"cv", load_.cv},
                 {"tp", options_.tp},
-                {"replicas", layout_.dp()},
+                {"replicas", layout_.dp},
                 {"dtype", name_of(options_.dtype)},
                 {"batch_invariant", options_.batch_invariant},
                 {"max_sequences", options_.max_sequences}};
@@ -113,7 +113,7 @@ class RolloutBench {
                                  .max_response_tokens = longest,
                                  .max_sequences = options_.max_sequences,
                                  .prefill_tokens = options_.prefill_tokens};
-    const auto mine = prompts_of_replica(prompts_, layout_.dp(), groups_.dp_rank);
+    const auto mine = prompts_of_replica(prompts_, layout_.dp, groups_.dp_rank);
     synchronize(site_.device);
     site_.host->barrier();
     const Stopwatch watch;

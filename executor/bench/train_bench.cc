@@ -151,7 +151,7 @@ class TrainBench {
   }
 
   std::int64_t step_tokens() const {
-    return options_.micro_batch_tokens * options_.micro_batches * options_.layout.dp();
+    return options_.micro_batch_tokens * options_.micro_batches * options_.layout.dp;
   }
 
   const char* recompute_name() const {
@@ -173,7 +173,7 @@ class TrainBench {
               {"ulysses", layout.ulysses},
               {"pp", layout.pp},
               {"vpp", layout.vpp},
-              {"dp_replicate", layout.dp_replicate},
+              {"dp_replicate", layout.dp_replicate()},
               {"dp_shard", layout.dp_shard},
               {"zero", layout.zero},
               {"sequence_parallel", layout.sequence_parallel}}},
@@ -203,7 +203,7 @@ class TrainBench {
     mark();
     trainer.optimizer().zero_gradients();
     UpdateResult result =
-        trainer.accumulate(sequences, cross_entropy(predicted, options_.layout.dp()),
+        trainer.accumulate(sequences, cross_entropy(predicted, options_.layout.dp),
                            {.token_limit = options_.micro_batch_tokens});
     mark();
     const StepResult stepped = trainer.optimizer().step(kLearningRate);

@@ -53,7 +53,7 @@ ParallelLayout train_layout(std::string_view text, const ModelSpec& model, int r
     return found == words.end() ? otherwise : found->second;
   };
   ParallelLayout layout{
-      .tp = word("tp", 1), .cp = word("cp", 1), .pp = word("pp", 1), .vpp = word("vpp", 1)};
+      {.tp = word("tp", 1), .cp = word("cp", 1), .pp = word("pp", 1), .vpp = word("vpp", 1)}};
   if (layout.tp < 1 || layout.cp < 1 || layout.pp < 1 || layout.vpp < 1) {
     refuse(text, "degrees count from 1");
   }
@@ -68,7 +68,7 @@ ParallelLayout train_layout(std::string_view text, const ModelSpec& model, int r
   if (replicate < 1 || dp % replicate != 0 || (layout.zero < 3 && replicate != dp)) {
     refuse(text, "replicate divides dp and needs zero=3");
   }
-  layout.dp_replicate = replicate;
+  layout.dp = dp;
   layout.dp_shard = dp / replicate;
   if (layout.dp_shard == 1 && layout.zero == 3) layout.zero = dp > 1 ? 1 : 0;
   layout.sequence_parallel = word("sp", 0) != 0;

@@ -6,63 +6,13 @@
 #include <future>
 #include <utility>
 
-#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
-#include "executor/checkpoint/tensor_box.h"
 
 namespace tessera {
 namespace {
 
 constexpr int kThreads = 4;
-constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;  // elements that are read into memory
 constexpr const char* kHead = "lm_head.weight";
-
-bool floats(DType type) {
-  return type == DType::fp32 || type == DType::bf16 || type == DType::fp16;
-}
-
-std::string text_of(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape) {
-    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  }
-  return text + "]";
-}
-
-/// The box of a part in the order of dims that its file has.
-Box in_file(const StoredPart& part, const Box& box) {
-  Box made{.dims = {}, .rank = box.rank};
-  std::size_t at = 0;
-  const auto add = [&](int dim) {
-    const auto d = static_cast<std::size_t>(dim);
-    const std::int64_t origin = part.box.dims[d].lo;
-    made.dims[at++] = {box.dims[d].lo - origin, box.dims[d].hi - origin};
-  };
-  if (box.rank > 0) add(part.outer_dim);
-  for (int dim = 0; dim < box.rank; ++dim) {
-    if (dim != part.outer_dim) add(dim);
-  }
-  return made;
-}
-
-/// Elements of `box` in row-major order of the tensor, in the tensor's type and then as `type`.
-void read_rows(const StoredTensor& tensor, const StoredPart& part, const Box& box, DType type,
-               std::vector<std::byte>& rows) {
-  const std::int64_t count = volume(box);
-  rows.resize(static_cast<std::size_t>(count * size_of(type)));
-  Problems problems;
-  // Dims come back into their order when the second goes in front of the outer one.
-  TESSERA_CHECK(part.outer_dim <= 1);
-  const int front = box.rank > 1 ? part.outer_dim : 0;
-  if (tensor.dtype == part.view->dtype || tensor.dtype == type) {
-    read_box(*part.view, in_file(part, box), front, rows.data(), type, problems);
-  } else {
-    std::vector<std::byte> own(static_cast<std::size_t>(count * size_of(tensor.dtype)));
-    read_box(*part.view, in_file(part, box), front, own.data(), tensor.dtype, problems);
-    convert_elements(own.data(), tensor.dtype, rows.data(), type, count);
-  }
-  TESSERA_CHECK(problems.empty());  // types convert and boxes lie inside: looked at before
-}
 
 /// Place in the whole tensor of element `element` of the box, both counted row-major.
 std::int64_t place_of(const std::vector<std::int64_t>& shape, const Box& box,
@@ -116,7 +66,8 @@ class TensorPair {
   void compare_box(const StoredPart& x, const StoredPart& y, const Box& common) {
     if (common.rank == 0) return compare_rows(x, y, common);
     const Interval rows = common.dims[0];
-    const std::int64_t step = std::max<std::int64_t>(1, kAtOnce / (volume(common) / rows.size()));
+    const std::int64_t step =
+        std::max<std::int64_t>(1, kReadAtOnce / (volume(common) / rows.size()));
     for (std::int64_t lo = rows.lo; lo < rows.hi; lo += step) {
       compare_rows(x, y, restricted(common, 0, {lo, std::min(lo + step, rows.hi)}));
     }
@@ -144,8 +95,8 @@ std::optional<TensorComparison> compared(const std::string& name, const StoredTe
                                          const StoredTensor& b, std::optional<DType> as) {
   TensorComparison made{.name = name, .fault = TensorFault::shape, .a = {}, .b = {}, .bytes = {}};
   if (a.shape != b.shape) {
-    made.a = text_of(a.shape);
-    made.b = text_of(b.shape);
+    made.a = in_words(a.shape);
+    made.b = in_words(b.shape);
     return made;
   }
   const bool rounds = as && floats(a.dtype) && floats(b.dtype);

@@ -1,6 +1,7 @@
 // Weights of two folders side by side: which tensors differ, and in which bytes.
 //
-// Bytes are compared themselves, so that equal means equal. Free functions and plain values.
+// Bytes are compared themselves, so that equal means equal. Weights of running servers are compared
+// by digests (executor/vllm/verify), with the same words. Free functions and plain values.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,17 @@ struct TensorComparison {
   TensorFault fault = TensorFault::values;
   std::string a, b;  // shapes or types, where these differ
   /// Of values: from the first to the last differing element of the whole tensor, row-major in the
-  /// compared type; how many elements differ; and how many bytes the tensor has.
+  /// compared type; how many elements differ, 0 where digests were compared, which do not count
+  /// them; and how many bytes the tensor has.
   ByteRange bytes;
   std::int64_t elements = 0, tensor_bytes = 0;
+  /// The workers that hold the values, of a server; -1: a folder has them.
+  int worker_a = -1, worker_b = -1;
   bool operator==(const TensorComparison&) const = default;
 };
 
 struct WeightComparison {
-  std::string a, b;                           // the folders
+  std::string a, b;                           // the folders, or addresses of servers
   std::int64_t tensors = 0, bytes = 0;        // that were compared
   std::vector<TensorComparison> differences;  // by name
 };

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/families.h"
 #include "cost_models/spec/model_spec.h"
+#include "executor/checkpoint/tensor_box.h"
 
 namespace tessera {
 namespace {
@@ -58,7 +60,31 @@ StoredTensor tensor_of(const OpenCheckpoint& checkpoint, const std::string& stat
   return tensor;
 }
 
+/// The box of a part in the order of dims that its file has.
+Box in_file(const StoredPart& part, const Box& box) {
+  Box made{.dims = {}, .rank = box.rank};
+  std::size_t at = 0;
+  const auto add = [&](int dim) {
+    const auto d = static_cast<std::size_t>(dim);
+    const std::int64_t origin = part.box.dims[d].lo;
+    made.dims[at++] = {box.dims[d].lo - origin, box.dims[d].hi - origin};
+  };
+  if (box.rank > 0) add(part.outer_dim);
+  for (int dim = 0; dim < box.rank; ++dim) {
+    if (dim != part.outer_dim) add(dim);
+  }
+  return made;
+}
+
 }  // namespace
+
+std::string in_words(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape) {
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  }
+  return text + "]";
+}
 
 std::int64_t StoredTensor::elements() const {
   std::int64_t count = 1;
@@ -70,6 +96,24 @@ std::int64_t StoredWeights::bytes() const {
   std::int64_t sum = 0;
   for (const auto& [name, tensor] : tensors) sum += tensor.elements() * size_of(tensor.dtype);
   return sum;
+}
+
+void read_rows(const StoredTensor& tensor, const StoredPart& part, const Box& box, DType type,
+               std::vector<std::byte>& rows) {
+  const std::int64_t count = volume(box);
+  rows.resize(static_cast<std::size_t>(count * size_of(type)));
+  Problems problems;
+  // Dims come back into their order when the second goes in front of the outer one.
+  TESSERA_CHECK(part.outer_dim <= 1);
+  const int front = box.rank > 1 ? part.outer_dim : 0;
+  if (tensor.dtype == part.view->dtype || tensor.dtype == type) {
+    read_box(*part.view, in_file(part, box), front, rows.data(), type, problems);
+  } else {
+    std::vector<std::byte> own(static_cast<std::size_t>(count * size_of(tensor.dtype)));
+    read_box(*part.view, in_file(part, box), front, own.data(), tensor.dtype, problems);
+    convert_elements(own.data(), tensor.dtype, rows.data(), type, count);
+  }
+  TESSERA_CHECK(problems.empty());  // types convert and boxes lie inside: looked at before
 }
 
 bool is_checkpoint(const std::filesystem::path& folder) {

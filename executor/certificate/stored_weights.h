@@ -5,6 +5,8 @@
 // that the run trained. Plain values over mapped files; any thread may read them. No torch.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -43,6 +45,22 @@ struct StoredWeights {
 
   std::int64_t bytes() const;
 };
+
+/// Elements that are read into memory at once.
+inline constexpr std::int64_t kReadAtOnce = std::int64_t{1} << 20;
+
+/// Elements of `box` in row-major order of the tensor, in the tensor's type and then as `type`.
+/// Precondition: the part holds the box, and types convert.
+void read_rows(const StoredTensor& tensor, const StoredPart& part, const Box& box, DType type,
+               std::vector<std::byte>& rows);
+
+/// "[64, 16]".
+std::string in_words(const std::vector<std::int64_t>& shape);
+
+/// Whether a number of that type can be rounded to another such type.
+constexpr bool floats(DType type) {
+  return type == DType::fp32 || type == DType::bf16 || type == DType::fp16;
+}
 
 /// True of the folder of a checkpoint of a run.
 bool is_checkpoint(const std::filesystem::path& folder);

@@ -101,6 +101,38 @@ bool write_file_atomically(const std::filesystem::path& target, std::string_view
   return file && file->write(text, problems) && file->commit(problems);
 }
 
+bool write_folder_atomically(const std::filesystem::path& folder,
+                             const std::function<bool(const std::filesystem::path&)>& fill,
+                             Problems& problems) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(folder, error))) {
+    problems.push_back({.file = folder.string(),
+                        .found = "something that exists",
+                        .expected = "a new folder",
+                        .hint = "nothing is ever overwritten"});
+    return false;
+  }
+  fs::path partial = folder;
+  partial += ".partial";
+  fs::remove_all(partial, error);
+  fs::create_directories(partial, error);
+  if (error) {
+    problems.push_back({.file = folder.string(),
+                        .found = error.message(),
+                        .expected = "a place that can be written"});
+    return false;
+  }
+  const bool written = fill(partial);
+  if (written) fs::rename(partial, folder, error);
+  if (written && !error) {
+    return sync_directory(folder.has_parent_path() ? folder.parent_path() : ".", problems);
+  }
+  if (error) problems.push_back({.file = folder.string(), .found = error.message()});
+  fs::remove_all(partial, error);
+  return false;
+}
+
 bool sync_directory(const std::filesystem::path& directory, Problems& problems) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;

@@ -1,4 +1,4 @@
-// A file that appears under its name only when it is complete and on disk.
+// A file, or a folder, that appears under its name only when it is complete and on disk.
 //
 // Bytes go to a temporary file beside the target; publish() flushes it (fsync) and renames it over
 // the target, commit() flushes the directory too. Without either the temporary file is removed. One
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -45,6 +46,13 @@ class AtomicFile {
 /// A small file in one go.
 bool write_file_atomically(const std::filesystem::path& target, std::string_view text,
                            Problems& problems);
+
+/// A new folder in one go: `fill` writes its files into a partial folder beside it, whose path it
+/// is given, and returns whether it could. False with Problems where `folder` exists or anything
+/// fails; nothing is left then.
+bool write_folder_atomically(const std::filesystem::path& folder,
+                             const std::function<bool(const std::filesystem::path&)>& fill,
+                             Problems& problems);
 
 /// Flushes a directory's entries to disk.
 bool sync_directory(const std::filesystem::path& directory, Problems& problems);

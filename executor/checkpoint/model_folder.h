@@ -65,6 +65,14 @@ struct ModelFolderContents {
 bool write_model_folder(const std::filesystem::path& folder, const ModelFolderContents& contents,
                         const TensorSource& source, Problems& problems);
 
+/// One file of tensors, for which `source` is asked from number `first` on.
+bool write_tensor_file(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
+                       std::size_t first, const TensorSource& source, Problems& problems);
+
+/// Files by name, each in one go.
+bool write_extra_files(const std::filesystem::path& folder,
+                       const std::map<std::string, std::string>& files, Problems& problems);
+
 /// Tokenizer, generation and chat-template files of `from` into `to`; absent ones are skipped.
 bool copy_tokenizer_files(const std::filesystem::path& from, const std::filesystem::path& to,
                           Problems& problems);

@@ -101,31 +101,37 @@ bool write_index(const fs::path& folder, std::span<const TensorSpec> tensors,
 bool write_shards(const fs::path& folder, const ModelFolderContents& contents,
                   const TensorSource& source, Problems& problems) {
   const auto shards = shards_of(contents.tensors, contents.max_shard_bytes);
-  std::vector<std::byte> buffer;
   for (std::size_t s = 0; s < shards.size(); ++s) {
     const auto tensors =
         std::span(contents.tensors).subspan(shards[s].first, shards[s].last - shards[s].first);
-    auto writer = SafetensorsWriter::create(folder / shard_name(s, shards.size()), tensors,
-                                            {{"format", "pt"}}, problems);
-    if (!writer) return false;
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      buffer.resize(static_cast<std::size_t>(tensors[i].bytes()));
-      if (!source(shards[s].first + i, buffer, problems)) return false;
-      if (!writer->write(buffer, problems)) return false;
+    if (!write_tensor_file(folder / shard_name(s, shards.size()), tensors, shards[s].first, source,
+                           problems)) {
+      return false;
     }
-    if (!writer->publish(problems)) return false;
   }
   return shards.size() <= 1 || write_index(folder, contents.tensors, shards, problems);
 }
 
-bool write_extra_files(const fs::path& folder, const ModelFolderContents& contents,
+}  // namespace
+
+bool write_tensor_file(const fs::path& file, std::span<const TensorSpec> tensors, std::size_t first,
+                       const TensorSource& source, Problems& problems) {
+  auto writer = SafetensorsWriter::create(file, tensors, {{"format", "pt"}}, problems);
+  if (!writer) return false;
+  std::vector<std::byte> buffer;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    buffer.resize(static_cast<std::size_t>(tensors[i].bytes()));
+    if (!source(first + i, buffer, problems) || !writer->write(buffer, problems)) return false;
+  }
+  return writer->publish(problems);
+}
+
+bool write_extra_files(const fs::path& folder, const std::map<std::string, std::string>& files,
                        Problems& problems) {
-  return std::ranges::all_of(contents.extra_files, [&](const auto& file) {
+  return std::ranges::all_of(files, [&](const auto& file) {
     return write_file_atomically(folder / file.first, file.second, problems);
   });
 }
-
-}  // namespace
 
 bool copy_tokenizer_files(const fs::path& from, const fs::path& to, Problems& problems) {
   for (const char* name :
@@ -144,38 +150,15 @@ bool copy_tokenizer_files(const fs::path& from, const fs::path& to, Problems& pr
 
 bool write_model_folder(const fs::path& folder, const ModelFolderContents& contents,
                         const TensorSource& source, Problems& problems) {
-  std::error_code error;
-  if (fs::exists(fs::symlink_status(folder, error))) {
-    problems.push_back({.file = folder.string(),
-                        .found = "something that exists",
-                        .expected = "a new folder",
-                        .hint = "nothing is ever overwritten"});
-    return false;
-  }
-  const auto config = adjusted_config(contents, (folder / "config.json").string(), problems);
-  if (!config) return false;
-  fs::path partial = folder;
-  partial += ".partial";
-  fs::remove_all(partial, error);
-  fs::create_directories(partial, error);
-  if (error) {
-    problems.push_back({.file = folder.string(),
-                        .found = error.message(),
-                        .expected = "a place that can be written"});
-    return false;
-  }
-  const bool written = (!contents.weights || write_shards(partial, contents, source, problems)) &&
-                       (contents.tokenizer_from.empty() ||
-                        copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
-                       write_extra_files(partial, contents, problems) &&
-                       write_file_atomically(partial / "config.json", *config, problems);
-  if (written) fs::rename(partial, folder, error);
-  if (written && !error) {
-    return sync_directory(folder.has_parent_path() ? folder.parent_path() : ".", problems);
-  }
-  if (error) problems.push_back({.file = folder.string(), .found = error.message()});
-  fs::remove_all(partial, error);
-  return false;
+  const auto fill = [&](const fs::path& partial) {
+    const auto config = adjusted_config(contents, (folder / "config.json").string(), problems);
+    return config && (!contents.weights || write_shards(partial, contents, source, problems)) &&
+           (contents.tokenizer_from.empty() ||
+            copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
+           write_extra_files(partial, contents.extra_files, problems) &&
+           write_file_atomically(partial / "config.json", *config, problems);
+  };
+  return write_folder_atomically(folder, fill, problems);
 }
 
 }  // namespace tessera

@@ -63,7 +63,7 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
   groups.tp_size = layout.tp;
   groups.cp_size = layout.cp;
   groups.pp_size = layout.pp;
-  groups.dp_size = layout.dp();
+  groups.dp_size = layout.dp;
   Place mine{};
   if (groups.member) {
     groups.coord = map.coords[static_cast<std::size_t>(groups.index)];
@@ -85,7 +85,7 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
   groups.tp = make(layout.tp, "tp", ranks_along({false, false, false, true}));
   groups.cp = make(layout.cp, "cp", ranks_along({false, false, true, false}));
   groups.pp = make(layout.pp, "pp", stages);
-  groups.dp = make(layout.dp(), "dp", ranks_along({true, false, false, false}));
+  groups.dp = make(layout.dp, "dp", ranks_along({true, false, false, false}));
   const auto data = ranks_along({true, false, false, false});  // shards fastest
   const auto one_axis = [&](bool shard) {
     std::vector<int> members;
@@ -97,12 +97,12 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
     }
     return members;
   };
-  if (layout.dp_shard > 1 && layout.dp_replicate > 1) {
+  if (layout.dp_shard > 1 && layout.dp_replicate() > 1) {
     groups.dp_shard = make(layout.dp_shard, "dp_shard", one_axis(true));
-    groups.dp_replicate = make(layout.dp_replicate, "dp_replicate", one_axis(false));
+    groups.dp_replicate = make(layout.dp_replicate(), "dp_replicate", one_axis(false));
   }
-  if (layout.cp > 1 && layout.dp() > 1) {
-    groups.dp_cp = make(layout.dp() * layout.cp, "dp_cp", ranks_along({true, false, true, false}));
+  if (layout.cp > 1 && layout.dp > 1) {
+    groups.dp_cp = make(layout.dp * layout.cp, "dp_cp", ranks_along({true, false, true, false}));
   }
   groups.model = make(layout.tp * layout.pp, "model", ranks_along({false, true, false, true}));
   groups.embedding = make(layout.pp, "embedding",

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "cost_models/spec/split.h"
 #include "executor/comm/mpi_world.h"
 #include "executor/comm/reduce.h"

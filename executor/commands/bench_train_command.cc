@@ -67,10 +67,10 @@ json predict(const SweepInputs& inputs, const TrainBenchOptions& o, int ranks) {
                .cluster = inputs.clusters.begin()->first,
                .kind = SweepKind::train};
   row.engine = kOwnEngine;
-  row.gpus = ranks, row.tp = layout.tp, row.pp = layout.pp, row.dp = layout.dp();
+  row.gpus = ranks, row.tp = layout.tp, row.pp = layout.pp, row.dp = layout.dp;
   row.cp = layout.cp, row.vpp = layout.vpp, row.zero = layout.zero;
   row.micro_batch = o.micro_batch_tokens / o.sequence;
-  row.global_batch = *row.micro_batch * o.micro_batches * layout.dp();
+  row.global_batch = *row.micro_batch * o.micro_batches * layout.dp;
   row.prompt_tokens = static_cast<double>(o.sequence);
   row.response_tokens = 0;
   row.recompute = o.recompute;

@@ -66,9 +66,15 @@ RunInputs read_run_inputs(const TrainOptions& options) {
   Problems problems;
   std::optional<Plan> plan = read_executable_plan(plan_file, problems);
   if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
-  const auto origin = read_training_origin(plan->models.at("actor").path, problems);
+  auto origin = read_training_origin(plan->models.at("actor").path, problems);
   std::optional<RunConfig> config =
       read_run_config(config_file, *plan, problems, seeds_after(origin));
+  if (config && !config->actor.adapters.empty()) {
+    if (auto of_adapters = read_training_origin(config->actor.adapters, problems)) {
+      origin = std::move(of_adapters);
+      config = read_run_config(config_file, *plan, problems, seeds_after(origin));
+    }
+  }
   for (Problem& problem : problems) {
     if (!options.config_name.empty() && problem.file == config_file) {
       problem.file = options.config_name;

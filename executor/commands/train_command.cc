@@ -99,8 +99,8 @@ MemoryOptions memory_options(const TrainerConfig& trainer) {
 /// The code that the process ends with because of an error.
 ExitCode code_of(const std::exception& error) {
   if (const auto* own = dynamic_cast<const Error*>(&error)) return own->code();
-  return dynamic_cast<const PeerLost*>(&error) != nullptr ? ExitCode::peer_lost
-                                                          : ExitCode::internal;
+  const bool peer = dynamic_cast<const PeerLost*>(&error) != nullptr;
+  return peer ? ExitCode::peer_lost : ExitCode::internal;
 }
 
 /// Until now the rank's process was started.
@@ -146,11 +146,12 @@ class Rank {
       const auto refusal = setup_.memory->refusal_of(error);
       if (!refusal) {
         status_->finish(static_cast<int>(code_of(error)));
-        if (code_of(error) != ExitCode::check_failed) throw;
+        const bool lost = dynamic_cast<const ServerLost*>(&error) != nullptr;
+        if (code_of(error) != ExitCode::check_failed && !lost) throw;
         // Every rank knows all of it: one says so before the launcher ends the others.
         if (setup_.rank == 0) std::fprintf(stderr, "tessera: %s\n", error.what());
         leave_together();
-        return static_cast<int>(ExitCode::check_failed);
+        return static_cast<int>(code_of(error));
       }
       const std::string where = tell(*refusal);
       status_->finish(static_cast<int>(kOutOfMemory));
@@ -217,8 +218,7 @@ class Rank {
 
   int train() {
     const Plan& plan = inputs_.plan;
-    const std::vector<fs::path> candidates =
-        resume_candidates(checkpoints(), folder_, setup_.host(), note());
+    const auto candidates = resume_candidates(checkpoints(), folder_, setup_.host(), note());
     if (!candidates.empty()) {
       std::int64_t& from = inputs_.config.reshard.wire_from_step;
       from = std::max<std::int64_t>(1, from - step_of_checkpoint(candidates.front()));
@@ -250,7 +250,7 @@ class Rank {
     // Who queues the run again waits, and the checkpoint holds the model.
     if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
     if (inputs_.config.validation.only) return 0;  // the model is as it was
-    save_actor(worker_, plan, saver.origin(result.steps), folder_ / "hf");
+    save_actor(worker_, plan, inputs_.config, saver.origin(result.steps), folder_ / "hf");
     return result.stopped == StopReason::stop ? static_cast<int>(ExitCode::stopped) : 0;
   }
 

@@ -12,6 +12,7 @@
 #include "executor/config/run_config_algorithm.h"
 #include "executor/config/run_config_checkpoint.h"
 #include "executor/config/run_config_invariant.h"
+#include "executor/config/run_config_lora.h"
 #include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "executor/config/run_config_reward.h"
@@ -48,6 +49,7 @@ class RunReader {
     if (config_.rollout.engine == GenerationEngine::vllm) generated_by_vllm();
     check_router_replay(root_, config_);
     check_batch_invariance(root_, plan_, config_);
+    check_lora(root_, plan_, config_);
     config_.reward = read_reward(root_, plan_);
     check_validation(root_, config_);
     refuse_unsupported(root_,
@@ -183,10 +185,11 @@ class RunReader {
                  "recompute");
     }
     fixed_flag(*reader, "use_remove_padding", true, "packed batches");
+    which == Role::actor ? read_lora(*reader, plan_, config_.actor) : refuse_lora(*reader);
     refuse_unsupported(*reader, {{"trust_remote_code", "remote code is never run"},
                                  {"custom_chat_template", "the tokenizer's files say it"},
-                                 {"lora_rank", "LoRA is not supported"},
-                                 {"lora_alpha", "LoRA is not supported"},
+                                 {"exclude_modules", "target_modules lists those that are adapted"},
+                                 {"lora", "lora_rank, lora_alpha and target_modules say it"},
                                  {"override_config", "edit the model's config.json"},
                                  {"external_lib", "Python modules cannot be loaded"},
                                  {"tokenizer_path", "the tokenizer is the model's"},
@@ -286,7 +289,7 @@ class RunReader {
     if (const RolePlan* planned = role(Role::rollout)) {
       fixed(reader, "tensor_model_parallel_size", planned->layout.tp, "rollout layout.tp");
       fixed(reader, "pipeline_model_parallel_size", planned->layout.pp, "rollout layout.pp");
-      fixed(reader, "data_parallel_size", planned->layout.dp(), "rollout data parallelism");
+      fixed(reader, "data_parallel_size", planned->layout.dp, "rollout data parallelism");
       fixed(reader, "max_num_seqs", planned->batching.max_sequences,
             "rollout batching.max_sequences");
       fixed(reader, "max_num_batched_tokens", planned->batching.prefill_tokens,
@@ -370,7 +373,7 @@ std::optional<RunConfig> read_run_config(const std::filesystem::path& where, con
                                          Problems& problems, const DefaultSeeds& seeds) {
   const auto file = find_config(where, "runs", ".yaml", problems);
   if (!file) return std::nullopt;
-  const auto text = read_text_file(*file, std::size_t{1} << 20, problems);
+  const auto text = read_text_file(*file, kMostYaml, problems);
   return text ? parse_run_config(*text, file->string(), plan, problems, seeds) : std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/problem_list.h"
 #include "cost_models/layout/reshard_transport.h"
 #include "cost_models/spec/dtype.h"
@@ -90,6 +91,8 @@ struct ActorConfig {
   double router_z_loss_coef = 0;    // of their z loss
   RouterReplayMode router_replay = RouterReplayMode::disabled;
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
+  Lora lora;                          // what is trained beside frozen weights; unused = the weights
+  std::filesystem::path adapters;     // peft's folder to begin with; empty = they are drawn
 };
 
 struct RolloutConfig {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/http/http.h"
-#include "executor/vllm/generate_call.h"
+#include "executor/vllm/requests/generate_call.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/vllm_weights.h"
 #include "planner/plan/plan.h"
@@ -54,10 +54,22 @@ void read_servers(ObjectReader& reader, const Plan& plan, VllmOptions& vllm) {
   for (const std::string& server : vllm.servers) {
     if (!is_server_address(server)) reader.refuse("servers", "addresses as http://127.0.0.1:8000");
   }
-  const int replicas = plan.find(Role::rollout)->layout.dp();
+  const int replicas = plan.find(Role::rollout)->layout.dp;
   if (static_cast<int>(vllm.servers.size()) != replicas) {
     reader.refuse("servers", std::to_string(replicas) + " servers, one a replica of the rollout");
   }
+}
+
+/// Behind the servers and the way of the weights, which say whether there can be any.
+void read_restarts(ObjectReader& reader, VllmOptions& vllm) {
+  const bool sent = vllm.transport == WeightTransport::messages;
+  const bool can = vllm.servers.empty() && !sent;
+  if (!can) vllm.restarts = 0;
+  reader.optional("restarts", vllm.restarts, kNotNegative);
+  if (can || vllm.restarts == 0) return;
+  reader.refuse("restarts", sent ? "0 with 'weights: messages': the ranks that send weights have "
+                                   "gone on when a server is lost"
+                                 : "0 with servers that the run has not started");
 }
 
 void read_options(ObjectReader& reader, const Plan& plan, VllmOptions& vllm) {
@@ -80,6 +92,7 @@ void read_options(ObjectReader& reader, const Plan& plan, VllmOptions& vllm) {
                   "sends from");
   }
   reader.optional("sleep", vllm.sleeps);
+  read_restarts(reader, vllm);
   reader.optional("start_timeout_s", vllm.start_timeout_s, kAboveZero);
   reader.optional("request_timeout_s", vllm.request_timeout_s, kAboveZero);
   reader.refuse_unknown_keys();

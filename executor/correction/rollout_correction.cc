@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 #include "executor/correction/correction_parts.h"
 

@@ -10,7 +10,12 @@
 namespace tessera {
 
 /// The purpose of a draw, so that no two uses share numbers.
-enum class RandomUse : std::uint32_t { prompt_order = 1, digit_tasks = 2, initial_weights = 3 };
+enum class RandomUse : std::uint32_t {
+  prompt_order = 1,
+  digit_tasks = 2,
+  initial_weights = 3,
+  initial_adapters = 4
+};
 
 /// 128 random bits; `index` counts inside the stream and use.
 std::array<std::uint32_t, 4> random_block(std::uint64_t seed, RandomUse use, std::uint64_t stream,

@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

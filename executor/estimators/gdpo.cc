@@ -2,7 +2,6 @@
 // it, the weighted sum is whitened over the batch. The components replace the rewards, so a KL in
 // the reward does not enter.
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/estimators/groups.h"
 
 namespace tessera {

@@ -9,7 +9,6 @@
 #include <unordered_map>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/estimators/groups.h"
 
 namespace tessera {

@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/estimators/groups.h"
 
 namespace tessera {

@@ -1,7 +1,6 @@
 // ReMax (Li et al. 2024, arXiv:2310.10505): rewards to go minus the score of the greedy answer to
 // the same prompt.
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/estimators/groups.h"
 
 namespace tessera {

@@ -1,232 +1,205 @@
+// ordered_attention of many queries a sequence: a thread block has 128 rows, and reads blocks of
+// keys and values through shared memory, one after another.
 #include "executor/kernels/ordered_attention.h"
 
-#include "executor/kernels/device_math.cuh"
+#include "executor/kernels/ordered_blocks.cuh"
+#include "executor/kernels/ordered_kernels.h"
 
 namespace tessera::kernels {
 namespace {
 
-constexpr int kWarps = 8, kLanes = 32;
-constexpr int kBlock = 16;  // keys of a block, and rows of a tile
+using namespace ordered;
 
-/// d += a b, one 16 x 8 x 16 product of the matrix units.
-__device__ void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                             std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+constexpr int kWarps = 8, kThreads = kWarps * kLanes;
+constexpr int kRows = kWarps * kTileRows;
+constexpr int kBuffers = 3;  // of blocks of keys or of values
+
+template <int DIM>
+struct Shared {
+  Rows<kBlockKeys, DIM> buffers[kBuffers];
+  unsigned slots[2][kBlockKeys];          // of every other block
+  float totals[kWarps][DIM / 2][kLanes];  // of the splits so far, by warp
+};
+
+template <int DIM>
+__device__ void start_block(Shared<DIM>& shared, const void* memory, bool keys, int block,
+                            int buffer) {
+  copy_rows<kThreads, 8>(memory, keys, shared.slots[block % 2], threadIdx.x,
+                         shared.buffers[buffer]);
 }
 
-__device__ std::uint32_t packed(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
-
-__device__ uint4 load16(const __nv_bfloat16* from) {
-  return __ldg(reinterpret_cast<const uint4*>(from));
-}
-
-/// One of the two rows of a tile that a thread has scores of.
-struct TileRow {
-  std::int64_t place;  // of its first element in q and out
-  int position;
+/// One warp's rows over all blocks.
+template <int DIM>
+struct Tile {
+  int group, column, window, last, lowest;  // last and lowest: positions of the warp's rows
   bool real;
-};
+  TileRow rows[2];
+  std::uint32_t queries[DIM / 16][4];
+  std::uint32_t weights[kSteps][4];
+  float out[DIM / 8][4];                 // of the split
+  RowState part[2], state[2], total[2];  // of the block, the split and those before
 
-/// The running softmax of such a row in one warp.
-struct RowState {
-  float highest = -INFINITY, sum = 0;
-};
+  /// Steps of the block that any of the rows sees.
+  __device__ int steps(int block) const {
+    const int first = block * kBlockKeys;
+    if (!real || first > last) return 0;
+    if (window > 0 && first + kBlockKeys <= lowest - window + 1) return 0;
+    return min((last - first) / kStepKeys + 1, kSteps);
+  }
 
-/// Weights of a row's scores, which become them; returns what earlier sums are multiplied by.
-__device__ float weigh(RowState& state, float (&scores)[4]) {
-  float highest = fmaxf(fmaxf(scores[0], scores[1]), fmaxf(scores[2], scores[3]));
-  highest = fmaxf(highest, __shfl_xor_sync(0xffffffffU, highest, 1));
-  highest = fmaxf(highest, __shfl_xor_sync(0xffffffffU, highest, 2));
-  highest = fmaxf(highest, state.highest);
-  const float base = highest == -INFINITY ? 0.0F : highest;
-  float sum = 0;
+  __device__ void see_block_keys(const Rows<kBlockKeys, DIM>& keys, int block, int count) {
+    float scores[kSteps][2][4] = {};
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    scores[i] = exp2f(scores[i] - base);
-    sum += scores[i];
+    for (int j = 0; j < kSteps; ++j) {
+      if (j >= count) continue;
+      see_keys<DIM>(keys, j * kStepKeys, group, column, queries, scores[j]);
+    }
+    weigh<DIM>(scores, rows, block * kBlockKeys, window, column, weights, part);
   }
-  sum += __shfl_xor_sync(0xffffffffU, sum, 1);
-  sum += __shfl_xor_sync(0xffffffffU, sum, 2);
-  const float kept = exp2f(state.highest - base);
-  state.sum = state.sum * kept + sum;
-  state.highest = highest;
-  return kept;
-}
 
-template <int DIM>
-struct Merged {
-  float out[kWarps][kBlock][DIM];
-  float highest[kWarps][kBlock], sum[kWarps][kBlock];
+  __device__ void see_block_values(const Rows<kBlockKeys, DIM>& values, int count) {
+    const Shares shares[2] = {fold(state[0], part[0]), fold(state[1], part[1])};
+#pragma unroll
+    for (int half = 0; half < DIM / 64; ++half) {
+      float fresh[8][4] = {};
+#pragma unroll
+      for (int j = 0; j < kSteps; ++j) {
+        if (j >= count) continue;
+        see_values<DIM>(values, j * kStepKeys, group, column, half, weights[j], fresh);
+      }
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        float& value = out[8 * half + i / 4][i % 4];
+        value = folded(value, fresh[i / 4][i % 4], shares[i % 4 / 2]);
+      }
+    }
+  }
+
+  /// Adds the split to those before, which lie in `totals`, and begins the next; the last one's sum
+  /// stays in `out`.
+  __device__ void end_split(float (&totals)[DIM / 2][kLanes], int lane, bool first, bool last_one) {
+    const Shares shares[2] = {fold(total[0], state[0]), fold(total[1], state[1])};
+#pragma unroll
+    for (int i = 0; i < DIM / 2; ++i) {
+      const float before = first ? 0.0F : totals[i][lane];
+      float& value = out[i / 4][i % 4];
+      value = folded(before, value, shares[i % 4 / 2]);
+      if (last_one) continue;
+      totals[i][lane] = value;
+      value = 0;
+    }
+    state[0] = state[1] = RowState{};
+  }
+
+  __device__ void write(__nv_bfloat16* to, int r) const {
+    constexpr int kTiles = DIM / 8;
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      std::uint32_t words[kTiles / 2];
+#pragma unroll
+      for (int t = 0; t < kTiles; t += 2) {
+        words[t / 2] =
+            packed(out[t][2 * r + c] / total[r].sum, out[t + 1][2 * r + c] / total[r].sum);
+      }
+      auto* row = reinterpret_cast<uint4*>(to + rows[r].place + (2 * column + c) * kTiles);
+#pragma unroll
+      for (int w = 0; w < kTiles / 2; w += 4) {
+        row[w / 4] = {words[w], words[w + 1], words[w + 2], words[w + 3]};
+      }
+    }
+  }
 };
 
-/// Adds the warps' partial results up, in their order, and writes the tile's rows.
 template <int DIM>
-__device__ void merge(const Merged<DIM>& parts, const std::int64_t* places, int rows,
-                      __nv_bfloat16* out) {
-  for (int i = threadIdx.x; i < rows * DIM; i += kWarps * kLanes) {
-    const int r = i / DIM, d = i % DIM;
-    float highest = -INFINITY;
-    for (int w = 0; w < kWarps; ++w) highest = fmaxf(highest, parts.highest[w][r]);
-    float value = 0, sum = 0;
-    for (int w = 0; w < kWarps; ++w) {
-      const float share = exp2f(parts.highest[w][r] - highest);
-      value += parts.out[w][r][d] * share;
-      sum += parts.sum[w][r] * share;
-    }
-    out[places[r] + d] = __float2bfloat16(value / sum);
-  }
-}
-
-/// A block has 16 rows (query token, head of the group) of one sequence and KV head; each warp the
-/// blocks of keys that are its own. Which dims and keys a register holds is the same for both
-/// operands of a product, and so that loads are 16 bytes wide.
-template <int DIM>
-__global__ void __launch_bounds__(kWarps* kLanes)
-    ordered_attention_kernel(OrderedShape shape, OrderedInput input) {
-  constexpr int kChunks = DIM / 32, kTiles = DIM / 8, kWords = DIM / 16;
-  extern __shared__ float4 shared[];
-  Merged<DIM>& parts = *reinterpret_cast<Merged<DIM>*>(shared);
-  __shared__ std::int64_t places[kBlock];
-  const int sequence = blockIdx.z, kv_head = blockIdx.y, first = blockIdx.x * kBlock;
-  const int share = static_cast<int>(shape.heads / shape.kv_heads);
-  const int queries = input.query_lengths[sequence], keys = input.key_lengths[sequence];
-  const int rows = min(kBlock, queries * share - first);
-  if (rows <= 0) return;
-  const int start = input.query_starts != nullptr ? input.query_starts[sequence] : sequence;
-  const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
-  const int group = lane / 4, column = lane % 4;
-  const auto row_of = [&](int r) {
-    const int v = first + min(r, rows - 1);
-    const std::int64_t head = std::int64_t{kv_head} * share + v % share;
-    return TileRow{((start + v / share) * shape.heads + head) * DIM, keys - queries + v / share,
-                   r < rows};
+__global__ void __launch_bounds__(kThreads, 1)
+    attend_tiles(OrderedShape shape, OrderedInput input) {
+  extern __shared__ uint4 memory[];
+  Shared<DIM>& shared = *reinterpret_cast<Shared<DIM>*>(memory);
+  const int sequence = blockIdx.z, kv_head = blockIdx.y;
+  // Long rows first, so that short ones fill the end.
+  const int first_row = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;
+  const TileRows tile = rows_of(shape, input, sequence, kv_head, first_row, kRows);
+  if (tile.rows <= 0) return;
+  const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes, own = warp * kTileRows;
+  Tile<DIM> mine{.group = lane / 4,
+                 .column = lane % 4,
+                 .window = static_cast<int>(shape.window),
+                 .last = tile.at(own + kTileRows - 1).position,
+                 .lowest = tile.at(own).position,
+                 .real = own < tile.rows,
+                 .rows = {tile.at(own + lane / 4), tile.at(own + lane / 4 + 8)}};
+  load_queries<DIM>(input.q, mine.rows, mine.column, mine.queries);
+#pragma unroll
+  for (int i = 0; i < DIM / 2; ++i) mine.out[i / 4][i % 4] = 0;
+  const Slots slot_of(shape, input, sequence, kv_head);
+  const int lowest = mine.window > 0 ? max(0, tile.at(0).position - mine.window + 1) : 0;
+  const int first = lowest / kBlockKeys, last = tile.at(tile.rows - 1).position / kBlockKeys;
+  const auto note_slots = [&](int block, unsigned slot) {
+    if (threadIdx.x < kBlockKeys) shared.slots[block % 2][threadIdx.x] = slot;
   };
-  if (threadIdx.x < kBlock) places[threadIdx.x] = row_of(threadIdx.x).place;
-  const TileRow own[2] = {row_of(group), row_of(group + 8)};
-  const int last = row_of(rows - 1).position, lowest = row_of(0).position;
-  const int window = static_cast<int>(shape.window);
-
-  std::uint32_t q[2 * kChunks][4];
-#pragma unroll
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-    const auto* from = static_cast<const __nv_bfloat16*>(input.q) + chunk * 32 + 8 * column;
-    const uint4 a = load16(from + own[0].place), b = load16(from + own[1].place);
-    q[2 * chunk][0] = a.x, q[2 * chunk][1] = b.x, q[2 * chunk][2] = a.y, q[2 * chunk][3] = b.y;
-    q[2 * chunk + 1][0] = a.z, q[2 * chunk + 1][1] = b.z;
-    q[2 * chunk + 1][2] = a.w, q[2 * chunk + 1][3] = b.w;
-  }
-  const auto element = [&](int key) {
-    const unsigned at = static_cast<unsigned>(min(key, keys - 1));
-    const unsigned per_page = static_cast<unsigned>(shape.page_tokens);
-    const std::int64_t page =
-        input.page_table[std::int64_t{sequence} * shape.row_pages + at / per_page];
-    return ((page * shape.kv_heads + kv_head) * shape.page_tokens + at % per_page) * DIM;
-  };
-
-  const float scale = rsqrtf(static_cast<float>(DIM)) * 1.44269504F;
-  RowState state[2];
-  float out[kTiles][4] = {};
-  int block = window > 0 ? max(0, lowest - window + 1) / kBlock : 0;
-  block += (warp - block % kWarps + kWarps) % kWarps;
-  for (; block * kBlock <= last; block += kWarps) {
-    const int key = block * kBlock;
-    // Values are on their way while keys are compared.
-    std::uint32_t v[4][kWords];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const auto* from = static_cast<const __nv_bfloat16*>(input.values) +
-                         element(key + 2 * column + i % 2 + 8 * (i / 2)) + group * kTiles;
-#pragma unroll
-      for (int word = 0; word < kWords; word += 4) {
-        const uint4 wide = load16(from + 2 * word);
-        v[i][word] = wide.x, v[i][word + 1] = wide.y;
-        v[i][word + 2] = wide.z, v[i][word + 3] = wide.w;
-      }
-    }
-    float scores[2][4] = {};
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const auto* from = static_cast<const __nv_bfloat16*>(input.keys) +
-                         element(key + 8 * half + group) + 8 * column;
-      uint4 k[kChunks];
-#pragma unroll
-      for (int chunk = 0; chunk < kChunks; ++chunk) k[chunk] = load16(from + chunk * 32);
-#pragma unroll
-      for (int chunk = 0; chunk < kChunks; ++chunk) {
-        multiply_add(scores[half], q[2 * chunk], k[chunk].x, k[chunk].y);
-        multiply_add(scores[half], q[2 * chunk + 1], k[chunk].z, k[chunk].w);
-      }
-    }
-    float weights[2][4];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int at = key + 8 * (i / 2) + 2 * column + i % 2;
-        const bool seen = at <= own[r].position && (window == 0 || at > own[r].position - window);
-        weights[r][i] = seen ? scores[i / 2][2 * r + i % 2] * scale : -INFINITY;
-      }
-      const float kept = weigh(state[r], weights[r]);
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) out[t][2 * r] *= kept, out[t][2 * r + 1] *= kept;
-    }
-    const std::uint32_t p[4] = {
-        packed(weights[0][0], weights[0][1]), packed(weights[1][0], weights[1][1]),
-        packed(weights[0][2], weights[0][3]), packed(weights[1][2], weights[1][3])};
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const unsigned halves = t % 2 == 0 ? 0x5410U : 0x7632U;
-      multiply_add(out[t], p, __byte_perm(v[0][t / 2], v[1][t / 2], halves),
-                   __byte_perm(v[2][t / 2], v[3][t / 2], halves));
+  const auto slot_in = [&](int block) { return slot_of(block * kBlockKeys + threadIdx.x); };
+  note_slots(first, slot_in(first));
+  note_slots(first + 1, slot_in(first + 1));
+  __syncthreads();
+  start_block(shared, input.keys, true, first, 0);
+  close_copies();
+  start_block(shared, input.values, false, first, 1);
+  close_copies();
+  int now = 0;  // the buffer of what is looked at; the next but one is free
+  for (int block = first; block <= last; ++block) {
+    const int steps = mine.steps(block);
+    await_copies<1>();
+    __syncthreads();
+    if (block < last) start_block(shared, input.keys, true, block + 1, (now + 2) % kBuffers);
+    close_copies();
+    if (steps > 0) mine.see_block_keys(shared.buffers[now], block, steps);
+    now = (now + 1) % kBuffers;
+    await_copies<1>();
+    __syncthreads();
+    if (block < last) start_block(shared, input.values, false, block + 1, (now + 2) % kBuffers);
+    close_copies();
+    const unsigned slot = slot_in(block + 2);  // on its way while values are added up
+    if (steps > 0) mine.see_block_values(shared.buffers[now], steps);
+    note_slots(block, slot);
+    now = (now + 1) % kBuffers;
+    if (block % kSplitBlocks == kSplitBlocks - 1 || block == last) {
+      mine.end_split(shared.totals[warp], lane, block / kSplitBlocks == first / kSplitBlocks,
+                     block == last);
     }
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int row = group + 8 * r;
-    if (column == 0) {
-      parts.highest[warp][row] = state[r].highest;
-      parts.sum[warp][row] = state[r].sum;
-    }
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      parts.out[warp][row][2 * column * kTiles + t] = out[t][2 * r];
-      parts.out[warp][row][(2 * column + 1) * kTiles + t] = out[t][2 * r + 1];
+    if (own + mine.group + 8 * r < tile.rows) {
+      mine.write(static_cast<__nv_bfloat16*>(input.out), r);
     }
   }
-  __syncthreads();
-  merge<DIM>(parts, places, rows, static_cast<__nv_bfloat16*>(input.out));
 }
 
 template <int DIM>
-void launch(dim3 grid, const OrderedShape& shape, const OrderedInput& input, cudaStream_t stream) {
-  constexpr int kShared = sizeof(Merged<DIM>);
-  cudaFuncSetAttribute(ordered_attention_kernel<DIM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       kShared);
-  ordered_attention_kernel<DIM><<<grid, kWarps * kLanes, kShared, stream>>>(shape, input);
+void launch(const OrderedShape& shape, const OrderedInput& input, cudaStream_t stream) {
+  const std::int64_t rows = shape.longest_queries * (shape.heads / shape.kv_heads);
+  const dim3 grid(static_cast<unsigned>((rows + kRows - 1) / kRows),
+                  static_cast<unsigned>(shape.kv_heads), static_cast<unsigned>(shape.rows));
+  constexpr int kShared = sizeof(Shared<DIM>);
+  cudaFuncSetAttribute(attend_tiles<DIM>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
+  attend_tiles<DIM><<<grid, kThreads, kShared, stream>>>(shape, input);
+  check_launch("ordered_attention");
 }
 
 }  // namespace
 
+void attend_many_queries(const OrderedShape& shape, const OrderedInput& input, void* stream) {
+  if (shape.head_dim == 128) return launch<128>(shape, input, stream_of(stream));
+  launch<64>(shape, input, stream_of(stream));
+}
+
 void ordered_attention(const OrderedShape& shape, const OrderedInput& input, void* stream) {
   if (shape.rows == 0) return;
-  const std::int64_t rows = shape.longest_queries * (shape.heads / shape.kv_heads);
-  const dim3 grid(static_cast<unsigned>((rows + kBlock - 1) / kBlock),
-                  static_cast<unsigned>(shape.kv_heads), static_cast<unsigned>(shape.rows));
-  if (shape.head_dim == 128) {
-    launch<128>(grid, shape, input, stream_of(stream));
-  } else if (shape.head_dim == 64) {
-    launch<64>(grid, shape, input, stream_of(stream));
-  } else {
+  if (shape.head_dim != 64 && shape.head_dim != 128) {
     throw std::runtime_error("attention in the fixed order takes heads of 64 or 128 elements");
   }
-  check_launch("ordered_attention");
+  shape.longest_queries > 1 ? attend_many_queries(shape, input, stream)
+                            : attend_one_query(shape, input, stream);
 }
 
 }  // namespace tessera::kernels

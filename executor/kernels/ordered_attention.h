@@ -1,9 +1,10 @@
 // Causal attention to keys and values in pages whose result depends on the query's text alone.
 //
 // Every query, whether it decodes, is a piece of a prompt or lies in a packed batch (a cache with
-// one token a page), runs through one kernel with one order of keys: blocks of 16 keys by position,
-// block b in the partial softmax b mod 8, the partial ones merged in order. Masked keys add exact
-// zeros, so that rows beside a query and keys behind it change nothing. Free of torch and of state.
+// one token a page), sees its keys in one order: blocks of 128 keys by position, each a softmax of
+// its own; four blocks folded in order are a split, and the splits are folded in order. Masked keys
+// add exact zeros, so that rows beside a query and keys behind it change nothing. Two kernels share
+// that order (ordered_blocks.cuh). Free of torch and of state.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,11 @@ struct OrderedInput {
   const std::int32_t *query_starts = nullptr, *query_lengths = nullptr, *key_lengths = nullptr;
   const std::int32_t* page_table = nullptr;
   void* out = nullptr;
+  void* scratch = nullptr;  // ordered_scratch_bytes
 };
+
+/// Memory that a batch needs besides, for as long as its kernels run.
+std::int64_t ordered_scratch_bytes(const OrderedShape& shape);
 
 /// Throws std::runtime_error for another head_dim.
 void ordered_attention(const OrderedShape& shape, const OrderedInput& input, void* stream);

@@ -55,8 +55,9 @@ struct CopyChunk {
 };
 inline constexpr std::size_t kCopyBytes = std::size_t{1} << 16;
 
-/// All of them at once; `chunks` lie on the device.
-void copy_ranges(const CopyChunk* chunks, std::int64_t count, void* stream);
+/// `chunks` lie on the device. `blocks` of them at once, at most one a multiprocessor and few where
+/// the memory has others to serve; 0 = all.
+void copy_ranges(const CopyChunk* chunks, std::int64_t count, std::int64_t blocks, void* stream);
 
 /// From fp32, to nearest even. `sums` (fp64 [2] on the device, or nullptr): adds the squared error
 /// and the squared norm.

@@ -88,8 +88,7 @@ __device__ void copy_words(const void* from, void* to, unsigned words) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads) copies_of_ranges(const CopyChunk* chunks) {
-  const CopyChunk chunk = chunks[blockIdx.x];
+__device__ void copy_chunk(const CopyChunk& chunk) {
   const auto bytes = static_cast<unsigned>(chunk.bytes);
   const Word ends = reinterpret_cast<Word>(chunk.from) | reinterpret_cast<Word>(chunk.to);
   unsigned done = 0;
@@ -102,6 +101,11 @@ __global__ void __launch_bounds__(kThreads) copies_of_ranges(const CopyChunk* ch
   }
   copy_words<unsigned char>(static_cast<const unsigned char*>(chunk.from) + done,
                             static_cast<unsigned char*>(chunk.to) + done, bytes - done);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    copies_of_ranges(const CopyChunk* chunks, std::int64_t count) {
+  for (std::int64_t i = blockIdx.x; i < count; i += gridDim.x) copy_chunk(chunks[i]);
 }
 
 __device__ float rounded(float x, __nv_bfloat16& to) {
@@ -167,9 +171,10 @@ void add_range_sums(const SumChunk* chunks, std::int64_t count, std::uint64_t* s
   check_launch("add_range_sums");
 }
 
-void copy_ranges(const CopyChunk* chunks, std::int64_t count, void* stream) {
+void copy_ranges(const CopyChunk* chunks, std::int64_t count, std::int64_t blocks, void* stream) {
   if (count == 0) return;
-  copies_of_ranges<<<static_cast<unsigned>(count), kThreads, 0, stream_of(stream)>>>(chunks);
+  const auto grid = static_cast<unsigned>(blocks > 0 ? std::min(blocks, count) : count);
+  copies_of_ranges<<<grid, kThreads, 0, stream_of(stream)>>>(chunks, count);
   check_launch("copy_ranges");
 }
 

@@ -6,6 +6,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/batching/schedule.h"
+#include "executor/estimators/experience_math.h"
 #include "executor/loop/loss_functions.h"
 #include "executor/loop/share.h"
 #include "executor/rollout/generate.h"
@@ -34,9 +35,10 @@ void store_values(TokenValues values, std::vector<Sequence>& sequences,
   for (size_t i = 0; i < sequences.size(); ++i) sequences[i].*field = std::move(values[i]);
 }
 
+/// Micro-batches are the role's, unless `asked` limits them.
 LogProbs log_probs_of(RoleWorker& role, const RunConfig& config,
                       std::span<const TokenSequence> batch, InferOptions asked) {
-  asked.token_limit = role.plan->batching.log_prob_tokens;
+  if (asked.token_limit == 0) asked.token_limit = role.plan->batching.log_prob_tokens;
   asked.temperature = config.rollout.sampling.temperature;
   LogProbs scores = role.trainer->log_probs(batch, asked);
   role.trainer->rest();
@@ -99,12 +101,20 @@ double rate_of_step(const OptimConfig& optim, const RunConfig& config, const Wor
 
 namespace {
 
+/// Collective over the run's ranks, of whose replicas any may have lost its server.
 GeneratedShare generate_by_servers(Worker& worker, std::int64_t step,
                                    std::span<const TokenPrompt> prompts,
                                    const RolloutOptions& options) {
-  const ParallelGroups& groups = worker.find(Role::rollout)->groups;
-  VllmSamples samples = worker.vllm->generate(
-      step, prompts_of_replica(prompts, groups.dp_size, groups.dp_rank), options);
+  const RoleWorker& rollout = *worker.find(Role::rollout);
+  VllmSamples samples;
+  if (rollout.member()) {
+    const ParallelGroups& groups = rollout.groups;
+    samples = worker.vllm->generate(
+        step, prompts_of_replica(prompts, groups.dp_size, groups.dp_rank), options);
+  }
+  worker.vllm->settle();
+  if (worker.vllm->unproven()) verify_weights(worker, std::nullopt);
+  if (!rollout.member()) return {};
   return {.sequences = std::move(samples.sequences),
           .metrics = {{"rollout/decode_tokens", static_cast<double>(samples.response_tokens)},
                       {"rollout/prefill_tokens", static_cast<double>(samples.prompt_tokens)}}};
@@ -120,8 +130,8 @@ GeneratedShare generate_share(Worker& worker, RolloutEngine* engine, std::int64_
                               std::span<const TokenPrompt> prompts, const RolloutOptions& options,
                               const AfterPass& after_pass) {
   const RoleWorker& role = *worker.find(Role::rollout);
-  if (!role.member()) return {};
   if (worker.vllm != nullptr) return generate_by_servers(worker, step, prompts, options);
+  if (!role.member()) return {};
   const GeneratorState before = save_generators(worker.context.device);
   const std::vector<TokenPrompt> mine =
       prompts_of_replica(prompts, role.groups.dp_size, role.groups.dp_rank);
@@ -169,7 +179,11 @@ Metrics compute_old_log_prob(Worker& worker, const RunConfig& config, Experience
 void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
   RoleWorker* const role = worker.find(Role::reference);
   if (role == nullptr || !role->member()) return;
-  LogProbs scores = log_probs_of(*role, config, views_of(experience.sequences), {});
+  // Without weights of its own it is the actor as it was before training.
+  RoleWorker& holder = role->trainer != nullptr ? *role : *worker.find(Role::actor);
+  LogProbs scores =
+      log_probs_of(holder, config, views_of(experience.sequences),
+                   {.token_limit = role->plan->batching.log_prob_tokens, .adapters = false});
   store_values(std::move(scores.log_prob), experience.sequences, &Sequence::ref_log_prob);
 }
 
@@ -240,6 +254,32 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
   return role->leader() ? metrics : Metrics{};
 }
 
+SequenceFields old_log_prob_fields(const AlgorithmConfig& algorithm) {
+  return SequenceField::old_log_prob |
+         (algorithm.advantage.estimator->reads_sum_pi_squared ? SequenceField::sum_pi_squared
+                                                              : SequenceField::old_log_prob);
+}
+
+Metrics shape_advantages(Worker& worker, const AlgorithmConfig& algorithm, Experience& experience) {
+  Metrics metrics;
+  place_scores(experience);
+  if (algorithm.use_kl_in_reward) {
+    metrics = subtract_kl(experience, algorithm.kl_penalty, worker.kl_in_reward);
+  }
+  if (algorithm.rollout_correction && !algorithm.bypass_mode) {
+    metrics.merge(correct_rollout(experience, *algorithm.rollout_correction));
+  }
+  compute_advantages(experience, algorithm.advantage);
+  return metrics;
+}
+
+void note_servers(Worker& worker, const std::function<void(const std::string&)>& note) {
+  if (worker.vllm == nullptr) return;
+  for (const std::string& line : worker.vllm->take_news()) {
+    if (note) note(line);
+  }
+}
+
 Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epochs,
                       const Experience& experience) {
   RoleWorker* role = worker.find(Role::critic);
@@ -267,7 +307,7 @@ namespace {
 void refuse_stale_weights(const RoleWorker& actor, Communicator& host) {
   Problems mine;
   if (actor.member()) {
-    find_stale_weights(*actor.weights, actor.trainer->optimizer(), host.rank(), mine);
+    find_stale_weights(actor.trained(), actor.trainer->optimizer(), host.rank(), mine);
   }
   std::string text;
   for (const Problem& problem : mine) text += to_string(problem) + "\n";
@@ -276,6 +316,10 @@ void refuse_stale_weights(const RoleWorker& actor, Communicator& host) {
   if (all.empty()) return;
   all.pop_back();
   throw Error(ExitCode::check_failed, all);
+}
+
+void throw_differences(const WeightCertificate& certificate, const CertificateReport& report) {
+  if (report.differing > 0) throw Error(ExitCode::check_failed, problems_of(certificate, report));
 }
 
 }  // namespace
@@ -300,16 +344,24 @@ CertificateReport verify_weights(Worker& worker, std::optional<DType> wire) {
   }
   refuse_stale_weights(actor, *worker.context.host);
   MemoryOps& ops = worker.memory_ops != nullptr ? *worker.memory_ops : host_memory_ops();
-  const CertificateReport report = worker.vllm != nullptr
-                                       ? worker.vllm->certify(training, ops)
-                                       : check_weights(*worker.certificate, training, generating,
-                                                       wire, ops, *worker.context.host);
-  if (actor.member()) actor.trainer->rest();
-  if (report.differing > 0) {
-    const WeightCertificate& certificate =
-        worker.vllm != nullptr ? worker.vllm->certificate() : *worker.certificate;
-    throw Error(ExitCode::check_failed, problems_of(certificate, report));
+  CertificateReport report = worker.vllm != nullptr
+                                 ? worker.vllm->certify(training, ops)
+                                 : check_weights(*worker.certificate, training, generating, wire,
+                                                 ops, *worker.context.host);
+  std::optional<CertificateReport> of_adapters;
+  if (worker.adapter_reshard != nullptr) {
+    of_adapters = worker.adapter_reshard->check(actor.adapters.get(), rollout.adapters.get(), ops,
+                                                *worker.context.host);
   }
+  if (actor.member()) actor.trainer->rest();
+  const WeightCertificate& certificate =
+      worker.vllm != nullptr ? worker.vllm->certificate() : *worker.certificate;
+  throw_differences(certificate, report);
+  if (!of_adapters) return report;
+  throw_differences(worker.adapter_reshard->certificate(), *of_adapters);
+  report.compared += of_adapters->compared;
+  report.shared += of_adapters->shared;
+  report.seconds += of_adapters->seconds;
   return report;
 }
 
@@ -321,7 +373,6 @@ Metrics metrics_of(const ReshardReport& report) {
           {"reshard/seconds", report.seconds},
           {"reshard/exposed_s", report.exposed_s},
           {"reshard/by_reading_peers", reads},
-          {"reshard/gbps", report.gb_per_s()},
           {"reshard/spared_bytes", static_cast<double>(report.planned - report.busiest)},
           {"reshard/cast_error", report.cast_error},
           {"reshard/verified", report.verified}};

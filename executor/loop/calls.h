@@ -5,8 +5,10 @@
 // shared.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "executor/loop/worker.h"
@@ -39,6 +41,16 @@ Metrics compute_old_log_prob(Worker& worker, const RunConfig& config, Experience
 void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
 void compute_values(Worker& worker, Experience& experience);
 void compute_reward_scores(Worker& worker, Experience& experience);
+
+/// What old_log_prob fills.
+SequenceFields old_log_prob_fields(const AlgorithmConfig& algorithm);
+
+/// Rewards, the correction where rollout and old policy differ, and advantages, of sequences that
+/// have everything else.
+Metrics shape_advantages(Worker& worker, const AlgorithmConfig& algorithm, Experience& experience);
+
+/// Tells which of vLLM's servers were started in others' places, once.
+void note_servers(Worker& worker, const std::function<void(const std::string&)>& note);
 
 /// One pass per epoch over the mini-batches, consecutive sequences each. Metrics (means over the
 /// updates) on the role's leader only; the learning rate is the training step's. With `overlap` the

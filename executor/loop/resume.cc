@@ -63,7 +63,7 @@ void restore(Worker& worker, const OpenCheckpoint& checkpoint, Problems& problem
   for (const Role role : {Role::actor, Role::critic}) {
     RoleWorker* const own = worker.find(role);
     if (own == nullptr || !own->member()) continue;
-    restore_role(checkpoint, std::string(name_of(role)), *own->weights, *own->trainer, problems);
+    restore_role(checkpoint, std::string(name_of(role)), own->trained(), *own->trainer, problems);
   }
   worker.kl_in_reward.coef = checkpoint.manifest.kl_coef;
   worker.prompts_taken = checkpoint.manifest.prompts_taken;

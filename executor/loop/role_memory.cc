@@ -2,6 +2,7 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cost_models/documents/out_of_memory.h"
@@ -58,6 +59,20 @@ torch::Tensor releasable_storage(RoleMemory& memory, const Plan& plan,
 }
 
 }  // namespace
+
+ParameterTables parameter_tables(const Plan& plan) {
+  ParameterTables tables;
+  for (const RolePlan& role : plan.roles) {
+    const ModelSpec model = plan.model_of(role.role);
+    const auto same = std::find_if(tables.by_role.begin(), tables.by_role.end(),
+                                   [&](const auto& each) { return each.second->model == model; });
+    auto table = same != tables.by_role.end()
+                     ? same->second
+                     : std::make_shared<const ParameterTable>(parameter_table(model));
+    tables.by_role.emplace(role.role, std::move(table));
+  }
+  return tables;
+}
 
 RoleMemory make_role_memory(const Plan& plan, const ParameterTables& tables,
                             const ReshardConfig& config, int rank, torch::Device device) {

@@ -1,5 +1,6 @@
 // Where a rank's weights of actor and rollout lie: in memory that peers read, in one memory of
-// both, in memory that is given back between generations, or in torch's.
+// both, in memory that is given back between generations, or in torch's; and the tables of the
+// models whose weights they are.
 //
 // Owned by the Worker; one thread, but for mapping in the background. Bytes.
 #pragma once
@@ -7,13 +8,15 @@
 #include "executor/tensor/torch.h"
 
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 
+#include "cost_models/layout/parameter_table.h"
+#include "cost_models/spec/workload.h"
 #include "executor/arena/shared_arena.h"
 #include "executor/comm/communicator.h"
 #include "executor/config/run_config.h"
-#include "executor/loop/parameter_tables.h"
 #include "executor/storage/releasable_memory.h"
 #include "executor/storage/shared_block.h"
 #include "executor/weights/weights.h"
@@ -22,6 +25,15 @@ namespace tessera {
 
 struct Plan;
 struct RolePlan;
+
+/// The parameter table of every role's model, each model's built once per start.
+struct ParameterTables {
+  std::map<Role, std::shared_ptr<const ParameterTable>> by_role;  // equal models share one
+
+  const ParameterTable& of(Role role) const { return *by_role.at(role); }
+};
+
+ParameterTables parameter_tables(const Plan& plan);
 
 struct RoleMemory {
   int rank = 0;

@@ -6,6 +6,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
+#include "executor/adapters/adapter_table.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 std::string described(const ParallelLayout& layout) {
   char text[120];
   std::snprintf(text, sizeof text, "tp %d cp %d pp %d dp %d x %d zero %d", layout.tp, layout.cp,
-                layout.pp, layout.dp() / layout.dp_shard, layout.dp_shard, layout.zero);
+                layout.pp, layout.dp / layout.dp_shard, layout.dp_shard, layout.zero);
   return text;
 }
 
@@ -52,12 +53,14 @@ RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
               config.trainer.checkpoint.keep) {
   for (const Role role : {Role::actor, Role::critic}) {
     if (plan.find(role) != nullptr) {
-      parameters_[role] = parameter_table(plan.model_of(role)).elements();
+      const ParameterTable table = parameter_table(plan.model_of(role));
+      const bool adapts = role == Role::actor && config.actor.lora.used();
+      parameters_[role] = (adapts ? adapter_table(table, config.actor.lora) : table).elements();
     }
     RoleWorker* const own = worker.find(role);
     if (own == nullptr || !own->member()) continue;
     const auto made =
-        snapshots_.try_emplace(role, std::string(name_of(role)), *own->weights, *own->trainer);
+        snapshots_.try_emplace(role, std::string(name_of(role)), own->trained(), *own->trainer);
     if (config.trainer.checkpoint.save_freq > 0) made.first->second.prepare();
   }
 }
@@ -194,7 +197,7 @@ Metrics RunSaver::take_report() {
 void RunSaver::save_export(std::int64_t step) {
   const fs::path folder = exports_of(run_) / steps_name(step);
   try {
-    save_actor(worker_, plan_, origin(step), folder);
+    save_actor(worker_, plan_, config_, origin(step), folder);
   } catch (const Error& error) {
     if (error.code() != ExitCode::io) throw;
     if (note_) note_("[Checkpoint] " + folder.string() + " was not written: " + error.what());

@@ -79,7 +79,7 @@ class RunSaver {
   Note note_;
   std::int64_t first_step_, last_;
   CheckpointData data_;
-  std::map<Role, std::int64_t> parameters_;  // of whole models
+  std::map<Role, std::int64_t> parameters_;  // that are trained, of all ranks once
   std::map<Role, RoleSnapshot> snapshots_;
   std::vector<CheckpointEnd> refused_;     // on rank 0: not begun for want of room
   std::vector<torch::Tensor> generators_;  // of the last snapshot

@@ -216,10 +216,14 @@ Metrics score_sequences(const RolloutSetting& setting, Experience& experience,
   return metrics;
 }
 
-void store_greedy_scores(const Experience& greedy, Experience& experience) {
+Metrics score_step(const RolloutSetting& setting, Experience& experience, Experience& greedy) {
+  Metrics metrics = score_sequences(setting, experience);
+  if (greedy.sequences.empty()) return metrics;
+  score_sequences(setting, greedy);
   std::map<std::int32_t, double> scores;
   for (const Sequence& s : greedy.sequences) scores[s.prompt_index] = s.score;
   for (Sequence& s : experience.sequences) s.greedy_score = scores.at(s.prompt_index);
+  return metrics;
 }
 
 }  // namespace tessera

@@ -61,7 +61,8 @@ StepRollout roll_out(const RolloutSetting& setting, std::int64_t step);
 Metrics score_sequences(const RolloutSetting& setting, Experience& experience,
                         std::vector<ResponseScores>* scores = nullptr);
 
-/// greedy_score of every sequence from the greedy answer to its prompt.
-void store_greedy_scores(const Experience& greedy, Experience& experience);
+/// The scores of a step, and greedy_score of every sequence from the greedy answer to its prompt;
+/// `greedy` may be empty.
+Metrics score_step(const RolloutSetting& setting, Experience& experience, Experience& greedy);
 
 }  // namespace tessera

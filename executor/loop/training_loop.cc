@@ -57,7 +57,7 @@ class Loop {
     const std::int64_t last = only ? 0 : config_.trainer.total_training_steps;
     note_state();
     while (result.steps < last && result.stopped == StopReason::none) {
-      result.stopped = run_step(result.steps + 1);
+      result.stopped = try_step(result.steps + 1);
       if (result.stopped != StopReason::none) break;
       ++result.steps;
       const RuleDecision rules = rules_.obey(result.steps);
@@ -86,17 +86,34 @@ class Loop {
     if (observer_.phase_started) observer_.phase_started(phase, step);
   }
 
+  /// As run_step. A step without a server to generate it ends the run; what was trained before is
+  /// saved where the step has changed nothing of it.
+  StopReason try_step(std::int64_t step) {
+    try {
+      return run_step(step);
+    } catch (const ServerLost&) {
+      note_servers(worker_, observer_.note);
+      if (saver_ != nullptr && !updating_) {
+        saver_->release_reserve();
+        save_stopped(step - 1);
+        saver_->finish();
+      }
+      throw;
+    }
+  }
+
   /// Why the run is to stop before the step has changed anything that is saved, or none.
   StopReason run_step(std::int64_t step) {
     const std::int64_t start_ns = clock_.now_ns();
     experience_ = {.step = step};
     numbers_.clear();
-    bool updating = false;
+    updating_ = false;
+    if (worker_.vllm != nullptr) worker_.vllm->at_step(step);
     for (const ScheduledCall& call : plan_.schedule) {
-      if (!updating && joins_all(call)) {
+      if (!updating_ && joins_all(call)) {
         if (const StopReason reason = agreed_stop(); reason != StopReason::none) return reason;
       }
-      updating = updating || updates(call.phase);
+      updating_ = updating_ || updates(call.phase);
       announce(call.phase, step);
       run_call(call.phase, step);
     }
@@ -153,7 +170,7 @@ class Loop {
       case Phase::reward:
         return timed([&] { reward(); });
       case Phase::old_log_prob:
-        return scored(Role::actor, old_log_prob_fields(), [&] { old_log_prob(); });
+        return scored(Role::actor, old_log_prob_fields(config_.algorithm), [&] { old_log_prob(); });
       case Phase::ref:
         return scored(Role::reference, SequenceField::ref_log_prob,
                       [&] { compute_ref_log_prob(worker_, config_, experience_); });
@@ -212,6 +229,7 @@ class Loop {
 
   void generate(std::int64_t step) {
     make_responses(step);
+    note_servers(worker_, observer_.note);
     rest_rollout();
   }
 
@@ -249,10 +267,7 @@ class Loop {
       unshared(Role::reward, SequenceField::score);
       return;
     }
-    add(score_sequences(rollout_setting(prompts_), experience_));
-    if (greedy_.sequences.empty()) return;
-    score_sequences(rollout_setting(prompts_), greedy_);
-    store_greedy_scores(greedy_, experience_);
+    add(score_step(rollout_setting(prompts_), experience_, greedy_));
   }
 
   /// In bypass mode the rollout's log-probs stand for them already.
@@ -269,26 +284,10 @@ class Loop {
     unshared_.add(SequenceFields{} | fields, worker->leader());
   }
 
-  SequenceFields old_log_prob_fields() const {
-    return SequenceField::old_log_prob |
-           (config_.algorithm.advantage.estimator->reads_sum_pi_squared
-                ? SequenceField::sum_pi_squared
-                : SequenceField::old_log_prob);
-  }
-
   void advantages() {
-    place_scores(experience_);
-    if (config_.algorithm.use_kl_in_reward) {
-      add(subtract_kl(experience_, config_.algorithm.kl_penalty, worker_.kl_in_reward));
-    }
-    const AlgorithmConfig& algorithm = config_.algorithm;
-    if (algorithm.rollout_correction && !algorithm.bypass_mode) {
-      add(correct_rollout(experience_, *algorithm.rollout_correction));
-    }
-    compute_advantages(experience_, algorithm.advantage);
-    if (algorithm.pf_ppo.enable) {
-      drawn_ = resampled(experience_, algorithm.pf_ppo, config_.rollout.seed);
-    }
+    add(shape_advantages(worker_, config_.algorithm, experience_));
+    const PfPpo& pf_ppo = config_.algorithm.pf_ppo;
+    if (pf_ppo.enable) drawn_ = resampled(experience_, pf_ppo, config_.rollout.seed);
   }
 
   /// What actor and critic are updated with.
@@ -383,9 +382,10 @@ class Loop {
   RolloutOptions rollout_options_;
   std::vector<Experience> recorded_;
   Experience experience_;
-  Experience greedy_;    // answers to the step's prompts, where the estimator reads their scores
-  Experience drawn_;     // of experience_, by PF-PPO
-  bool scored_ = false;  // generation has scored experience_
+  Experience greedy_;      // answers to the step's prompts, where the estimator reads their scores
+  Experience drawn_;       // of experience_, by PF-PPO
+  bool scored_ = false;    // generation has scored experience_
+  bool updating_ = false;  // the step has begun to change what is saved
   Metrics numbers_;
   UnsharedFields unshared_;
 };

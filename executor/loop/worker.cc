@@ -1,19 +1,17 @@
 #include "executor/loop/worker.h"
 
-#include <c10/cuda/CUDACachingAllocator.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
+#include "executor/adapters/adapter_table.h"
+#include "executor/adapters/adapter_weights.h"
 #include "executor/data/init_model.h"
-#include "executor/loop/share.h"
+#include "executor/loop/rollout_servers.h"
 #include "executor/reshard/gpu_site.h"
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
@@ -88,6 +86,7 @@ TrainerOptions trainer_options(const RoleWorker& worker, const RunConfig& config
                                                : config.actor.reshard_after_forward;
   options.sharding.host_group = worker.host_group.get();
   options.tensor_host = worker.tensor_host.get();
+  if (role.role == Role::actor) options.adapters = worker.adapters.get();
   if (worker.side_group != nullptr) {
     options.sharding.side_group = worker.side_group.get();
     options.sharding.side = context.side->stream;
@@ -96,6 +95,29 @@ TrainerOptions trainer_options(const RoleWorker& worker, const RunConfig& config
     options.context = {.lane = worker.ring_lane.get(), .side = context.side->stream};
   }
   return options;
+}
+
+/// The reference is the actor without its adapters, where both lie alike on the same ranks.
+bool is_frozen_actor(const Plan& plan, const RolePlan& role, const RunConfig& config) {
+  const RolePlan* const actor = plan.find(Role::actor);
+  return role.role == Role::reference && config.actor.lora.used() && config.actor.teacher.empty() &&
+         actor != nullptr && actor->model == role.model &&
+         actor->dtypes.param == role.dtypes.param &&
+         rank_map_of(plan, Role::actor) == rank_map_of(plan, Role::reference);
+}
+
+/// Makes the adapters of an actor or a rollout whose actor trains some; the rollout's arrive by a
+/// reshard, the actor's are read or drawn, or come from a checkpoint.
+void make_adapters_of(RoleWorker& worker, Role role, const RunConfig& config, bool resumes) {
+  const Lora& lora = config.actor.lora;
+  if (!lora.used() || (role != Role::actor && role != Role::rollout)) return;
+  worker.adapters = std::make_unique<Weights>(make_adapters(*worker.weights, lora));
+  attach_adapters(*worker.weights, *worker.adapters, lora);
+  if (role == Role::rollout || resumes) return;
+  if (config.actor.adapters.empty()) return draw_adapters(*worker.adapters, config.trainer.seed);
+  Problems problems;
+  load_adapters(*worker.adapters, config.actor.adapters, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
 }
 
 void end_stage(const RunContext& context, std::string_view stage) {
@@ -111,7 +133,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
   make_role_groups(worker, role, context);
   end_stage(context, "groups");
   const bool served = role.role == Role::rollout && config.rollout.engine == GenerationEngine::vllm;
-  if (!worker.groups.member || served) return;
+  if (!worker.groups.member || served || is_frozen_actor(plan, role, config)) return;
   worker.weights = std::make_unique<Weights>(
       place.places != nullptr
           ? make_placed_weights(table, role.layout, worker.groups.coord, role.dtypes.param,
@@ -119,7 +141,9 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
           : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
                          place.storage));
   end_stage(context, "memory");
-  if (!context.resumes || !is_trained(role.role)) load(worker, role.role, plan, config);
+  make_adapters_of(worker, role.role, config, context.resumes);
+  const bool restored = context.resumes && is_trained(role.role) && worker.adapters == nullptr;
+  if (!restored) load(worker, role.role, plan, config);
   end_stage(context, "weights");
   if (role.role == Role::rollout) return;
   std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
@@ -147,6 +171,17 @@ std::unique_ptr<Reshard> make_reshard(const Plan& plan, const ParameterTable& ta
                          .hint = "plan again with this version of tessera"}});
   }
   return reshard;
+}
+
+/// nullptr where no adapters are trained.
+std::unique_ptr<AdapterReshard> make_adapter_reshard(const Plan& plan, const ParameterTable& table,
+                                                     const PlannedReshard& pair,
+                                                     const RunConfig& config, int rank) {
+  const Lora& lora = config.actor.lora;
+  if (!lora.used()) return nullptr;
+  return std::make_unique<AdapterReshard>(
+      adapter_table(table, lora), rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
+      plan.find(pair.from)->dtypes.param, rank, reshard_options(plan));
 }
 
 /// What digests compare after that reshard.
@@ -209,68 +244,13 @@ void make_reshard(Worker& worker, const Plan& plan, const ParameterTable& table,
                                                            .timeout_s = timeout_s});
 }
 
-/// The device as CUDA_VISIBLE_DEVICES names it for programs that see all of the host's.
-std::string visible_name(const torch::Device& device) {
-  if (!device.is_cuda()) return {};
-  const std::size_t index = static_cast<unsigned char>(device.index());
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  std::vector<std::string> names;
-  std::istringstream list(visible == nullptr ? "" : visible);
-  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
-  return index < names.size() ? names[index] : std::to_string(index);
-}
-
-NcclCalls nccl_of(const RunContext& context) {
-  if (!context.device.is_cuda()) return {};
-  return {.make_id = make_nccl_id,
-          .make_world = [device = context.device.index(), stream = context.stream](
-                            const NcclId& id, int rank, int size, double timeout_s) {
-            return make_nccl_world(id, rank, size,
-                                   {.device = device, .stream = stream, .timeout_s = timeout_s});
-          }};
-}
-
-/// Returns when the servers are ready, and asleep: they measure the devices' free memory as they
-/// start, which nobody else must use then.
-std::unique_ptr<VllmRollout> start_rollout_servers(const Plan& plan, const ParameterTables& tables,
-                                                   const RunConfig& config,
-                                                   const RunContext& context) {
-  const RolePlan &actor = *plan.find(Role::actor), &rollout = *plan.find(Role::rollout);
-  VllmSetting setting{.table = tables.by_role.at(Role::actor),
-                      .training = rank_map_of(plan, Role::actor),
-                      .rollout = rank_map_of(plan, Role::rollout),
-                      .dtype = actor.dtypes.param,
-                      .model = plan.models.at(rollout.model).path,
-                      .prompt_tokens = config.data.max_prompt_length,
-                      .rollout_options = {.sampling = config.rollout.sampling,
-                                          .max_response_tokens = plan.workload.response_tokens.max,
-                                          .max_sequences = rollout.batching.max_sequences,
-                                          .prefill_tokens = rollout.batching.prefill_tokens},
-                      .device = visible_name(context.device),
-                      .verify = config.reshard.verify,
-                      .nccl = nccl_of(context),
-                      .logs = context.logs};
-  return std::make_unique<VllmRollout>(*context.host, std::move(setting), config.rollout.vllm);
-}
-
-/// Lets the servers map the memory of the actor's weights.
-void offer_weights(Worker& worker) {
-  const bool trains = worker.find(Role::actor)->member();
-  if (any_rank(*worker.context.host, trains && worker.memory.actor == nullptr)) {
-    throw Error(ExitCode::missing, "vLLM's workers cannot map the actor's weights of some rank");
-  }
-  worker.vllm->attach(trains ? worker.memory.actor.get() : nullptr);
-}
-
-/// Waits for the actor's weights on this rank, gives torch's unused memory back, and moves them.
-ReshardReport move_weights_to_servers(Worker& worker) {
-  const RoleWorker& actor = *worker.find(Role::actor);
-  if (actor.member()) actor.trainer->wake();
-  if (worker.context.device.is_cuda()) {
-    torch::cuda::synchronize(worker.context.device.index());
-    c10::cuda::CUDACachingAllocator::emptyCache();
-  }
-  return worker.vllm->move_weights();
+void check_world(const Plan& plan, const Communicator& world) {
+  if (plan.world_size() == world.size()) return;
+  throw Error(ExitCode::bad_input,
+              {Problem{.file = "plan",
+                       .place = "/roles",
+                       .found = std::to_string(world.size()) + " ranks",
+                       .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
 }
 
 }  // namespace
@@ -287,19 +267,13 @@ RoleWorker* Worker::find(Role role) {
 bool shares_layers(const Plan& plan) {
   return std::any_of(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     const ParallelLayout& layout = role.layout;
-    return layout.cp > 1 || (layout.zero >= 1 && layout.dp() > 1);
+    return layout.cp > 1 || (layout.zero >= 1 && layout.dp > 1);
   });
 }
 
 void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
                  const RunContext& context) {
-  if (plan.world_size() != context.world->size()) {
-    throw Error(ExitCode::bad_input,
-                {Problem{.file = "plan",
-                         .place = "/roles",
-                         .found = std::to_string(context.world->size()) + " ranks",
-                         .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
-  }
+  check_world(plan, *context.world);
   fused::set_deterministic(config.trainer.deterministic);
   const ParameterTables tables = parameter_tables(plan);
   worker.context = context;
@@ -324,6 +298,8 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, tables.of(pair.from), pair, context.world->rank());
+    worker.adapter_reshard =
+        make_adapter_reshard(plan, tables.of(pair.from), pair, config, context.world->rank());
     const RolePlan& from = *worker.find(pair.from)->plan;
     if (config.rollout.verify_weights > 0 && !served) {
       worker.certificate = certificate_of(plan, tables.of(pair.from), pair, context.world->rank());
@@ -357,9 +333,10 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   return worker;
 }
 
-ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
-  if (worker.vllm != nullptr) return move_weights_to_servers(worker);
-  map_rollout(worker.memory);
+namespace {
+
+/// The weights of the model, all of them.
+ReshardReport move_model(Worker& worker, const ReshardHooks& hooks) {
   const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
   if (actor->member()) actor->trainer->wake();
   if (worker.weight_reshard != nullptr) {
@@ -372,6 +349,39 @@ ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
                                                    worker.staging.data_ptr(), hooks);
   if (actor->member()) actor->trainer->rest();
   return report;
+}
+
+ReshardReport move_adapters(Worker& worker) {
+  const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
+  if (actor->member()) actor->trainer->wake();
+  const ReshardReport report = worker.adapter_reshard->run(
+      *worker.context.world, actor->adapters.get(), rollout->adapters.get());
+  if (actor->member()) actor->trainer->rest();
+  return report;
+}
+
+/// One report of both.
+ReshardReport together(ReshardReport model, const ReshardReport& adapters) {
+  model.seconds += adapters.seconds;
+  model.received += adapters.received;
+  model.busiest += adapters.busiest;
+  model.lower_bound += adapters.lower_bound;
+  model.planned += adapters.planned;
+  model.exposed_s += adapters.exposed_s;
+  return model;
+}
+
+}  // namespace
+
+ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
+  if (worker.vllm != nullptr) return move_weights_to_servers(worker);
+  map_rollout(worker.memory);
+  if (worker.adapter_reshard == nullptr) return move_model(worker, hooks);
+  if (worker.frozen_moved) return move_adapters(worker);
+  const ReshardReport model = move_model(worker, hooks);
+  // Memory that is given back between generations loses them.
+  worker.frozen_moved = worker.memory.rollout == nullptr;
+  return together(model, move_adapters(worker));
 }
 
 }  // namespace tessera

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "executor/adapters/adapter_reshard.h"
 #include "executor/certificate/certificate.h"
 #include "executor/comm/groups.h"
 #include "executor/config/run_config.h"
@@ -32,8 +33,8 @@ namespace tessera {
 struct Plan;
 struct RolePlan;
 
-/// One role on this rank. `weights` and `trainer` are null where the rank is not a member, and the
-/// rollout has no trainer.
+/// One role on this rank. `weights` and `trainer` are null where the rank is not a member, and of a
+/// reference that is the actor without its adapters; the rollout has no trainer.
 struct RoleWorker {
   const RolePlan* plan = nullptr;
   RankMap map;
@@ -43,11 +44,14 @@ struct RoleWorker {
   std::unique_ptr<Communicator> tensor_host;  // the tensor-parallel ranks on host memory
   std::unique_ptr<Communicator> ring_lane;    // the cp group on a side lane
   std::unique_ptr<Weights> weights;
+  std::unique_ptr<Weights> adapters;  // beside the weights, which are frozen then; else nullptr
   std::unique_ptr<Trainer> trainer;
 
   bool member() const { return groups.member; }
   /// The member that speaks for the role: all members hold the same results.
   bool leader() const { return groups.member && groups.index == 0; }
+  /// What a trained role's optimizer writes. Precondition: member.
+  const Weights& trained() const { return adapters != nullptr ? *adapters : *weights; }
 };
 
 /// How a run reaches other ranks and its device.
@@ -84,11 +88,13 @@ struct Worker {
   std::unique_ptr<Reshard> reshard;  // actor -> rollout
   std::unique_ptr<BlockCopies> copies;
   std::unique_ptr<MemoryOps> memory_ops;
-  std::unique_ptr<WeightReshard> weight_reshard;  // carries a minimal reshard out
-  std::optional<WeightCertificate> certificate;   // of the reshard, where digests verify it
-  std::unique_ptr<RolloutEngine> generation;      // where this rank generates; else nullptr
-  std::unique_ptr<VllmRollout> vllm;              // instead, where vLLM generates
-  torch::Tensor staging;                          // scratch of a full reshard
+  std::unique_ptr<WeightReshard> weight_reshard;    // carries a minimal reshard out
+  std::optional<WeightCertificate> certificate;     // of the reshard, where digests verify it
+  std::unique_ptr<AdapterReshard> adapter_reshard;  // where the actor trains adapters, else nullptr
+  bool frozen_moved = false;  // the rollout has the weights that its adapters stand beside
+  std::unique_ptr<RolloutEngine> generation;  // where this rank generates; else nullptr
+  std::unique_ptr<VllmRollout> vllm;          // instead, where vLLM generates
+  torch::Tensor staging;                      // scratch of a full reshard
   KlController kl_in_reward;
   RewardWorkersOfRank rewards;
   std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups
@@ -119,7 +125,8 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
                  const RunContext& context);
 
 /// Moves the actor's weights into the rollout's layout, or waits for the reshard that update_actor
-/// began; returns what moved. Collective over the world.
+/// began; where adapters are trained, those alone as soon as the rollout has the rest. Returns what
+/// moved. Collective over the world.
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks = {});
 
 }  // namespace tessera

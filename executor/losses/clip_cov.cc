@@ -4,7 +4,6 @@
 // Candidates are valid tokens that the surrogate does not clip and whose covariance lies between
 // two bounds; a share of all valid tokens of the batch at hand is drawn from them.
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/losses/token_losses.h"
 
 namespace tessera {

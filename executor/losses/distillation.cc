@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

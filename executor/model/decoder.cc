@@ -64,7 +64,8 @@ HeadStates project_heads(const Weights& weights, const LayerRows& rows, const Te
   const double epsilon = weights.model().norm_epsilon;
   const auto [q, k, v] = column_parallel(
       normed, {weights.tensor(rows.q), weights.tensor(rows.k), weights.tensor(rows.v)},
-      {weights.tensor(rows.q_bias), weights.tensor(rows.k_bias), weights.tensor(rows.v_bias)}, tp);
+      {weights.tensor(rows.q_bias), weights.tensor(rows.k_bias), weights.tensor(rows.v_bias)}, tp,
+      {weights.adapter(rows.q), weights.adapter(rows.k), weights.adapter(rows.v)});
   const auto heads = [&](const Tensor& x) { return x.unflatten(1, {-1, dim}); };
   const auto normalised = [&](const Tensor& x, int norm) {
     if (norm < 0) return heads(x);
@@ -80,8 +81,8 @@ HeadStates project_heads(const Weights& weights, const LayerRows& rows, const Te
 Tensor after_attention(const Weights& weights, const LayerRows& rows, const Tensor& hidden,
                        const Tensor& attended, const TensorParallel& tp,
                        const ExpertOptions& options) {
-  const Tensor projected =
-      row_parallel(attended, weights.tensor(rows.o), weights.tensor(rows.o_bias), tp);
+  const Tensor projected = row_parallel(attended, weights.tensor(rows.o),
+                                        weights.tensor(rows.o_bias), tp, weights.adapter(rows.o));
   const auto [x, normed] =
       add_rms_norm(projected, hidden, weights.tensor(rows.post_norm), weights.model().norm_epsilon);
   return x + feed_forward(weights, rows, normed, tp, options);
@@ -92,14 +93,30 @@ Tensor feed_forward(const Weights& weights, const LayerRows& rows, const Tensor&
   if (rows.routed()) return routed_mlp(weights, rows, normed, tp, options);
   const Projections mlp =
       column_parallel(normed, {weights.tensor(rows.gate), weights.tensor(rows.up), {}},
-                      {weights.tensor(rows.gate_bias), weights.tensor(rows.up_bias), {}}, tp);
+                      {weights.tensor(rows.gate_bias), weights.tensor(rows.up_bias), {}}, tp,
+                      {weights.adapter(rows.gate), weights.adapter(rows.up)});
   return gated_row_parallel(mlp.a, mlp.b, weights.tensor(rows.down), weights.tensor(rows.down_bias),
-                            tp, options.recompute_product);
+                            tp, options.recompute_product, weights.adapter(rows.down));
 }
 
 TensorParallel tensor_parallel(const Weights& weights, const ParallelGroups& groups) {
   return {groups.tp.get(), weights.layout.sequence_parallel};
 }
+
+namespace {
+
+/// What the chunk's first layer begins with.
+Tensor stage_input(const Weights& weights, const PackedTokens& tokens, const Tensor& hidden,
+                   const TensorParallel& tp, const StageOptions& options) {
+  Tensor x =
+      is_first_chunk(weights, options.chunk) ? embed_tokens(weights, tokens.ids, tp) : hidden;
+  // A layer is run again only for the gradient of its input.
+  const bool again = options.recompute == Recompute::full && at::GradMode::is_enabled();
+  if (again && !weights.adapters.empty()) x.requires_grad_();
+  return x;
+}
+
+}  // namespace
 
 Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
                      const PackedTokens& tokens, const Tensor& hidden,
@@ -110,7 +127,7 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
   tp.order = options.order;
   const bool fixed = options.order == SumOrder::fixed;
   const int chunk = options.chunk;
-  Tensor x = is_first_chunk(weights, chunk) ? embed_tokens(weights, tokens.ids, tp) : hidden;
+  Tensor x = stage_input(weights, tokens, hidden, tp, options);
   ContextParallel parallel = options.context;
   if (parallel.group == nullptr) parallel.group = groups.cp.get();
   const HeadRange head_counts = head_range(model, weights.layout.tp, weights.coord.tp);

@@ -237,6 +237,18 @@ std::optional<Tensor> present(const Tensor& x) {
   return x.defined() ? std::optional(x) : std::nullopt;
 }
 
+/// y + low * scale, in y's memory where nothing is recorded: column blocks stay where they are.
+Tensor with_low_rank(const Tensor& y, const Tensor& low, double scale) {
+  return recording({&y, &low}) ? at::add(y, low, scale) : y.add_(low, scale);
+}
+
+/// y and the adapter of a column-parallel weight, of inputs that are all there.
+Tensor adapted_columns(const Tensor& y, const Tensor& x, const LowRank* adapter) {
+  if (adapter == nullptr) return y;
+  return with_low_rank(y, replicated_product(replicated_product(x, adapter->a), adapter->b),
+                       adapter->scale);
+}
+
 }  // namespace
 
 variable_list swiglu_backward(const Tensor& g, const Tensor& gate, const Tensor& up) {
@@ -255,8 +267,15 @@ Tensor replicated_product(const Tensor& x, const Tensor& weight) {
 }
 
 Projections column_parallel(const Tensor& x, const Projections& w, const Projections& b,
-                            const TensorParallel& tp) {
+                            const TensorParallel& tp, const ProjectionAdapters& adapters) {
   TESSERA_CHECK(tp.order == SumOrder::fastest || !recording({&x, &w.a, &w.b, &w.c}));
+  if (adapters.any()) {
+    TESSERA_CHECK(tp.order == SumOrder::fastest);
+    const Tensor all = enter_parallel(x, tp);
+    const Projections y = column_parallel(all, w, b, {});
+    return {adapted_columns(y.a, all, adapters.a), adapted_columns(y.b, all, adapters.b),
+            adapted_columns(y.c, all, adapters.c)};
+  }
   variable_list weights{w.a, w.b}, biases;
   if (b.a.defined()) biases = {b.a, b.b};
   if (w.c.defined()) {
@@ -271,7 +290,14 @@ Projections column_parallel(const Tensor& x, const Projections& w, const Project
 }
 
 Tensor row_parallel(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                    const TensorParallel& tp) {
+                    const TensorParallel& tp, const LowRank* adapter) {
+  if (adapter != nullptr) {
+    TESSERA_CHECK(tp.order == SumOrder::fastest);
+    const Tensor low = replicated_product(row_parallel(x, adapter->a, {}, {}), adapter->b);
+    const Tensor sum =
+        leave_parallel(with_low_rank(row_parallel(x, weight, {}, {}), low, adapter->scale), tp);
+    return bias.defined() ? sum + bias : sum;
+  }
   if (recording({&x, &weight})) {
     TESSERA_CHECK(tp.order == SumOrder::fastest);
     return RowParallel::apply(x, weight, present(bias), tp);
@@ -280,7 +306,9 @@ Tensor row_parallel(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor gated_row_parallel(const Tensor& gate, const Tensor& up, const Tensor& weight,
-                          const Tensor& bias, const TensorParallel& tp, bool recompute) {
+                          const Tensor& bias, const TensorParallel& tp, bool recompute,
+                          const LowRank* adapter) {
+  if (adapter != nullptr) return row_parallel(swiglu(gate, up), weight, bias, tp, adapter);
   if (recording({&gate, &up, &weight})) {
     return GatedRowParallel::apply(gate, up, weight, present(bias), tp, recompute);
   }

@@ -103,7 +103,8 @@ Tensor project_and_store(const Weights& weights, const LayerRows& rows, const Te
                          const fused::PagedCache& cache, const TensorParallel& tp) {
   const auto [q, k, v] = column_parallel(
       normed, {weights.tensor(rows.q), weights.tensor(rows.k), weights.tensor(rows.v)},
-      {weights.tensor(rows.q_bias), weights.tensor(rows.k_bias), weights.tensor(rows.v_bias)}, tp);
+      {weights.tensor(rows.q_bias), weights.tensor(rows.k_bias), weights.tensor(rows.v_bias)}, tp,
+      {weights.adapter(rows.q), weights.adapter(rows.k), weights.adapter(rows.v)});
   return fused::rotate_and_store({q, k, v, weights.tensor(rows.q_norm), weights.tensor(rows.k_norm),
                                   weights.model().norm_epsilon},
                                  rope.cos, rope.sin, positions, places, cache);

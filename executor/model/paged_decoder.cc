@@ -170,8 +170,9 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
       first += part->tokens;
     }
     const Tensor all = attended.size() == 1 ? attended.front() : torch::cat(attended);
-    const Tensor projected = row_parallel(all.reshape({q.size(0), -1}), weights_.tensor(rows.o),
-                                          weights_.tensor(rows.o_bias), tp);
+    const Tensor projected =
+        row_parallel(all.reshape({q.size(0), -1}), weights_.tensor(rows.o),
+                     weights_.tensor(rows.o_bias), tp, weights_.adapter(rows.o));
     const auto [sum, between] =
         add_rms_norm(projected, hidden, weights_.tensor(rows.post_norm), epsilon);
     ExpertOptions experts{.group = groups_.ep.get(), .even = groups_.ep && batch.even};

@@ -80,15 +80,18 @@ Tensor attend_in_order(const PagedRows& rows, const Tensor& q, const PagedCache&
                        std::int64_t window) {
   const Tensor in = q.contiguous();
   Tensor out = empty_of(in, in.sizes());
+  const kernels::OrderedShape shape{.heads = q.size(1),
+                                    .kv_heads = cache.keys.size(1),
+                                    .head_dim = q.size(2),
+                                    .rows = rows.rows,
+                                    .longest_queries = rows.longest_queries,
+                                    .page_tokens = cache.keys.size(2),
+                                    .row_pages = rows.page_table.size(1),
+                                    .window = window};
+  const Tensor scratch =
+      torch::empty({kernels::ordered_scratch_bytes(shape)}, in.options().dtype(at::kByte));
   kernels::ordered_attention(
-      {.heads = q.size(1),
-       .kv_heads = cache.keys.size(1),
-       .head_dim = q.size(2),
-       .rows = rows.rows,
-       .longest_queries = rows.longest_queries,
-       .page_tokens = cache.keys.size(2),
-       .row_pages = rows.page_table.size(1),
-       .window = window},
+      shape,
       {.q = in.data_ptr(),
        .keys = cache.keys.data_ptr(),
        .values = cache.values.data_ptr(),
@@ -97,7 +100,8 @@ Tensor attend_in_order(const PagedRows& rows, const Tensor& q, const PagedCache&
        .query_lengths = rows.query_lengths.const_data_ptr<std::int32_t>(),
        .key_lengths = rows.key_lengths.const_data_ptr<std::int32_t>(),
        .page_table = rows.page_table.const_data_ptr<std::int32_t>(),
-       .out = out.data_ptr()},
+       .out = out.data_ptr(),
+       .scratch = scratch.data_ptr()},
       stream_for(q));
   return out;
 }

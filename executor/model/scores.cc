@@ -134,9 +134,10 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
     const std::int64_t chunk_rows = context->saved_data["chunk_rows"].toInt();
     const Tensor g_score = gradients[0].defined() ? gradients[0] : torch::zeros_like(normalizer);
     const Tensor g_entropy = gradients.size() > 1 ? gradients[1] : Tensor();
+    const bool trained = context->needs_input_grad(1);
     const auto buffer = gradient_buffer(head);
     Tensor d_hidden = torch::empty_like(hidden);
-    Tensor d_head = buffer ? *buffer : torch::zeros_like(head);
+    Tensor d_head = buffer ? *buffer : trained ? torch::zeros_like(head) : Tensor();
     for (std::int64_t first = 0; first < rows; first += chunk_rows) {
       const std::int64_t count = std::min(chunk_rows, rows - first);
       const auto part = [&](const Tensor& x) {
@@ -163,7 +164,7 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
       part(d_hidden).copy_(at::mm(gradient, head));
       if (buffer) {
         add_product(d_head, gradient.t(), part(hidden));
-      } else {
+      } else if (trained) {
         at::addmm_out(d_head, d_head, gradient.t(), part(hidden));
       }
     }

@@ -68,6 +68,11 @@ void add_step_numbers(const Plan& plan, const Experience& experience, double sec
   numbers["timing_s/step"] = seconds;
   add(throughput_metrics(experience, numbers, plan.world_size()));
   add(health_metrics(plan, experience, numbers));
+  // By the slowest rank's seconds: the largest of the ranks' rates is of one that waited least.
+  if (const auto took = numbers.find("reshard/seconds");
+      took != numbers.end() && took->second > 0) {
+    numbers["reshard/gbps"] = numbers["reshard/bytes"] * 1e-9 / took->second;
+  }
   const double predicted = plan.prediction.step_s.value;
   numbers["plan/predicted_step_s"] = predicted;
   numbers["plan/error_pct"] = 100 * (predicted - seconds) / seconds;

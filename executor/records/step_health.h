@@ -19,7 +19,9 @@ struct Plan;
 Metrics health_metrics(const Plan& plan, const Experience& experience, const Metrics& numbers);
 
 /// Adds what follows from a step's `seconds` so far, in place of what is there of it:
-/// timing_s/step, throughput_metrics, health_metrics, plan/predicted_step_s, plan/error_pct.
+/// timing_s/step, throughput_metrics, health_metrics, plan/predicted_step_s, plan/error_pct, and,
+/// where weights were resharded, reshard/gbps: what the busiest rank received by the slowest one's
+/// seconds.
 void add_step_numbers(const Plan& plan, const Experience& experience, double seconds,
                       Metrics& numbers);
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 
 namespace tessera {

@@ -1,7 +1,6 @@
 #include "executor/rl/aggregate.h"
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 
 namespace tessera {

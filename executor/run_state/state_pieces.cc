@@ -105,10 +105,10 @@ Replica replica_of(const Weights& weights, const Parameter& parameter, ShardKind
   }
   switch (kind) {
     case ShardKind::none:
-      return {layout.dp() * layout.cp,
+      return {layout.dp * layout.cp,
               (coord.dp_replicate * layout.dp_shard + coord.dp_shard) * layout.cp + coord.cp};
     case ShardKind::stored:
-      return {layout.dp() / layout.dp_shard * layout.cp, coord.dp_replicate * layout.cp + coord.cp};
+      return {layout.dp / layout.dp_shard * layout.cp, coord.dp_replicate * layout.cp + coord.cp};
     case ShardKind::flat:
       return {};  // cut over all of them
   }

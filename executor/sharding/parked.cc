@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

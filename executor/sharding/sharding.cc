@@ -59,14 +59,14 @@ Communicator* shard_group(const ParallelGroups& groups, const ParallelLayout& la
 
 std::unique_ptr<Communicator> make_shard_group(Communicator& world, const RankMap& map) {
   const ParallelLayout& layout = map.layout;
-  const bool shared = layout.dp_shard > 1 || (layout.zero >= 1 && layout.dp() * layout.cp > 1);
+  const bool shared = layout.dp_shard > 1 || (layout.zero >= 1 && layout.dp * layout.cp > 1);
   if (!shared) return nullptr;
   const int index = map.index_of(world.rank());
   if (index < 0) return world.split({});
   if (layout.dp_shard > 1) return world.split(group_of(map, Axis::dp_shard, world.rank()));
   const RankCoord& mine = map.coords[static_cast<std::size_t>(index)];
   std::vector<int> members;
-  for (int replica = 0; replica < layout.dp(); ++replica) {
+  for (int replica = 0; replica < layout.dp; ++replica) {
     for (int cp = 0; cp < layout.cp; ++cp) {
       members.push_back(
           map.rank_at({.tp = mine.tp, .cp = cp, .pp = mine.pp, .dp_replicate = replica}));

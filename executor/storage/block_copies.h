@@ -1,8 +1,8 @@
 // Batches of copies from peers' blocks to their final places.
 //
-// One batch per peer. On a GPU a batch is one cudaMemcpyBatchAsync on a stream of its own: copy
-// engines move the bytes and no multiprocessor is used. On the host it is memcpy. One thread, but
-// mark_producer() may be called while another thread uses the rest.
+// One batch per peer, on a GPU on a stream of its own: copy engines move the bytes and no
+// multiprocessor is used. On the host it is memcpy. One thread, but mark_producer() may be called
+// while another thread uses the rest.
 #pragma once
 
 #include <cstddef>
@@ -57,14 +57,16 @@ class BlockCopies {
 std::unique_ptr<BlockCopies> make_host_copies();
 
 /// Copies of a batch within a device's memory, on `stream` (a cudaStream_t) and in its order.
-using CopyWithin = std::function<void(const CopyBatch& batch, void* stream)>;
+/// `beside`: peers' copies into that memory are under way, which are not to be slowed.
+using CopyWithin = std::function<void(const CopyBatch& batch, bool beside, void* stream)>;
 
 /// `producer` is the cudaStream_t that writes the sources. `within`: the device's own way, where
 /// calls of the runtime, one for each copy, take longer than the copies. In tessera::storage_cuda.
 std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer, CopyWithin within = {});
 
-/// One batch on `stream`, a cudaStream_t other than the default one, in that stream's order. In
-/// tessera::storage_cuda.
+/// One batch on `stream`, a cudaStream_t other than the default one, in that stream's order; its
+/// copies in any. Those that pitched_copies joins are one call each, the others one
+/// cudaMemcpyBatchAsync. In tessera::storage_cuda.
 void copy_on_stream(const CopyBatch& batch, void* stream);
 
 }  // namespace tessera

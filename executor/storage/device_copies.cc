@@ -1,13 +1,19 @@
 // Copies between GPUs of one host by their copy engines.
 #include <mutex>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "executor/storage/block_copies.h"
 #include "executor/storage/cuda_calls.h"
+#include "executor/storage/pitched_copies.h"
 
 namespace tessera {
 namespace {
+
+std::size_t bytes_of(const CopyBatch& batch) {
+  return std::accumulate(batch.bytes.begin(), batch.bytes.end(), std::size_t{0});
+}
 
 /// Peers' streams are started in the order given, so that not all ranks begin with the same peer.
 class DeviceCopies final : public BlockCopies {
@@ -59,7 +65,7 @@ class DeviceCopies final : public BlockCopies {
     check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
     for (const CopyBatch& batch : batches) {
       if (batch.to.empty()) continue;
-      batch.peer < 0 ? copy_here(batch) : copy_on_stream(batch, stream_of(batch.peer));
+      batch.peer < 0 ? copy_here(batch) : copy_from_peer(batch, stream_of(batch.peer));
     }
   }
 
@@ -72,7 +78,7 @@ class DeviceCopies final : public BlockCopies {
       check(cudaStreamCreateWithPriority(&steps_, cudaStreamNonBlocking, greatest), "stream");
     }
     for (const CopyBatch& step : steps) {
-      if (!step.to.empty()) copy_on_stream(step, steps_);
+      if (!step.to.empty()) copy_from_peer(step, steps_);
       barrier.meet(steps_);
     }
   }
@@ -84,16 +90,22 @@ class DeviceCopies final : public BlockCopies {
     for (cudaStream_t stream : {steps_, here_}) {
       if (stream != nullptr) check(cudaStreamSynchronize(stream), "copies");
     }
+    from_peers_ = 0;
   }
 
  private:
+  void copy_from_peer(const CopyBatch& batch, cudaStream_t stream) {
+    from_peers_ += bytes_of(batch);
+    copy_on_stream(batch, stream);
+  }
+
   /// Within the device multiprocessors copy several times as fast as copy engines, which may be
-  /// busy with peers, too.
+  /// busy with peers, too. A few of them copy twice as fast as links do.
   void copy_here(const CopyBatch& batch) {
     if (here_ == nullptr) {
       check(cudaStreamCreateWithFlags(&here_, cudaStreamNonBlocking), "stream");
     }
-    if (within_) return within_(batch, here_);
+    if (within_) return within_(batch, bytes_of(batch) <= 2 * from_peers_, here_);
     for (std::size_t i = 0; i < batch.to.size(); ++i) {
       check(cudaMemcpyAsync(batch.to[i], batch.from[i], batch.bytes[i], cudaMemcpyDeviceToDevice,
                             here_),
@@ -115,6 +127,7 @@ class DeviceCopies final : public BlockCopies {
   CopyWithin within_;
   std::vector<cudaStream_t> streams_;              // by peer
   cudaStream_t steps_ = nullptr, here_ = nullptr;  // of start_in_steps, and within the device
+  std::size_t from_peers_ = 0;                     // bytes begun since the last wait
   std::mutex mutex_;                               // of the marks
   std::vector<cudaEvent_t> marks_;
   std::vector<int> free_marks_;
@@ -123,14 +136,23 @@ class DeviceCopies final : public BlockCopies {
 }  // namespace
 
 void copy_on_stream(const CopyBatch& batch, void* stream) {
+  auto* const on = static_cast<cudaStream_t>(stream);
+  CopyBatch single{.peer = batch.peer};
+  for (const PitchedCopy& copy : pitched_copies(batch)) {
+    if (copy.rows == 1) {
+      single.add(copy.to, copy.from, copy.bytes);
+      continue;
+    }
+    check(cudaMemcpy2DAsync(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.bytes,
+                            copy.rows, cudaMemcpyDeviceToDevice, on),
+          "cudaMemcpy2DAsync");
+  }
+  if (single.to.empty()) return;
   cudaMemcpyAttributes attributes{};
   attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
   std::size_t first = 0;
-  // The driver reads the arrays only; its signature lacks the const.
-  check(cudaMemcpyBatchAsync(const_cast<void**>(batch.to.data()),
-                             const_cast<void**>(batch.from.data()),
-                             const_cast<std::size_t*>(batch.bytes.data()), batch.to.size(),
-                             &attributes, &first, 1, static_cast<cudaStream_t>(stream)),
+  check(cudaMemcpyBatchAsync(single.to.data(), single.from.data(), single.bytes.data(),
+                             single.to.size(), &attributes, &first, 1, on),
         "cudaMemcpyBatchAsync");
 }
 

@@ -17,16 +17,20 @@ namespace {
 
 /// Rounds of a large reshard; the oldest list goes first.
 constexpr std::size_t kLists = 1024;
+/// Blocks of threads beside peers' copies. On H100, 6 GB from a peer over links of 392 GB/s take
+/// 15.6 ms beside 24 blocks that copy 6 GB, 15.4 alone and 16.7 beside as many as there are; 32
+/// blocks copy 900 GB/s.
+constexpr std::int64_t kBlocksBeside = 32;
 
 class RangeCopies {
  public:
   explicit RangeCopies(int device) : device_(torch::kCUDA, static_cast<c10::DeviceIndex>(device)) {}
 
-  void start(const CopyBatch& batch, void* stream) {
+  void start(const CopyBatch& batch, bool beside, void* stream) {
     const List& list = list_of(batch);
     kernels::copy_ranges(
         reinterpret_cast<const kernels::CopyChunk*>(list.chunks.const_data_ptr<std::uint8_t>()),
-        list.count, stream);
+        list.count, beside ? kBlocksBeside : 0, stream);
   }
 
  private:
@@ -70,8 +74,9 @@ class RangeCopies {
 }  // namespace
 
 CopyWithin make_range_copies(int device) {
-  return [copies = std::make_shared<RangeCopies>(device)](const CopyBatch& batch, void* stream) {
-    copies->start(batch, stream);
+  return [copies = std::make_shared<RangeCopies>(device)](const CopyBatch& batch, bool beside,
+                                                          void* stream) {
+    copies->start(batch, beside, stream);
   };
 }
 #else

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/tensor/to_device.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "simulator/engine/interleave.h"
+#include "cost_models/pipeline/interleave.h"
 
 namespace tessera {
 namespace {

@@ -70,7 +70,9 @@ Trainer::Trainer(Weights& weights, const ParallelGroups& groups,
   links_ = make_links(groups.pp.get(), weights.layout.vpp);
   if (weights.layout.dp_shard > 1)
     parameters_ = std::make_unique<ShardedParameters>(weights, groups, options_.sharding);
-  if (optimizer)
+  if (optimizer && options.adapters != nullptr)
+    optimizer_ = std::make_unique<Optimizer>(*options.adapters, groups, *optimizer);
+  else if (optimizer)
     optimizer_ = std::make_unique<Optimizer>(weights, groups, *optimizer, options_.sharding,
                                              parameters_.get());
   if (options_.offload_parameters) {

@@ -32,6 +32,8 @@ struct InferOptions {
   bool entropy = false;         // log_probs only
   bool sum_pi_squared = false;  // log_probs only
   bool note_experts = false;    // log_probs only, of a model with experts
+  /// Of a model with adapters; false: log_probs of the model that they stand beside.
+  bool adapters = true;
   /// Fixed: log-probs are those with which a rollout in the fixed order drew, bit for bit at equal
   /// tp and weights.
   SumOrder order = SumOrder::fastest;
@@ -59,6 +61,9 @@ struct TrainerOptions {
   /// layout has sequence parallelism, activations travel beside the products.
   Communicator* tensor_host = nullptr;
   ContextParallel context;  // its lane and side stream; the group is the role's
+  /// Trained instead of the weights, which stay as they are and have them in Weights::adapters;
+  /// kept by reference.
+  Weights* adapters = nullptr;
   /// Leave the device in rest(): parameters that own their memory (none that peers read),
   /// gradients.
   bool offload_parameters = false, offload_gradients = false;

@@ -1,5 +1,6 @@
 // The trainer's passes without gradients: log-probs, values, scores.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "executor/train/share_results.h"
@@ -28,9 +29,24 @@ std::vector<TokenValues> by_sequence(const std::vector<std::vector<std::vector<i
   return result;
 }
 
+/// Takes the adapters of weights off while it lives.
+class WithoutAdapters {
+ public:
+  explicit WithoutAdapters(Weights& weights)
+      : weights_(weights), adapters_(std::exchange(weights.adapters, {})) {}
+  ~WithoutAdapters() { weights_.adapters = std::move(adapters_); }
+  WithoutAdapters(const WithoutAdapters&) = delete;
+
+ private:
+  Weights& weights_;
+  std::vector<LowRank> adapters_;
+};
+
 }  // namespace
 
 LogProbs Trainer::log_probs(std::span<const TokenSequence> batch, const InferOptions& options) {
+  std::optional<WithoutAdapters> without;
+  if (!options.adapters) without.emplace(weights_);
   ExpertNotes notes(weights_, batch, options.note_experts);
   std::vector<TokenValues> channels = infer(batch, Wanted::log_probs, options, &notes);
   LogProbs result{.log_prob = std::move(channels[0])};

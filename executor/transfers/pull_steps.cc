@@ -5,7 +5,6 @@
 #include <set>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/arena/pulls.h"
 
 namespace tessera {

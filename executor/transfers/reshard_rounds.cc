@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "cost_models/documents/problem.h"
 #include "executor/transfers/pull_steps.h"
 
 namespace tessera {

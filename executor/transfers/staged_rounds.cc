@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/arena/byte_address.h"
 
 namespace tessera {

@@ -49,8 +49,10 @@ CertificateReport VllmRollout::certify(const HeldWeights& training, MemoryOps& o
   CertificateReport report;
   // Pairs of a worker, counted through all servers, and a block.
   std::vector<std::int64_t> found;
-  on_speaker([&] {
-    const auto digests = held_->digests(*server_, options_.request_timeout_s);
+  on_speaker("reshard", [&] {
+    found.clear();
+    report.compared = 0;
+    const auto digests = held_->digests(server_->now(), options_.request_timeout_s);
     const int first = replica_ * setting_.rollout.layout.tp;
     for (int tp_rank = 0; tp_rank < setting_.rollout.layout.tp; ++tp_rank) {
       const std::span<const int> needed = held_->needed(tp_rank);
@@ -62,6 +64,8 @@ CertificateReport VllmRollout::certify(const HeldWeights& training, MemoryOps& o
       }
     }
   });
+  settle();
+  unproven_ = false;
   std::array<std::int64_t, 2> counts{report.compared, std::ssize(found) / 2};
   host_.all_reduce(counts.data(), counts.size(), DType::int64, ReduceOp::sum);
   report.compared = counts[0];
@@ -97,7 +101,7 @@ WeightDifference VllmRollout::locate(int worker, int block, const HeldWeights& t
   const auto found = [&](std::span<const CertificateBlock> parts) {
     std::vector<std::uint64_t> theirs;
     if (host_.rank() == speaker) {
-      theirs = held_->digests_of(*server_, tp_rank, parts, options_.request_timeout_s);
+      theirs = held_->digests_of(server_->now(), tp_rank, parts, options_.request_timeout_s);
     }
     return shared(std::move(theirs), parts.size(), speaker, host_);
   };

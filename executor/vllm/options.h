@@ -26,7 +26,10 @@ struct VllmOptions {
   bool enforce_eager = false;         // no CUDA graphs
   bool enable_prefix_caching = true;  // samples of a prompt share its keys and values
   WeightTransport transport = WeightTransport::mapped;
-  bool sleeps = true;              // gives its memory back between generations
+  bool sleeps = true;  // gives its memory back between generations
+  /// Servers that a replica may start in the place of lost ones, in the whole run; of started ones
+  /// whose workers map the weights.
+  std::int64_t restarts = 2;
   double start_timeout_s = 600;    // until a server is ready
   double request_timeout_s = 600;  // of any request, which is for a prompt's samples
 };

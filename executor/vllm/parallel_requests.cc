@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
-#include <iterator>
 #include <mutex>
 #include <thread>
 
-#include "executor/vllm/generate_call.h"
+#include "executor/vllm/requests/generate_call.h"
 
 namespace tessera {
 namespace {
@@ -16,7 +15,7 @@ constexpr std::size_t kMostConnections = 512;
 
 struct Request {
   const TokenPrompt* prompt = nullptr;
-  std::vector<Sequence> answer;  // none yet
+  std::vector<Sequence>* answer = nullptr;
 };
 
 /// The requests that are left, and the first failure; shared by the threads of one call.
@@ -57,23 +56,23 @@ class Pool {
 
 }  // namespace
 
-std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step,
-                                           std::span<const TokenPrompt> prompts,
-                                           const RolloutOptions& options, std::int64_t vocabulary,
-                                           double timeout_s) {
+void answer_in_parallel(VllmServer& server, std::int64_t step, std::span<const TokenPrompt> prompts,
+                        const RolloutOptions& options, std::int64_t vocabulary, double timeout_s,
+                        std::span<std::vector<Sequence>> answers) {
   std::vector<Request> requests;
-  for (const TokenPrompt& prompt : prompts) {
-    if (prompt.samples > 0) requests.push_back({&prompt, {}});
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].samples > 0 && answers[i].empty())
+      requests.push_back({&prompts[i], &answers[i]});
   }
-  if (requests.empty()) return {};
+  if (requests.empty()) return;
   Pool pool(requests);
   const auto work = [&] {
     try {
       HttpConnection connection(server.address());
       while (Request* request = pool.take()) {
         const std::string body = generate_body(step, *request->prompt, options);
-        request->answer = read_samples_of(server.generate(connection, body, timeout_s),
-                                          *request->prompt, options, vocabulary);
+        *request->answer = read_samples_of(server.generate(connection, body, timeout_s),
+                                           *request->prompt, options, vocabulary);
       }
     } catch (...) {
       pool.fail(std::current_exception());
@@ -86,12 +85,6 @@ std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step
   if (failure) server.stop();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
-
-  std::vector<Sequence> sequences;
-  for (Request& request : requests) {
-    std::move(request.answer.begin(), request.answer.end(), std::back_inserter(sequences));
-  }
-  return sequences;
 }
 
 }  // namespace tessera

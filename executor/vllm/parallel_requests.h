@@ -12,12 +12,12 @@
 
 namespace tessera {
 
-/// The samples of all prompts, in the order (prompt, sample). At the first failure the server's
-/// process is stopped, so that the other requests end, and what failed first is thrown: Error
-/// (missing) of the server, Error(check_failed) of a reply.
-std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step,
-                                           std::span<const TokenPrompt> prompts,
-                                           const RolloutOptions& options, std::int64_t vocabulary,
-                                           double timeout_s);
+/// Fills the answers of prompts that have none yet: the samples of a prompt, in their order. At the
+/// first failure the server's process is stopped, so that the other requests end, and what failed
+/// first is thrown: Error(missing) of the server, Error(check_failed) of a reply. What was answered
+/// before stays.
+void answer_in_parallel(VllmServer& server, std::int64_t step, std::span<const TokenPrompt> prompts,
+                        const RolloutOptions& options, std::int64_t vocabulary, double timeout_s,
+                        std::span<std::vector<Sequence>> answers);
 
 }  // namespace tessera

@@ -55,7 +55,8 @@ std::vector<std::string> serve_words(const VllmServerSetting& setting, int port)
                                     "tessera_vllm.worker.WeightReceiver",
                                     "--middleware",
                                     "tessera_vllm.serve.Generate",
-                                    "--disable-uvicorn-access-log"};
+                                    "--disable-uvicorn-access-log",
+                                    "--disable-log-stats"};  // a loop over all samples, every step
   if (setting.max_num_batched_tokens > 0) {
     words.insert(words.end(),
                  {"--max-num-batched-tokens", std::to_string(setting.max_num_batched_tokens)});
@@ -68,7 +69,7 @@ std::vector<std::string> serve_words(const VllmServerSetting& setting, int port)
   return words;
 }
 
-VllmServer::VllmServer(const VllmServerSetting& setting) : started_(true), log_(setting.log) {
+VllmServer::VllmServer(const VllmServerSetting& setting) : log_(setting.log) {
   const int port = free_port();
   address_ = "http://127.0.0.1:" + std::to_string(port);
   connection_ = std::make_unique<HttpConnection>(address_);
@@ -77,6 +78,7 @@ VllmServer::VllmServer(const VllmServerSetting& setting) : started_(true), log_(
   std::map<std::string, std::string> added = {{"VLLM_SERVER_DEV_MODE", "1"}};
   if (!setting.devices.empty()) added["CUDA_VISIBLE_DEVICES"] = setting.devices;
   process_.start({.words = std::move(words), .added = std::move(added), .log = log_});
+  pid_ = process_.pid();
 }
 
 VllmServer::VllmServer(const std::string& address)
@@ -89,7 +91,8 @@ void VllmServer::await_ready(double timeout_s) {
     const HttpReply reply = connection_->get("/health", kProbeSeconds);
     if (reply.ok()) break;
     if (Clock::now() >= until) {
-      fail("GET /health", in_words(reply) + ", " + number(timeout_s) + " s after it was asked");
+      fail("GET /health", in_words(reply) + ", " + number(timeout_s) + " s after it was asked",
+           /*lost=*/true);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -98,7 +101,7 @@ void VllmServer::await_ready(double timeout_s) {
 
 void VllmServer::check_version() {
   const HttpReply reply = connection_->get("/version", kProbeSeconds);
-  if (!reply.ok()) fail("GET /version", in_words(reply));
+  if (!reply.ok()) fail("GET /version", reply, kProbeSeconds);
   const json body = json::parse(reply.body, nullptr, false);
   const bool told = body.is_object() && body.contains("version") && body["version"].is_string();
   const std::string version = told ? body["version"].get<std::string>() : "of no version";
@@ -110,7 +113,7 @@ void VllmServer::check_version() {
 
 std::string VllmServer::post(const std::string& path, const std::string& body, double timeout_s) {
   HttpReply reply = connection_->post(path, body, timeout_s);
-  if (!reply.ok()) fail("POST " + path, in_words(reply));
+  if (!reply.ok()) fail("POST " + path, reply, timeout_s);
   return std::move(reply.body);
 }
 
@@ -138,7 +141,7 @@ WorkerReplies VllmServer::call_workers(const std::string& method,
 std::string VllmServer::generate(HttpConnection& connection, const std::string& body,
                                  double timeout_s) {
   HttpReply reply = connection.post("/tessera/generate", body, timeout_s);
-  if (!reply.ok()) fail("POST /tessera/generate", in_words(reply));
+  if (!reply.ok()) fail("POST /tessera/generate", reply, timeout_s);
   return std::move(reply.body);
 }
 
@@ -148,21 +151,32 @@ std::string VllmServer::ended() {
 }
 
 void VllmServer::stop() {
+  constexpr double kPatienceSeconds = 2;  // nothing that it still does is of use
   const std::scoped_lock lock(process_lock_);
-  process_.stop();
+  process_.stop(kPatienceSeconds);
+}
+
+void VllmServer::fail(const std::string& call, const HttpReply& reply, double timeout_s) {
+  constexpr int kBroken = 500;
+  const std::string how = reply.fault == HttpFault::timed_out
+                              ? "no answer for " + number(timeout_s) + " s"
+                              : in_words(reply);
+  fail(call, how, reply.fault != HttpFault::none || reply.status >= kBroken);
 }
 
 /// A connection breaks a moment before the process can be waited for.
-void VllmServer::fail(const std::string& call, const std::string& how) {
-  const std::scoped_lock lock(process_lock_);
-  std::string ended;
-  for (int i = 0; started_ && ended.empty() && i < 20; ++i) {
-    ended = process_.ended();
-    if (ended.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+void VllmServer::fail(const std::string& call, const std::string& how, bool lost) {
+  std::string ended = this->ended();
+  for (int i = 0; pid_ > 0 && ended.empty() && i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ended = this->ended();
   }
-  std::string text = "vLLM at " + address_ + ": " + call + ": " + how;
+  std::string text = "vLLM at " + address_;
+  if (pid_ > 0) text += " (pid " + std::to_string(pid_) + ")";
+  text += ": " + call + ": " + how;
   if (!ended.empty()) text += "; its process has ended with " + ended;
-  if (started_) text += "; " + log_.string() + " ends:" + process_.last_lines();
+  if (pid_ > 0) text += "; " + log_.string() + " ends:" + process_.last_lines();
+  if (lost || !ended.empty()) throw ServerLost(ExitCode::missing, text);
   throw Error(ExitCode::missing, text);
 }
 

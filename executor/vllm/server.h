@@ -1,9 +1,10 @@
 // One vLLM server: started as a child process, or joined where it runs; and the calls that it gets.
 //
-// A call that fails throws Error(missing) which names the server, the call, how it failed, and of a
-// process that has ended its exit code and the last lines of its log. Routes as vLLM 0.24.0 has
-// them with VLLM_SERVER_DEV_MODE=1: entrypoints/serve/dev (sleep, rpc, cache), instrumentator
-// (health, version); generate is the package's own. One thread, but for generate().
+// A call that fails throws Error(missing) which names the server, the call and how it failed, and
+// of a server that was started its process, how that has ended and the last lines of its log;
+// ServerLost, where another server in its place may do better. Routes as vLLM 0.24.0 has them with
+// VLLM_SERVER_DEV_MODE=1: entrypoints/serve/dev (sleep, rpc, cache), instrumentator (health,
+// version); generate is the package's own. One thread, but for generate().
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "executor/http/http.h"
 #include "executor/vllm/server_process.h"
 
@@ -35,6 +37,12 @@ struct VllmServerSetting {
 
 /// The words of `vllm serve`, without its program.
 std::vector<std::string> serve_words(const VllmServerSetting& setting, int port);
+
+/// A server that has ended, does not answer, or has broken inside.
+class ServerLost : public Error {
+ public:
+  using Error::Error;
+};
 
 /// What a worker's part of a call answered: JSON.
 using WorkerReplies = std::vector<std::string>;
@@ -64,17 +72,20 @@ class VllmServer {
 
   /// Empty while its process runs; always so of a server that was joined.
   std::string ended();
+  /// Ends its process; nothing to one that was joined.
   void stop();
 
  private:
   std::string post(const std::string& path, const std::string& body, double timeout_s);
   void check_version();
-  [[noreturn]] void fail(const std::string& call, const std::string& how);
+  /// `lost`: even where its process runs.
+  [[noreturn]] void fail(const std::string& call, const std::string& how, bool lost = false);
+  [[noreturn]] void fail(const std::string& call, const HttpReply& reply, double timeout_s);
 
   std::string address_;
-  bool started_ = false;
   std::filesystem::path log_;
   ServerProcess process_;
+  pid_t pid_ = -1;           // of its process, also when it has ended; -1 = joined
   std::mutex process_lock_;  // threads that generate look at it when a request fails
   std::unique_ptr<HttpConnection> connection_;
 };

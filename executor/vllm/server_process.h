@@ -31,6 +31,8 @@ class ServerProcess {
 
   /// Throws Error: missing where the program is not there, io where its log cannot be written.
   void start(const ServerCommand& command);
+  /// -1 = never started, or stopped.
+  pid_t pid() const { return pid_; }
   /// Empty while it runs, or was never started; else "exit code 3" or "signal 9".
   std::string ended();
   /// The last lines of its log.

@@ -1,17 +1,17 @@
 #include "executor/vllm/vllm_rollout.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstring>
 #include <future>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "executor/comm/stopwatch.h"
-#include "executor/vllm/generate_call.h"
+#include "executor/rl/experience.h"
 #include "executor/vllm/parallel_requests.h"
+#include "executor/vllm/requests/generate_call.h"
 
 namespace tessera {
 namespace {
@@ -35,19 +35,6 @@ constexpr double kPatienceSeconds = 7 * 86400;
 /// HostSignals' slot of on_speaker; the barrier has slot 0.
 constexpr int kCallSlot = 1;
 
-/// Short texts of all ranks.
-using Word = std::array<char, 96>;
-std::vector<std::string> gather_words(Communicator& host, const std::string& mine) {
-  Word word{};
-  if (mine.size() >= word.size()) throw Error(ExitCode::internal, mine + " is too long");
-  std::memcpy(word.data(), mine.data(), mine.size());
-  std::vector<Word> all(static_cast<std::size_t>(host.size()));
-  host.all_gather(word.data(), all.data(), word.size(), DType::uint8);
-  std::vector<std::string> texts;
-  for (const Word& one : all) texts.emplace_back(one.data());
-  return texts;
-}
-
 int replica_of(const RankCoord& coord, const ParallelLayout& layout) {
   return coord.dp_replicate * layout.dp_shard + coord.dp_shard;
 }
@@ -70,6 +57,17 @@ void check_moved(const WorkerReplies& replies, std::span<const VllmWorkerSlices>
   }
 }
 
+/// What the workers hold, with the memory that they map.
+void compare_mapped(VllmServer& server, double timeout_s) {
+  try {
+    server.call_workers("tessera_verify", {}, timeout_s);
+  } catch (const ServerLost&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(ExitCode::check_failed, error.what());
+  }
+}
+
 }  // namespace
 
 VllmRollout::VllmRollout(Communicator& host, VllmSetting setting, const VllmOptions& options)
@@ -77,38 +75,129 @@ VllmRollout::VllmRollout(Communicator& host, VllmSetting setting, const VllmOpti
       setting_(std::move(setting)),
       options_(options),
       signals_(host, kPatienceSeconds) {
-  const std::vector<std::string> devices = gather_words(host_, setting_.device);
+  const std::vector<std::string> devices = texts_of_ranks(setting_.device);
   const int index = setting_.rollout.index_of(host_.rank());
   if (index >= 0) {
     const RankCoord& coord = setting_.rollout.coords[static_cast<std::size_t>(index)];
     replica_ = replica_of(coord, setting_.rollout.layout);
     speaker_ = setting_.rollout.rank_at(speaker_coord(replica_));
     if (speaker_ == host_.rank()) {
-      server_ = options_.servers.empty() ? std::make_unique<VllmServer>(server_setting(devices))
-                                         : std::make_unique<VllmServer>(options_.servers.at(
-                                               static_cast<std::size_t>(replica_)));
+      server_ = make_server(devices);
     }
   }
-  on_speaker([&] { server_->await_ready(options_.start_timeout_s); });
+  on_speaker("start", [&] { server_->now().await_ready(options_.start_timeout_s); });
   sleep();
-  meet();
+  settle();
+}
+
+std::unique_ptr<ReplicaServer> VllmRollout::make_server(
+    const std::vector<std::string>& devices) const {
+  if (options_.servers.empty()) {
+    return std::make_unique<ReplicaServer>(server_setting(devices), options_.start_timeout_s,
+                                           options_.restarts, replica_);
+  }
+  return std::make_unique<ReplicaServer>(options_.servers.at(static_cast<std::size_t>(replica_)),
+                                         options_.start_timeout_s, replica_);
 }
 
 RankCoord VllmRollout::speaker_coord(int replica) const {
   return worker_coord(replica, 0, setting_.rollout.layout);
 }
 
-void VllmRollout::on_speaker(const std::function<void()>& call) {
+void VllmRollout::on_speaker(std::string_view phase, const std::function<void()>& call) {
   if (replica_ < 0) return;
   ++calls_;
   if (!speaks()) return signals_.await(speaker_, kCallSlot, calls_);
+  std::function<void()> restores;  // none before there are weights to bring
+  if (!table_.empty()) restores = [this] { restore(); };
   try {
-    call();
+    if (!failure_) server_->call(phase, call, restores);
+  } catch (const Error& error) {
+    failure_ = error;
   } catch (...) {
     signals_.abort();
     throw;
   }
   signals_.raise(kCallSlot, calls_);
+}
+
+/// From a server that has just started to where the one before it was. What the trainer's memory
+/// holds is final from before the weights move until all samples are there.
+void VllmRollout::restore() {
+  const Stage reached = std::exchange(stage_, Stage::asleep);
+  fresh_ = true;
+  if (held_ != nullptr) held_->forget();
+  if (options_.sleeps) server_->now().sleep(options_.request_timeout_s);
+  server_->now().call_workers("tessera_attach", {table_}, options_.start_timeout_s);
+  try {
+    advance_to(reached);
+  } catch (...) {
+    stage_ = reached;  // where the next one must come to
+    throw;
+  }
+}
+
+void VllmRollout::advance_to(Stage stage) {
+  VllmServer& server = server_->now();
+  if (stage_ < Stage::memory && stage >= Stage::memory) {
+    if (options_.sleeps) server.wake("weights", options_.request_timeout_s);
+    stage_ = Stage::memory;
+  }
+  if (stage_ < Stage::weights && stage >= Stage::weights) {
+    check_moved(server.call_workers("tessera_update", {}, options_.request_timeout_s),
+                own_workers());
+    const bool maps = options_.transport == WeightTransport::mapped;
+    if (maps && (setting_.verify || fresh_)) compare_mapped(server, options_.request_timeout_s);
+    stage_ = Stage::weights;
+    fresh_ = false;
+  }
+  if (stage_ < Stage::ready && stage >= Stage::ready) {
+    options_.sleeps ? server.wake("kv_cache", options_.request_timeout_s)
+                    : server.reset_prefix_cache(options_.request_timeout_s);
+    stage_ = Stage::ready;
+  }
+}
+
+void VllmRollout::settle() {
+  meet();  // a server may take long to start anew
+  std::string lines;
+  if (speaks()) {
+    for (const std::string& line : server_->take_news()) lines += line + "\n";
+  }
+  for (const std::string& news : texts_of_ranks(lines)) {
+    unproven_ = unproven_ || !news.empty();
+    std::istringstream text(news);
+    for (std::string line; std::getline(text, line);) news_.push_back(line);
+  }
+  throw_failures();
+}
+
+/// What is wrong counts before what is lost. Collective.
+void VllmRollout::throw_failures() {
+  constexpr int kWrong = static_cast<int>(ExitCode::check_failed);
+  const int mine = failure_ ? static_cast<int>(failure_->code()) : 0;
+  std::vector<int> codes(static_cast<std::size_t>(host_.size()));
+  host_.all_gather(&mine, codes.data(), 1, DType::int32);
+  const auto failed = std::find_if(codes.begin(), codes.end(), [](int code) { return code != 0; });
+  if (failed == codes.end()) return;
+  const bool wrong = std::find(codes.begin(), codes.end(), kWrong) != codes.end();
+  const int code = wrong ? kWrong : *failed;
+  std::string text;
+  const std::vector<std::string> texts = texts_of_ranks(failure_ ? failure_->what() : "");
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    if (codes[rank] == code) text += (text.empty() ? "" : "; ") + texts[rank];
+  }
+  if (wrong) throw Error(ExitCode::check_failed, text);
+  throw ServerLost(static_cast<ExitCode>(code), text);
+}
+
+std::vector<std::string> VllmRollout::texts_of_ranks(const std::string& mine) {
+  const std::span<const char> text(mine);
+  std::vector<std::string> texts;
+  for (const std::vector<std::byte>& each : all_gather_bytes(host_, std::as_bytes(text))) {
+    texts.emplace_back(reinterpret_cast<const char*>(each.data()), each.size());
+  }
+  return texts;
 }
 
 /// All ranks of the run.
@@ -160,147 +249,57 @@ std::span<const VllmWorkerSlices> VllmRollout::own_workers() const {
   return std::span(workers_).subspan(static_cast<std::size_t>(std::max(replica_, 0)) * each, each);
 }
 
-void VllmRollout::attach(const SharedBlock* block) {
-  for (int replica = 0; replica < replicas(); ++replica) {
-    for (int tp_rank = 0; tp_rank < setting_.rollout.layout.tp; ++tp_rank) {
-      workers_.push_back(slices_of(replica, tp_rank));
-      planned_.busiest = std::max(planned_.busiest, workers_.back().bytes_moved);
-      if (workers_.back().rank == host_.rank()) planned_.received = workers_.back().bytes_moved;
-    }
-  }
-  // Every slice that a worker's rank does not hold arrives once: the bound is met.
-  planned_.lower_bound = planned_.planned = planned_.busiest;
-  if (options_.transport == WeightTransport::messages) {
-    planned_.transport = ReshardTransport::send_recv;
-    attach_messages(block);
-  } else {
-    planned_.transport =
-        setting_.device.empty() ? ReshardTransport::host : ReshardTransport::copy_engine;
-    attach_mapped(block);
-  }
-  meet();
-}
-
-void VllmRollout::attach_mapped(const SharedBlock* block) {
-  if (block != nullptr) giver_ = std::make_unique<BlockGiver>(*block);
-  const std::vector<std::string> names =
-      gather_words(host_, giver_ == nullptr ? "" : giver_->name());
-  std::vector<std::int64_t> sizes(names.size());
-  const std::int64_t size = block != nullptr ? block->bytes() : 0;
-  host_.all_gather(&size, sizes.data(), 1, DType::int64);
-  std::vector<VllmBlock> blocks;
-  for (std::size_t i = 0; i < names.size(); ++i) blocks.push_back({names[i], sizes[i]});
-  on_speaker([&] {
-    table_ = vllm_table_json(own_workers(), blocks, setting_.dtype, !setting_.device.empty());
-    server_->call_workers("tessera_attach", {table_}, options_.start_timeout_s);
-  });
-}
-
-/// Workers look at their tables first: who is refused keeps nobody waiting.
-void VllmRollout::attach_messages(const SharedBlock* block) {
-  cut_rounds(*setting_.table, setting_.dtype, setting_.rollout.layout.tp, workers_);
-  if (block != nullptr) {
-    rounds_ = rounds_of(host_.rank(), block->data(), workers_, setting_.dtype);
-  }
-  const bool sends = std::any_of(rounds_.begin(), rounds_.end(),
-                                 [](const WeightRound& round) { return !round.empty(); });
-  VllmLinkTable link = meet_senders(sends);
-  link.workers = static_cast<int>(workers_.size());
-  link.first_worker = std::max(replica_, 0) * setting_.rollout.layout.tp;
-  on_speaker([&] {
-    table_ = vllm_table_json(own_workers(), link, setting_.dtype, !setting_.device.empty());
-    server_->call_workers("tessera_attach", {table_}, options_.start_timeout_s);
-  });
-  meet();
-  send_beside([&] { link_->join(); },
-              [&] {
-                server_->call_workers("tessera_join", {std::to_string(options_.request_timeout_s)},
-                                      options_.start_timeout_s);
-              });
-}
-
-/// Makes the link of a rank that sends; what workers must know of all. Collective.
-VllmLinkTable VllmRollout::meet_senders(bool sends) {
-  VllmLinkTable table{.senders = senders_to(workers_), .sockets = {}, .nccl_id = {}};
-  const int workers = static_cast<int>(workers_.size());
-  if (setting_.nccl.make_world == nullptr) {
-    if (sends) link_ = make_socket_link(workers, options_.request_timeout_s);
-    const std::vector<std::string> names =
-        gather_words(host_, link_ == nullptr ? "" : link_->name());
-    for (const int rank : table.senders) {
-      table.sockets.push_back(names[static_cast<std::size_t>(rank)]);
-    }
-    return table;
-  }
-  NcclId id{};
-  if (host_.rank() == table.senders.front()) id = setting_.nccl.make_id();
-  host_.broadcast(id.data(), id.size(), DType::uint8, table.senders.front());
-  for (const char byte : id) {
-    std::array<char, 3> digits{};
-    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(byte));
-    table.nccl_id += digits.data();
-  }
-  if (!sends) return table;
-  const auto place = std::find(table.senders.begin(), table.senders.end(), host_.rank());
-  const int size = static_cast<int>(table.senders.size()) + workers;
-  link_ = make_world_link(
-      [nccl = setting_.nccl, id, place = static_cast<int>(place - table.senders.begin()), size,
-       timeout_s = options_.request_timeout_s] {
-        return nccl.make_world(id, place, size, timeout_s);
-      },
-      static_cast<int>(table.senders.size()));
-  return table;
-}
-
-void VllmRollout::send_beside(const std::function<void()>& send,
+void VllmRollout::send_beside(std::string_view phase, const std::function<void()>& send,
                               const std::function<void()>& call) {
-  if (link_ == nullptr) return on_speaker(call);
-  std::future<void> spoken = std::async(std::launch::async, [&] { on_speaker(call); });
-  send();
+  if (link_ == nullptr) return on_speaker(phase, call);
+  std::future<void> spoken =
+      std::async(std::launch::async, [&, phase] { on_speaker(phase, call); });
+  as_sender(send);
   spoken.get();
 }
 
-void VllmRollout::bring_weights() {
-  send_beside([&] { link_->send(rounds_); },
-              [&] {
-                check_moved(server_->call_workers("tessera_update", {}, options_.request_timeout_s),
-                            own_workers());
-                if (setting_.verify && options_.transport == WeightTransport::mapped) {
-                  server_->call_workers("tessera_verify", {}, options_.request_timeout_s);
-                }
-              });
+void VllmRollout::as_sender(const std::function<void()>& send) {
+  try {
+    send();
+  } catch (const Error& error) {
+    failure_ = error;
+  }
 }
 
 ReshardReport VllmRollout::move_weights() {
   meet();  // weights are final everywhere
   const Stopwatch watch;
-  on_speaker([&] {
-    if (options_.sleeps) server_->wake("weights", options_.request_timeout_s);
+  on_speaker("reshard", [&] {
+    if (!options_.sleeps) stage_ = Stage::asleep;  // the weights of the step before
+    advance_to(Stage::memory);
   });
-  meet();
+  settle();
   const Stopwatch moving;
-  bring_weights();
+  send_beside(
+      "reshard", [&] { link_->send(rounds_); }, [&] { advance_to(Stage::weights); });
   meet();  // they may change again
   ReshardReport report = planned_;
   report.seconds = moving.seconds();
   report.exposed_s = watch.seconds();
-  if (link_ != nullptr) link_->finish();
+  if (link_ != nullptr) as_sender([&] { link_->finish(); });
   report.verified = setting_.verify && options_.transport == WeightTransport::mapped;
-  on_speaker([&] {
-    options_.sleeps ? server_->wake("kv_cache", options_.request_timeout_s)
-                    : server_->reset_prefix_cache(options_.request_timeout_s);
-  });
+  on_speaker("reshard", [&] { advance_to(Stage::ready); });
+  settle();
   return report;
 }
 
 VllmSamples VllmRollout::generate(std::int64_t step, std::span<const TokenPrompt> prompts,
                                   const RolloutOptions& options) {
   VllmSamples samples;
-  on_speaker([&] {
-    samples.sequences = generate_in_parallel(
-        *server_, step, prompts, options, setting_.table->model.vocab, options_.request_timeout_s);
+  std::vector<std::vector<Sequence>> answers(prompts.size());
+  on_speaker("gen", [&] {
+    answer_in_parallel(server_->now(), step, prompts, options, setting_.table->model.vocab,
+                       options_.request_timeout_s, answers);
   });
-  if (!speaks()) return {};
+  if (!speaks() || failure_) return {};
+  for (std::vector<Sequence>& each : answers) {
+    std::move(each.begin(), each.end(), std::back_inserter(samples.sequences));
+  }
   for (const TokenPrompt& prompt : prompts) {
     samples.prompt_tokens += static_cast<std::int64_t>(prompt.tokens.size());
   }
@@ -312,7 +311,10 @@ VllmSamples VllmRollout::generate(std::int64_t step, std::span<const TokenPrompt
 
 void VllmRollout::sleep() {
   if (!options_.sleeps) return;
-  on_speaker([&] { server_->sleep(options_.request_timeout_s); });
+  on_speaker("sleep", [&] {
+    stage_ = Stage::asleep;  // one in its place needs no weights
+    server_->now().sleep(options_.request_timeout_s);
+  });
 }
 
 }  // namespace tessera

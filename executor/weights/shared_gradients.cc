@@ -56,14 +56,14 @@ void reduce_bucket(const Weights& weights, std::span<const int> rows, Communicat
 void reduce_tied_embedding(const Weights& weights, Communicator* ends,
                            std::vector<torch::Tensor>& gradients) {
   const int row = weights.rows.embedding;
-  const bool tied = weights.rows.head == row;
+  const bool tied = row >= 0 && weights.rows.head == row;
   if (ends == nullptr || !tied || !weights.holds(row)) return;
   all_reduce_(gradients[static_cast<std::size_t>(row)], ends);
 }
 
 std::vector<int> partial_gradient_rows(const Weights& weights) {
-  std::vector<int> rows;
-  if (weights.layout.tp == 1) return rows;
+  if (weights.layout.tp == 1) return {};
+  std::vector<int> rows = weights.partial_rows;
   const bool shared = heads_shared(weights), sequence = weights.layout.sequence_parallel;
   const auto add = [&](int row) {
     if (row >= 0 && weights.holds(row)) rows.push_back(row);

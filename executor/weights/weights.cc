@@ -135,9 +135,9 @@ std::vector<torch::Tensor> arena_tensors(const ArenaLayout& arena, std::size_t r
   return tensors;
 }
 
-Weights make_weights(const ParameterTable& table, const ParallelLayout& layout,
-                     const RankCoord& coord, DType dtype, torch::Device device,
-                     torch::Tensor storage) {
+Weights make_parameters(const ParameterTable& table, const ParallelLayout& layout,
+                        const RankCoord& coord, DType dtype, torch::Device device,
+                        torch::Tensor storage) {
   Weights weights{.table = table, .layout = layout, .coord = coord, .dtype = dtype};
   weights.arena = arena_layout(table, layout, coord, dtype);
   const std::int64_t elements = weights.arena.bytes / weights.arena.element_bytes;
@@ -149,6 +149,13 @@ Weights make_weights(const ParameterTable& table, const ParallelLayout& layout,
               storage.scalar_type() == scalar_type(dtype));
   weights.storage = storage;
   weights.tensors = arena_tensors(weights.arena, table.rows.size(), storage);
+  return weights;
+}
+
+Weights make_weights(const ParameterTable& table, const ParallelLayout& layout,
+                     const RankCoord& coord, DType dtype, torch::Device device,
+                     torch::Tensor storage) {
+  Weights weights = make_parameters(table, layout, coord, dtype, device, std::move(storage));
   weights.rows = model_rows(table);
   weights.inverse_frequencies = rope_frequencies(table.model.rope, table.model.head_dim).to(device);
   return weights;

@@ -19,6 +19,7 @@
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/spec/split.h"
 #include "executor/arena/arena_layout.h"
+#include "executor/weights/low_rank.h"
 
 namespace tessera {
 
@@ -58,6 +59,10 @@ struct Weights {
   std::vector<torch::Tensor> tensors;  // by table row, memory order; undefined where not held
   ModelRows rows;
   torch::Tensor inverse_frequencies;  // of the rotary embedding, fp32 [head_dim / 2]
+  std::vector<LowRank> adapters;      // by table row: added to its products; empty = nothing is
+  /// Rows whose gradients are partial sums on each tensor-parallel rank, beside those that `rows`
+  /// tells of.
+  std::vector<int> partial_rows;
 
   const ModelSpec& model() const { return table.model; }
   torch::Device device() const { return storage.device(); }
@@ -65,6 +70,12 @@ struct Weights {
   /// A row's tensor; undefined for row -1 and where not held.
   torch::Tensor tensor(int row) const {
     return row < 0 ? torch::Tensor() : tensors[static_cast<std::size_t>(row)];
+  }
+  /// What is added to a row's products; nullptr = nothing, and of row -1.
+  const LowRank* adapter(int row) const {
+    if (row < 0 || adapters.empty()) return nullptr;
+    const LowRank& found = adapters[static_cast<std::size_t>(row)];
+    return found.defined() ? &found : nullptr;
   }
   /// The tensor of a checkpoint name. Precondition: this rank holds it.
   const torch::Tensor& at(const std::string& name) const;
@@ -76,8 +87,14 @@ struct Weights {
 std::vector<torch::Tensor> arena_tensors(const ArenaLayout& arena, std::size_t rows,
                                          const torch::Tensor& storage);
 
-/// Weights that the rank at `coord` computes with, zero filled. An arena of this layout that exists
-/// already (the rollout's buffer) may be passed as `storage`.
+/// The parts of any table's tensors that the rank at `coord` computes with, zero filled: without
+/// `rows`, by which a model's are found.
+Weights make_parameters(const ParameterTable& table, const ParallelLayout& layout,
+                        const RankCoord& coord, DType dtype, torch::Device device,
+                        torch::Tensor storage = {});
+
+/// Weights of a model that the rank at `coord` computes with, zero filled. An arena of this layout
+/// that exists already (the rollout's buffer) may be passed as `storage`.
 Weights make_weights(const ParameterTable& table, const ParallelLayout& layout,
                      const RankCoord& coord, DType dtype, torch::Device device,
                      torch::Tensor storage = {});
@@ -112,10 +129,10 @@ HeadRange head_range(const ModelSpec& model, int tp, int tp_rank);
 Interval vocab_range(const Weights& weights);
 
 /// Rows whose gradients are partial sums on each tensor-parallel rank and must be added up once per
-/// optimizer step: qk-norms, K and V projections whose heads several ranks share, routers, and with
-/// sequence parallelism all norms, the biases of row-parallel projections and the shared expert's
-/// gate. All other replicated tensors (norms, biases after a reduction, the value head) have equal
-/// gradients.
+/// optimizer step: qk-norms, K and V projections whose heads several ranks share, routers,
+/// Weights::partial_rows, and with sequence parallelism all norms, the biases of row-parallel
+/// projections and the shared expert's gate. All other replicated tensors (norms, biases after a
+/// reduction, the value head) have equal gradients.
 std::vector<int> partial_gradient_rows(const Weights& weights);
 
 /// Adds up `gradients` (by table row, memory order, any dtype) of partial_gradient_rows over the

@@ -4,7 +4,8 @@ POST /tessera/generate takes {"token_ids": [...], "seeds": [...], "max_tokens": 
 {...}}, a seed and a limit for each sample, and replies {"samples": [{"token_ids": [...], "log_probs":
 [...], "finish_reason": "stop"}, ...]} in their order. Each sample is a request of its own to the engine
 (vLLM 0.24.0, v1/engine/async_llm.py), whose outputs come once, at its end, with flat log-probs: no
-object is made for a token on its way.
+object is made for a token on its way. A client that goes away gives its samples up: the engine computes none
+that nobody awaits.
 """
 
 import asyncio
@@ -33,11 +34,14 @@ class Generate:
             return await self._app(scope, receive, send)
         try:
             request = json.loads(await _body(receive))
-            samples = await _samples(scope["app"].state.engine_client, request)
+            work = _samples(scope["app"].state.engine_client, request)
+            samples = await _unless_gone(work, receive)
         except (KeyError, TypeError, ValueError) as error:
             return await _reply(send, 400, {"error": f"{type(error).__name__}: {error}"})
         except Exception as error:  # noqa: BLE001: an engine that is dead, say
             return await _reply(send, 500, {"error": f"{type(error).__name__}: {error}"})
+        if samples is None:
+            return None
         return await _reply(send, 200, {"samples": samples})
 
 
@@ -50,6 +54,23 @@ async def _body(receive):
         parts.append(message.get("body", b""))
         if not message.get("more_body"):
             return b"".join(parts)
+
+
+async def _gone(receive):
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _unless_gone(work, receive):
+    """What `work` returns; None, with the work given up, where the client goes before it is done."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.wait({task, gone})
 
 
 async def _reply(send, status, value):

@@ -75,14 +75,19 @@ class WeightReceiver:
 
     @_told
     def tessera_describe(self):
-        """What the worker is: its place, how many share the model, and the type of its weights."""
-        types = sorted({str(one.dtype) for one in self._tessera_parameters().values()})
+        """What the worker is: its place, how many share the model, the type and shape of each of its
+        parameters, and the model's config.json with all defaults."""
         parallel = self.vllm_config.parallel_config
+        config = self.vllm_config.model_config.hf_config
         return {
             "worker": self._tessera_place(),
             "tensor_parallel_size": parallel.tensor_parallel_size,
-            "pipeline_parallel_size": getattr(parallel, "pipeline_parallel_size", 1),
-            "dtypes": ",".join(name.removeprefix("torch.") for name in types),
+            "pipeline_parallel_size": parallel.pipeline_parallel_size,
+            "parameters": {
+                name: [str(one.dtype).removeprefix("torch."), list(one.shape)]
+                for name, one in self._tessera_parameters().items()
+            },
+            "config": config.to_json_string(use_diff=False),
         }
 
     @_told

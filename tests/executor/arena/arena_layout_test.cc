@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-ParallelLayout tensor_parallel(int tp) { return {.tp = tp, .stages = even_stages(3, 1)}; }
+ParallelLayout tensor_parallel(int tp) { return {{.tp = tp}, 0, even_stages(3, 1)}; }
 
 TEST(ArenaLayout, SlotsAreAlignedUnlessTheyJoinAFusedTensor) {
   const ParameterTable table = parameter_table(odd_model());
@@ -48,7 +48,7 @@ TEST(ArenaLayout, ARowParallelWeightLiesTransposed) {
 TEST(ArenaLayout, StoredSlotsHoldTheFsdpShard) {
   const ParameterTable table = parameter_table(odd_model());
   ParallelLayout layout = tensor_parallel(1);
-  layout.dp_shard = 4, layout.zero = 3;
+  layout.dp = layout.dp_shard = 4, layout.zero = 3;
   std::int64_t elements = 0;
   for (int shard = 0; shard < 4; ++shard) {
     const RankCoord coord{.dp_shard = shard};

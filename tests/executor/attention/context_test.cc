@@ -69,13 +69,13 @@ TEST(ContextSlices, OfARingSeeEquallyManyKeys) {
 
 TEST(ContextRefusal, NamesWhatDoesNotDivideAndWindows) {
   ModelSpec model{.query_heads = 6, .kv_heads = 3};
-  EXPECT_EQ(context_refusal(model, {.cp = 4}), "");
-  EXPECT_EQ(context_refusal(model, {.tp = 2, .cp = 3, .ulysses = true}), "");
-  EXPECT_NE(context_refusal(model, {.tp = 2, .cp = 2, .ulysses = true}).find("6 query heads"),
+  EXPECT_EQ(context_refusal(model, {{.cp = 4}}), "");
+  EXPECT_EQ(context_refusal(model, {{.tp = 2, .cp = 3}, 0, {}, false, true}), "");
+  EXPECT_NE(context_refusal(model, {{.tp = 2, .cp = 2}, 0, {}, false, true}).find("6 query heads"),
             std::string::npos);
   model.sliding_window = 8;
-  EXPECT_NE(context_refusal(model, {.cp = 2}), "");
-  EXPECT_EQ(context_refusal(model, {.cp = 2, .ulysses = true}), "");
+  EXPECT_NE(context_refusal(model, {{.cp = 2}}), "");
+  EXPECT_EQ(context_refusal(model, {{.cp = 2}, 0, {}, false, true}), "");
 }
 
 struct Attended {
@@ -128,7 +128,7 @@ void expect_same(const ModelSpec& model, ParallelLayout layout, DType dtype, dou
   if (pad.padding > 0) padded.push_back(pad.padding);
   const auto tokens = std::accumulate(padded.begin(), padded.end(), std::int64_t{0});
   const Inputs in(model, tokens, scalar_type(dtype));
-  const Weights whole = without_tensors(model, {.stages = {{0, 1}}}, {}, dtype);
+  const Weights whole = without_tensors(model, {{}, 0, {{0, 1}}}, {}, dtype);
   const Attended want =
       differentiated(in, torch::arange(tokens), [&](const auto& q, const auto& k, const auto& v) {
         return attend(plan_attention(whole, padded), q, k, v);
@@ -169,7 +169,7 @@ TEST(ContextAttention, IsThatOfWholeSequences) {
     const ModelSpec model{.layers = 1, .query_heads = heads, .kv_heads = kv, .head_dim = 8};
     for (const int cp : {2, 3, 4}) {
       for (const bool ulysses : {false, true}) {
-        const ParallelLayout layout{.cp = cp, .ulysses = ulysses};
+        const ParallelLayout layout{{.cp = cp}, 0, {}, false, ulysses};
         if (!context_refusal(model, layout).empty()) continue;
         SCOPED_TRACE(std::to_string(heads) + "/" + std::to_string(kv) + " heads, cp " +
                      std::to_string(cp) + (ulysses ? " ulysses" : " ring"));

@@ -26,7 +26,7 @@ ReshardMaps maps(const std::string& from, const std::string& to, int ranks) {
 TEST(ReshardCase, ReadsExpertDegrees) {
   const ReshardMaps read = maps("tp2ep4", "tp4etp4", 4);
   EXPECT_EQ(read.training.layout.tp, 2);
-  EXPECT_EQ(read.training.layout.dp(), 2);
+  EXPECT_EQ(read.training.layout.dp, 2);
   EXPECT_EQ(read.training.layout.ep, 4);
   EXPECT_EQ(read.training.layout.etp, 1);
   EXPECT_EQ(read.rollout.layout.etp, 4);

@@ -27,17 +27,17 @@ TEST(TrainLayout, ReadsEveryDegree) {
   EXPECT_EQ(layout.tp, 2);
   EXPECT_EQ(layout.pp, 2);
   EXPECT_EQ(layout.vpp, 2);
-  EXPECT_EQ(layout.dp_replicate, 2);
+  EXPECT_EQ(layout.dp_replicate(), 2);
   EXPECT_EQ(layout.dp_shard, 1);
   EXPECT_EQ(layout.zero, 1);
   EXPECT_TRUE(layout.sequence_parallel);
   EXPECT_EQ(layout.stages.size(), 4u);
   const ParallelLayout hybrid = train_layout("zero=3,replicate=2", model(), 4);
-  EXPECT_EQ(hybrid.dp_replicate, 2);
+  EXPECT_EQ(hybrid.dp_replicate(), 2);
   EXPECT_EQ(hybrid.dp_shard, 2);
   const ParallelLayout ring = train_layout("cp=2,tp=2", model(), 8);
   EXPECT_EQ(ring.cp, 2);
-  EXPECT_EQ(ring.dp(), 2);
+  EXPECT_EQ(ring.dp, 2);
   EXPECT_FALSE(ring.ulysses);
   EXPECT_TRUE(train_layout("cp=2,ulysses", model(), 4).ulysses);
 }

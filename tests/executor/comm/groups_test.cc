@@ -22,7 +22,7 @@ RankMap map_of(const ParallelLayout& layout, Ranks ranks) {
     c.tp = rest % layout.tp, rest /= layout.tp;
     c.cp = rest % layout.cp, rest /= layout.cp;
     c.dp_shard = rest % layout.dp_shard, rest /= layout.dp_shard;
-    c.dp_replicate = rest % layout.dp_replicate, rest /= layout.dp_replicate;
+    c.dp_replicate = rest % layout.dp_replicate(), rest /= layout.dp_replicate();
     c.pp = rest;
     map.coords.push_back(c);
   }
@@ -61,7 +61,7 @@ std::map<int, std::map<std::string, Ranks>> memberships(int world_size, const Ra
 }
 
 TEST(Groups, HoldTheRanksThatDifferAlongTheirAxisInAxisOrder) {
-  ParallelLayout layout{.tp = 2, .pp = 2, .dp_replicate = 2};
+  ParallelLayout layout{{.tp = 2, .pp = 2, .dp = 2}};
   const auto all = memberships(8, map_of(layout, {0, 1, 2, 3, 4, 5, 6, 7}));
   // rank = tp + 2 dp + 4 pp; rank 6 is (tp 0, dp 1, pp 1).
   EXPECT_THAT(all.at(6).at("tp"), ElementsAre(6, 7));
@@ -74,20 +74,21 @@ TEST(Groups, HoldTheRanksThatDifferAlongTheirAxisInAxisOrder) {
 }
 
 TEST(Groups, OfOneMemberAreAbsent) {
-  const auto all = memberships(2, map_of(ParallelLayout{.tp = 2}, {0, 1}));
+  const auto all = memberships(2, map_of(ParallelLayout{{.tp = 2}}, {0, 1}));
   EXPECT_EQ(all.at(1).size(), 3u);  // tp, model, role
   EXPECT_TRUE(memberships(1, map_of(ParallelLayout{}, {0})).at(0).empty());
 }
 
 TEST(Groups, EmbeddingJoinsFirstAndLastStageOnly) {
-  const auto all = memberships(6, map_of(ParallelLayout{.tp = 2, .pp = 3}, {0, 1, 2, 3, 4, 5}));
+  const auto all = memberships(6, map_of(ParallelLayout{{.tp = 2, .pp = 3}}, {0, 1, 2, 3, 4, 5}));
   EXPECT_THAT(all.at(1).at("embedding"), ElementsAre(1, 5));
   EXPECT_THAT(all.at(5).at("embedding"), ElementsAre(1, 5));
   EXPECT_EQ(all.at(3).count("embedding"), 0u);
 }
 
 TEST(Groups, FollowAnyListOfRanksAndLeaveOthersOut) {
-  const auto all = memberships(6, map_of(ParallelLayout{.tp = 2, .dp_shard = 2}, {5, 2, 0, 3}));
+  const auto all =
+      memberships(6, map_of(ParallelLayout{{.tp = 2, .dp = 2, .dp_shard = 2}}, {5, 2, 0, 3}));
   EXPECT_THAT(all.at(0).at("tp"), ElementsAre(0, 3));
   EXPECT_THAT(all.at(3).at("dp"), ElementsAre(2, 3));
   EXPECT_THAT(all.at(3).at("role"), ElementsAre(5, 2, 0, 3));
@@ -96,7 +97,7 @@ TEST(Groups, FollowAnyListOfRanksAndLeaveOthersOut) {
 }
 
 TEST(Groups, DataParallelRanksCountReplicasThenShards) {
-  const RankMap map = map_of(ParallelLayout{.dp_replicate = 2, .dp_shard = 2}, {0, 1, 2, 3});
+  const RankMap map = map_of(ParallelLayout{{.dp = 4, .dp_shard = 2}}, {0, 1, 2, 3});
   run_ranks(4, [&](Communicator& world) {
     const ParallelGroups groups = make_groups(world, map);
     EXPECT_EQ(groups.dp_rank, groups.dp->rank());
@@ -106,7 +107,7 @@ TEST(Groups, DataParallelRanksCountReplicasThenShards) {
 }
 
 TEST(Groups, SayWhichStageARankIs) {
-  const RankMap map = map_of(ParallelLayout{.pp = 3}, {1, 2, 3});
+  const RankMap map = map_of(ParallelLayout{{.pp = 3}}, {1, 2, 3});
   run_ranks(4, [&](Communicator& world) {
     const ParallelGroups groups = make_groups(world, map);
     EXPECT_EQ(groups.member, world.rank() != 0);
@@ -118,7 +119,7 @@ TEST(Groups, SayWhichStageARankIs) {
 }
 
 TEST(Groups, AreDecoratedByName) {
-  const RankMap map = map_of(ParallelLayout{.tp = 2}, {0, 1});
+  const RankMap map = map_of(ParallelLayout{{.tp = 2}}, {0, 1});
   run_ranks(2, [&](Communicator& world) {
     std::vector<std::string> names;
     make_groups(world, map, [&](std::unique_ptr<Communicator> group, const std::string& name) {

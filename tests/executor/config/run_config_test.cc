@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/cost_models/documents/malformed.h"
@@ -272,6 +273,33 @@ TEST(RunConfig, PresetsReadForTheirPlans) {
   EXPECT_EQ(grpo->actor.optim.lr, 2e-3);
   EXPECT_EQ(grpo->actor.optim.beta2, 0.95);
   EXPECT_EQ(grpo->actor.objective.entropy_coeff, 0.1);
+}
+
+// What verl's scripts and DAPO's paper state (the files name them), for plans of the workloads of
+// the same names.
+TEST(RunConfig, PresetsOfPracticeReadForTheirWorkloads) {
+  const auto read = [](const std::string& name) {
+    Problems problems;
+    Plan plan = sample_plan();
+    plan.workload = *read_workload(name, problems);
+    plan.schedule = default_schedule(plan.workload);
+    std::erase_if(plan.roles, [&](const RolePlan& role) {
+      return std::none_of(plan.schedule.begin(), plan.schedule.end(),
+                          [&](const ScheduledCall& call) { return call.role == role.role; });
+    });
+    const auto run = read_run_config(name, plan, problems);
+    EXPECT_TRUE(run) << name << " " << to_string(problems.at(0));
+    return run.value_or(RunConfig{});
+  };
+  const RunConfig grpo = read("grpo-gsm8k");
+  EXPECT_EQ(grpo.actor.optim.lr, 1e-6);
+  EXPECT_EQ(grpo.trainer.total_training_steps, 105);  // 15 * (7473 / 1024)
+  const RunConfig ppo = read("ppo-gsm8k");
+  EXPECT_EQ(ppo.critic.optim.lr, 1e-5);
+  EXPECT_EQ(ppo.trainer.total_training_steps, 435);  // 15 * (7473 / 256)
+  const RunConfig dapo = read("dapo-math");
+  EXPECT_EQ(dapo.actor.objective.policy.clip_ratio_high, 0.28);
+  EXPECT_EQ(dapo.actor.optim.lr_warmup_steps, 320);  // 20 steps of 16 updates
 }
 
 const std::string kActor = "actor_rollout_ref.actor.", kRollout = "actor_rollout_ref.rollout.";

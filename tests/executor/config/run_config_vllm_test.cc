@@ -29,9 +29,27 @@ TEST(VllmConfig, ReadsWhatTheFileSays) {
   EXPECT_EQ(vllm.arguments, std::vector<std::string>{"--x"});
   EXPECT_EQ(vllm.gpu_memory_utilization, 0.7);
   EXPECT_TRUE(vllm.enforce_eager && !vllm.enable_prefix_caching && !vllm.sleeps);
+  EXPECT_EQ(vllm.restarts, 0) << "others' servers";
   EXPECT_EQ(vllm.start_timeout_s, 3);
   EXPECT_EQ(vllm.request_timeout_s, 4.5);
   EXPECT_TRUE(config->reshard.verify);
+}
+
+TEST(VllmConfig, ServersOfTheRunAloneAreStartedAgain) {
+  const auto restarts = [](const std::string& text) {
+    Problems problems;
+    const auto config = parse_run_config(text, "run.yaml", grpo_plan(), problems);
+    EXPECT_TRUE(config) << to_string(problems.at(0));
+    return config->rollout.vllm.restarts;
+  };
+  EXPECT_EQ(restarts(yaml("engine: vllm")), 2);
+  EXPECT_EQ(restarts(yaml("engine: vllm, vllm: {restarts: 5}")), 5);
+  const std::string joined = "engine: vllm, vllm: {servers: ['http://a:1', 'http://b:1'], ";
+  EXPECT_EQ(restarts(yaml(joined + "restarts: 0}")), 0);
+  EXPECT_THAT(refused(grpo_plan(), yaml(joined + "restarts: 1}")),
+              HasSubstr("0 with servers that the run has not started"));
+  EXPECT_THAT(refused(grpo_plan(), yaml("engine: vllm, vllm: {restarts: -1}")),
+              HasSubstr("restarts"));
 }
 
 TEST(VllmConfig, RefusesWhatVllmCannotHold) {

@@ -49,7 +49,7 @@ TEST(WeightMemory, IsTwoWhereAViewWouldBeWrong) {
       {"FSDP",
        [](Plan& plan, ReshardConfig&) {
          ParallelLayout& layout = role_of(plan, Role::actor).layout;
-         layout.dp_shard = 2;
+         layout.dp_shard = layout.dp = 2;
          layout.zero = 3;
        }},
       {"a rollout one step off",
@@ -115,7 +115,7 @@ TEST(WeightMemory, OfFp32IsOneOnlyBesideMasterWeightsOfTheirOwn) {
   actor.offload.optimizer = false;
   actor.layout.zero = 1;
   EXPECT_FALSE(shares_memory(plan, {})) << "nobody to cut with";
-  actor.layout.dp_replicate = 2;
+  actor.layout.dp = 2;
   EXPECT_TRUE(shares_memory(plan, {}));
 }
 

@@ -220,7 +220,7 @@ std::vector<ParallelLayout> trained_layouts(std::int64_t layers) {
   for (ParallelLayout layout : four_rank_layouts(layers)) {
     if (layout.pp > layers) continue;
     layouts.push_back(layout);
-    if (layout.dp() == 1) continue;
+    if (layout.dp == 1) continue;
     layout.zero = 1;
     layouts.push_back(layout);
   }

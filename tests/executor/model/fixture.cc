@@ -74,12 +74,13 @@ ModelSpec small_model(std::int64_t query_heads, std::int64_t kv_heads, std::int6
 }
 
 ParallelLayout layout_of(const ModelSpec& spec, Degrees degrees) {
-  return {.tp = degrees.tp,
-          .pp = degrees.pp,
-          .dp_replicate = degrees.dp,
-          .ep = degrees.ep,
-          .etp = spec.moe && !degrees.whole_experts ? degrees.tp : 1,
-          .stages = even_stages(spec.layers, degrees.pp)};
+  return {{.tp = degrees.tp,
+           .pp = degrees.pp,
+           .dp = degrees.dp,
+           .ep = degrees.ep,
+           .etp = spec.moe && !degrees.whole_experts ? degrees.tp : 1},
+          0,
+          even_stages(spec.layers, degrees.pp)};
 }
 
 void on_ranks(const ModelSpec& spec, Degrees degrees, const RankBody& fn) {

@@ -11,7 +11,6 @@
 #include <iterator>
 #include <string>
 
-#include "cost_models/documents/problem.h"
 #include "executor/records/run_log.h"
 #include "tests/executor/temporary_folder.h"
 

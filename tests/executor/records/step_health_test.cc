@@ -26,6 +26,17 @@ TEST(StepHealth, TheActorsMfuIsThatOfItsSequencesAndDevices) {
   EXPECT_EQ(health_metrics(plan, experience, {}).count("perf/mfu/actor"), 0u);
 }
 
+// A rank that came late sees a short reshard: its own rate is above that of the step.
+TEST(StepHealth, TheRateOfAReshardIsItsBytesInItsSeconds) {
+  const Sequence sequence{.prompt = {1}, .response = {2}};
+  Metrics numbers{{"reshard/bytes", 93184}, {"reshard/seconds", 0.5}};
+  add_step_numbers(sample_plan(), {.sequences = {sequence}}, 2.0, numbers);
+  EXPECT_NEAR(numbers.at("reshard/gbps"), 1.86368e-4, 1e-12);
+  Metrics none;
+  add_step_numbers(sample_plan(), {.sequences = {sequence}}, 2.0, none);
+  EXPECT_EQ(none.count("reshard/gbps"), 0u);
+}
+
 TEST(StepHealth, NumbersThatAreNoneAreCounted) {
   Plan plan = sample_plan();
   plan.workload.mini_batches = 4;

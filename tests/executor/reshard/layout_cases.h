@@ -62,7 +62,7 @@ inline ParallelLayout layout_of(int tp, int pp, int dp, std::int64_t layers, int
   ParallelLayout layout;
   layout.tp = tp;
   layout.pp = pp;
-  layout.dp_replicate = dp;
+  layout.dp = dp * dp_shard;
   layout.dp_shard = dp_shard;
   layout.zero = dp_shard > 1 ? 3 : 0;
   layout.stages = even_stages(layers, pp);

@@ -189,13 +189,13 @@ TEST_F(FixedOrderOnGpu, RowsOfNewWeightsAgreeToo) {
 TEST_F(FixedOrderOnGpu, AttentionIsSoftmaxAttention) {
   torch::manual_seed(9);
   const auto there = torch::TensorOptions().device(torch::kCUDA).dtype(torch::kBFloat16);
-  const std::vector<std::int64_t> lengths{130, 1, 300, 17};
+  const std::vector<std::int64_t> lengths{130, 1, 1300, 17};
   for (const std::int64_t dim : {64, 128}) {
     for (const std::int64_t kv : {2, 6}) {
       for (const std::int64_t window : {0, 40}) {
-        const Tensor q = torch::randn({448, 6, dim}, there);
-        const Tensor k = torch::randn({448, kv, dim}, there),
-                     v = torch::randn({448, kv, dim}, there);
+        const Tensor q = torch::randn({1448, 6, dim}, there);
+        const Tensor k = torch::randn({1448, kv, dim}, there),
+                     v = torch::randn({1448, kv, dim}, there);
         const fused::PagedRows rows = packed_rows(lengths, torch::kCUDA);
         const Tensor got =
             fused::attend_in_order(rows, q, {k.unsqueeze(2), v.unsqueeze(2)}, window);
@@ -222,6 +222,76 @@ TEST_F(FixedOrderOnGpu, AttentionIsSoftmaxAttention) {
           first += n;
         }
       }
+    }
+  }
+}
+
+/// A row's tokens in pages of 64, each row's in pages of its own and from the last page backwards.
+fused::PagedCache in_pages(const Tensor& keys, const Tensor& values, std::int64_t row_pages,
+                           std::span<const std::int64_t> lengths, Tensor& table) {
+  const auto rows = static_cast<std::int64_t>(lengths.size());
+  const auto there = keys.options();
+  const std::vector<std::int64_t> shape{rows * row_pages, keys.size(1), 64, keys.size(2)};
+  const fused::PagedCache cache{torch::full(shape, NAN, there), torch::full(shape, NAN, there)};
+  table = (rows * row_pages - 1 - torch::arange(rows * row_pages, torch::kInt))
+              .view({rows, row_pages})
+              .to(torch::kCUDA);
+  std::int64_t first = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t length = lengths[static_cast<std::size_t>(row)];
+    const Tensor at = torch::arange(length, there.dtype(torch::kLong));
+    const Tensor page = rows * row_pages - 1 - (row * row_pages + at.div(64, "floor"));
+    cache.keys.transpose(1, 2).index_put_({page, at.remainder(64)}, keys.narrow(0, first, length));
+    cache.values.transpose(1, 2).index_put_({page, at.remainder(64)},
+                                            values.narrow(0, first, length));
+    first += length;
+  }
+  return cache;
+}
+
+/// Of texts with several splits of keys: a query that decodes, or that comes in a piece, has the
+/// bits that it has in the packed text.
+TEST_F(FixedOrderOnGpu, AQueryHasOneResultInEveryKernel) {
+  torch::manual_seed(12);
+  const auto there = torch::TensorOptions().device(torch::kCUDA).dtype(torch::kBFloat16);
+  const std::vector<std::int64_t> lengths{1, 130, 513, 1301}, starts{0, 1, 131, 644};
+  constexpr std::int64_t kTokens = 1945, kRowPages = 23;
+  for (const auto& [heads, kv, dim, window] : std::vector<std::array<std::int64_t, 4>>{
+           {14, 2, 128, 0}, {20, 1, 128, 600}, {6, 6, 64, 0}}) {
+    SCOPED_TRACE(dim + heads);
+    const Tensor q = torch::randn({kTokens, heads, dim}, there);
+    const Tensor k = torch::randn({kTokens, kv, dim}, there), v = torch::randn_like(k);
+    const Tensor all = fused::attend_in_order(packed_rows(lengths, torch::kCUDA), q,
+                                              {k.unsqueeze(2), v.unsqueeze(2)}, window);
+    Tensor table;
+    const fused::PagedCache cache = in_pages(k, v, kRowPages, lengths, table);
+    for (const std::int64_t piece : {1, 1, 1, 3, 150}) {
+      std::vector<std::int32_t> counts, keys, begins{0};
+      std::vector<Tensor> tokens;
+      for (std::size_t row = 0; row < lengths.size(); ++row) {
+        const std::int64_t end = torch::randint(1, lengths[row] + 1, {1}).item<std::int64_t>();
+        const std::int64_t count = std::min(piece, end);
+        keys.push_back(static_cast<std::int32_t>(end));
+        counts.push_back(static_cast<std::int32_t>(count));
+        begins.push_back(begins.back() + counts.back());
+        tokens.push_back(torch::arange(starts[row] + end - count, starts[row] + end));
+      }
+      const Tensor chosen = torch::cat(tokens).to(torch::kCUDA);
+      const auto ints = [](const std::vector<std::int32_t>& values) {
+        return torch::tensor(values, torch::kInt).to(torch::kCUDA);
+      };
+      const fused::PagedRows rows{.rows = 4,
+                                  .tokens = begins.back(),
+                                  .longest_queries = piece,
+                                  .longest_keys = kRowPages * 64,
+                                  .query_lengths = ints(counts),
+                                  .key_lengths = ints(keys),
+                                  .query_starts = ints(begins),
+                                  .page_table = table};
+      EXPECT_TRUE(
+          torch::equal(fused::attend_in_order(rows, q.index_select(0, chosen), cache, window),
+                       all.index_select(0, chosen)))
+          << piece;
     }
   }
 }

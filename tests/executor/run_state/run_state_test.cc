@@ -30,6 +30,7 @@ struct Cut {
   int ranks() const { return tp * pp * dp * shard * cp; }
   ParallelLayout layout(const ModelSpec& model) const {
     ParallelLayout layout = layout_of(model, tp, pp, dp, zero);
+    layout.dp *= shard;
     layout.dp_shard = shard;
     layout.cp = cp;
     if (!model.moe) return layout;

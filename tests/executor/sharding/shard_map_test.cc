@@ -25,11 +25,9 @@ ModelSpec model() {
 }
 
 ParallelLayout layout_of(int tp, int dp, int dp_shard, int zero) {
-  return {.tp = tp,
-          .dp_replicate = dp_shard > 1 ? 1 : dp,
-          .dp_shard = dp_shard,
-          .zero = zero,
-          .stages = even_stages(3, 1)};
+  return {{.tp = tp, .dp = (dp_shard > 1 ? 1 : dp) * dp_shard, .dp_shard = dp_shard},
+          zero,
+          even_stages(3, 1)};
 }
 
 /// Every element of every held row belongs to exactly one rank, and no rank's shard space overlaps

@@ -9,14 +9,10 @@ namespace tessera::testing_models {
 
 ParallelLayout layout(const ModelSpec& model, int tp, int pp, int replicate, int shard, int zero,
                       bool sequence, int vpp) {
-  return {.tp = tp,
-          .pp = pp,
-          .vpp = vpp,
-          .dp_replicate = replicate,
-          .dp_shard = shard,
-          .zero = zero,
-          .sequence_parallel = sequence,
-          .stages = even_stages(model.layers, pp, vpp)};
+  return {{.tp = tp, .pp = pp, .vpp = vpp, .dp = replicate * shard, .dp_shard = shard},
+          zero,
+          even_stages(model.layers, pp, vpp),
+          sequence};
 }
 
 std::vector<LayoutCase> layouts() {

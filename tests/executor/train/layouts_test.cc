@@ -49,7 +49,7 @@ Trained train(const Case& c, Communicator& world, const ParallelLayout& layout, 
     const Tokens tokens =
         random_tokens(c.sequences, c.model.vocab, 40 + static_cast<std::uint32_t>(step));
     out.results.push_back(trainer.update(tokens.sequences(),
-                                         quadratic_loss(tokens, layout.dp(), entropy),
+                                         quadratic_loss(tokens, layout.dp, entropy),
                                          {.token_limit = c.token_limit,
                                           .temperature = 0.7,
                                           .entropy = entropy,
@@ -125,7 +125,7 @@ TEST_P(LayoutOn, TrainsAsOneRankDoes) {
 std::vector<Case> layouts_that_read_peers() {
   std::vector<Case> all = layouts();
   std::erase_if(all, [](const Case& c) {
-    const bool shards = c.layout.dp_shard > 1 || (c.layout.zero > 0 && c.layout.dp() > 1);
+    const bool shards = c.layout.dp_shard > 1 || (c.layout.zero > 0 && c.layout.dp > 1);
     return !shards && !c.layout.sequence_parallel;
   });
   for (Case& c : all) c.read_peers = true;
@@ -152,7 +152,7 @@ std::vector<torch::Tensor> accumulated(const Case& c, Communicator& world,
   Trainer trainer(role->weights, role->groups, AdamWOptions{.clip_norm = 0}, options);
   trainer.optimizer().zero_gradients();
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    trainer.accumulate(batches[i].sequences(), quadratic_loss(batches[i], cut.dp(), false),
+    trainer.accumulate(batches[i].sequences(), quadratic_loss(batches[i], cut.dp, false),
                        {.token_limit = 25, .last = i + 1 == batches.size()});
   }
   trainer.optimizer().step(0);
@@ -249,7 +249,7 @@ Seen trained_with(Communicator& world, const ModelSpec& model, const ParallelLay
     trainer.wake(/*training=*/true);
     trainer.optimizer().zero_gradients();
     seen.numbers.push_back(trainer
-                               .accumulate(batch, quadratic_loss(tokens, layout.dp(), true),
+                               .accumulate(batch, quadratic_loss(tokens, layout.dp, true),
                                            {.token_limit = 25, .entropy = true})
                                .loss);
     rest();  // gradients of half a step are away, too

@@ -73,7 +73,7 @@ ReplayRun replay_run(Communicator& world, const LayoutCase& c, const Tokens& tok
   out.own = trainer.log_probs(tokens.sequences(), notes);
   out.replayed = trainer.log_probs(batch, notes);
   out.update =
-      trainer.update(batch, quadratic_loss(tokens, c.layout.dp(), false),
+      trainer.update(batch, quadratic_loss(tokens, c.layout.dp, false),
                      {.token_limit = c.token_limit, .router_z_loss_coef = 0.1, .learning_rate = 0});
   out.gradients = trainer.optimizer().whole_gradients();
   if (held != nullptr) *held = role->weights;

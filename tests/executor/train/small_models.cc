@@ -86,11 +86,7 @@ ModelSpec qwen3_moe() {
 }
 
 ParallelLayout layout_of(const ModelSpec& model, int tp, int pp, int dp, int zero) {
-  return {.tp = tp,
-          .pp = pp,
-          .dp_replicate = dp,
-          .zero = zero,
-          .stages = even_stages(model.layers, pp)};
+  return {{.tp = tp, .pp = pp, .dp = dp}, zero, even_stages(model.layers, pp)};
 }
 
 std::unique_ptr<RoleOnRank> make_role(Communicator& world, const ModelSpec& model,

@@ -2,7 +2,8 @@
 """A server that speaks vLLM 0.24.0's protocol as far as a run uses it, over a small model on the CPU.
 
 Routes, their arguments and replies as in vLLM: entrypoints/serve/dev/{sleep,rpc,cache}/api_router.py,
-entrypoints/serve/instrumentator/{health,basic}.py. The middleware that the command line names is called
+entrypoints/serve/instrumentator/{health,basic}.py. Unless weights are "dummy" they are those of the
+folder's model.safetensors. The middleware that the command line names is called
 as Starlette calls it, with an engine whose generate() is as AsyncLLM's (v1/engine/async_llm.py) for
 parameters that SamplingParams has (sampling_params.py). Workers have the extension class that the
 command line names. Weights are the trainer's or nothing: sleeping at
@@ -12,7 +13,12 @@ that keep them apart keep it from starting.
 
 FAKE_VLLM_FAULT=KIND[:N] makes it faulty, from its N-th request to generate on (default 1):
 start (ends before it is ready), version, crash, hang, refuse, short, token, name, unknown, stale,
-flip (a bit of a weight, in every update).
+flip (a bit of a weight, in every update), kill and stop (SIGKILL and SIGSTOP of itself), kill_update and
+stop_update (in the N-th update of weights), kill_sleep and stop_sleep (in the N-th sleep), kill_asleep
+(behind it), kill_wake (in the N-th wake_up). Where FAKE_VLLM_ONCE names a file the fault comes
+once, to whoever removes the file. Then there are kinds that begin as kill and say what becomes of servers
+that are started later: aged (of another version), gone (they end before they are ready), flip_anew (a bit of a
+weight, in every update) and flip_late (behind the comparison that follows it).
 """
 
 import argparse
@@ -24,6 +30,7 @@ import http.server
 import importlib
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -38,6 +45,20 @@ import vllm_layout
 ROWS = 64  # of a batch, at most
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FAULT, _, SINCE = os.environ.get("FAKE_VLLM_FAULT", "").partition(":")
+ONCE = os.environ.get("FAKE_VLLM_ONCE")
+LATE = ONCE is not None and not os.path.exists(ONCE)  # started behind the fault
+GENERATING = ["kill", "stop", "aged", "gone", "flip_anew", "flip_late"]
+
+
+def first():
+    """Whether this process is the one that has the fault."""
+    if ONCE is None:
+        return True
+    try:
+        os.unlink(ONCE)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def arguments():
@@ -53,7 +74,7 @@ def arguments():
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--gpu-memory-utilization", type=float, default=0.9)
     for name in ("skip-tokenizer-init", "enable-sleep-mode", "enforce-eager",
-                 "disable-uvicorn-access-log"):
+                 "disable-uvicorn-access-log", "disable-log-stats"):
         parser.add_argument("--" + name, action="store_true")
     parser.add_argument("--enable-prefix-caching", action=argparse.BooleanOptionalAction)
     return parser.parse_args()
@@ -104,7 +125,7 @@ class Named:
         self.__dict__.update(fields)
 
 
-def make_worker(extension, shape, tp, rank, dtype):
+def make_worker(extension, folder, shape, tp, rank, dtype):
     """A worker as vLLM makes it: the extension among its bases, `rank` and get_model()."""
     class Worker(extension):
         def get_model(self):
@@ -112,9 +133,36 @@ def make_worker(extension, shape, tp, rank, dtype):
 
     worker = Worker()
     worker.rank = rank
-    worker.vllm_config = Named(parallel_config=Named(tensor_parallel_size=tp))
+    worker.vllm_config = Named(
+        parallel_config=Named(tensor_parallel_size=tp, pipeline_parallel_size=1),
+        model_config=Named(hf_config=HfConfig(folder)),
+    )
     worker.model = vllm_layout.Model(shape, tp, rank, dtype)
     return worker
+
+
+class HfConfig:
+    """The model's config as its file has it; as transformers, which is slow to import, gives it to vLLM where
+    FAKE_VLLM_TRANSFORMERS is set."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def to_json_string(self, use_diff):
+        if "FAKE_VLLM_TRANSFORMERS" not in os.environ:
+            return open(self.folder + "/config.json").read()
+        import transformers
+
+        config = transformers.AutoConfig.from_pretrained(self.folder)
+        return config.to_json_string(use_diff=use_diff)
+
+
+def load(workers, folder):
+    import safetensors.torch
+
+    for name, tensor in safetensors.torch.load_file(folder + "/model.safetensors").items():
+        for worker in workers:
+            worker.model.load_weight(name, tensor)
 
 
 class Engine:
@@ -122,18 +170,29 @@ class Engine:
         self.options = options
         shape = vllm_layout.Shape(options.model)
         module, _, name = options.worker_extension_cls.rpartition(".")
-        extension = getattr(importlib.import_module(module), name)
+        extension = getattr(importlib.import_module(module), name) if name else object
         tp = options.tensor_parallel_size
         self.workers = [
-            make_worker(extension, shape, tp, rank, TYPES[options.dtype]) for rank in range(tp)
+            make_worker(extension, options.model, shape, tp, rank, TYPES[options.dtype])
+            for rank in range(tp)
         ]
+        if options.load_format != "dummy":
+            load(self.workers, options.model)
         self.asleep = set()  # tags
         self.awake = threading.Condition()
         self.computing = threading.Lock()
         self.waiting = []  # requests that nobody computes yet
-        self.requests = 0
+        self.requests = self.updates = self.sleeps = self.wakes = 0
+
+    def end(self, kinds, count):
+        """The signal of a fault of these kinds, at the N-th of what is counted."""
+        if FAULT in kinds and count >= int(SINCE or 1) and first():
+            print(f"fault {FAULT}", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP if FAULT.startswith("stop") else signal.SIGKILL)
 
     def sleep(self, level):
+        self.sleeps += 1
+        self.end(["kill_sleep", "stop_sleep"], self.sleeps)
         assert self.options.enable_sleep_mode, "sleep mode is not enabled"
         with self.awake:
             self.asleep = {"weights", "kv_cache"}
@@ -143,6 +202,8 @@ class Engine:
                         parameter.data.fill_(float("nan"))
 
     def wake(self, tags):
+        self.wakes += 1
+        self.end(["kill_wake"], self.wakes)
         with self.awake:
             self.asleep -= set(tags or ["weights", "kv_cache"])
             self.awake.notify_all()
@@ -155,8 +216,14 @@ class Engine:
             tables = [worker._tessera_slices for worker in self.workers]
             return [{"bytes": sum(map(table.bytes_of, table.all)), "seconds": 0.0}
                     for table in tables]
+        if method == "tessera_update":
+            self.updates += 1
+            self.end(["kill_update", "stop_update"], self.updates)
         replies = [getattr(worker, method)(*values) for worker in self.workers]
-        if FAULT == "flip" and method == "tessera_update":
+        flips = {"flip": "tessera_update"}
+        if LATE:
+            flips |= {"flip_anew": "tessera_update", "flip_late": "tessera_verify"}
+        if flips.get(FAULT) == method:
             held = self.workers[0].model.table["model.layers.0.self_attn.o_proj.weight"].data
             held.view(torch.int32)[3, 5] ^= 1 << 20
         return replies
@@ -178,6 +245,7 @@ class Engine:
         if self.faulty("crash"):
             print("CUDA error: an illegal memory access was encountered", flush=True)
             os._exit(3)
+        self.end(GENERATING, self.requests)
         if self.faulty("hang"):
             time.sleep(3600)
         with self.computing, torch.no_grad():
@@ -284,18 +352,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def through_middleware(self, path, text):
         """Whether the middleware has answered, as an ASGI application of its own."""
-        sent, handed_on = [], []
+        sent, handed_on, asked = [], [], []
 
         async def app(_scope, _receive, _send):
             handed_on.append(True)
 
         async def receive():
+            if asked:  # uvicorn then waits until the client goes
+                await asyncio.Event().wait()
+            asked.append(True)
             return {"type": "http.request", "body": text, "more_body": False}
 
         async def send(message):
             sent.append(message)
 
         module, _, name = self.engine.options.middleware.rpartition(".")
+        if not name:
+            return False
         middleware = getattr(importlib.import_module(module), name)(app)
         state = Named(engine_client=self.engine)
         scope = {"type": "http", "path": path, "app": Named(state=state)}
@@ -319,7 +392,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/health":
             return self.reply(200)
         if path == "/version":
-            return self.reply(200, {"version": "0.8.5" if FAULT == "version" else "0.24.0"})
+            old = FAULT == "version" or FAULT == "aged" and LATE
+            return self.reply(200, {"version": "0.8.5" if old else "0.24.0"})
+        if path == "/is_sleeping" and os.environ.get("VLLM_SERVER_DEV_MODE") == "1":
+            return self.reply(200, {"is_sleeping": bool(self.engine.asleep)})
         return self.reply(404, {"detail": "Not Found"})
 
     def do_POST(self):
@@ -334,7 +410,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(404, {"detail": "Not Found"})
         if url.path == "/sleep":
             engine.sleep(int(query.get("level", ["1"])[0]))
-            return self.reply(200)
+            self.reply(200)
+            return engine.end(["kill_asleep"], engine.sleeps)
         if url.path == "/wake_up":
             engine.wake(query.get("tags"))
             return self.reply(200)
@@ -342,8 +419,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(200)
         if url.path == "/collective_rpc":
             body = json.loads(text)
-            return self.reply(200, {"results": engine.collective_rpc(body["method"],
-                                                                     body.get("args", []))})
+            try:
+                results = engine.collective_rpc(body["method"], body.get("args", []))
+            except AttributeError:  # of the worker: Starlette's reply to an exception
+                return self.reply(500, "Internal Server Error")
+            return self.reply(200, {"results": results})
         return self.reply(404, {"detail": "Not Found"})
 
 
@@ -364,7 +444,7 @@ def main():
     options = arguments()
     stand_for_vllm()
     meet()
-    if FAULT == "start":
+    if FAULT == "start" or FAULT == "gone" and LATE:
         print("ValueError: Free memory on device is less than desired", file=sys.stderr)
         sys.exit(1)
     print(f"INFO:     Started server process [{os.getpid()}]", flush=True)

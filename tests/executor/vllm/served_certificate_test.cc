@@ -93,9 +93,9 @@ TEST(ServedCertificate, NamesExactlyTheBlocksThatTenThousandFaultsChange) {
   if (python.empty()) GTEST_SKIP() << "no Python with torch";
   const TemporaryFolder folder;
   json cases = json::array();
-  cases.push_back(case_of(folder.path / "a", "qwen2", {.dp_shard = 3, .zero = 3}, 2));
-  cases.push_back(case_of(folder.path / "b", "qwen3", {.tp = 2}, 4));
-  cases.push_back(case_of(folder.path / "c", "qwen2", {.tp = 2, .dp_replicate = 2}, 1));
+  cases.push_back(case_of(folder.path / "a", "qwen2", {{.dp = 3, .dp_shard = 3}, 3}, 2));
+  cases.push_back(case_of(folder.path / "b", "qwen3", {{.tp = 2}}, 4));
+  cases.push_back(case_of(folder.path / "c", "qwen2", {{.tp = 2, .dp = 2}}, 1));
   std::ofstream(folder.path / "cases.json") << cases;
   const std::string here = TESSERA_SOURCE_DIR "/tests/executor/vllm/";
   EXPECT_EQ(std::system(("PYTHONPATH=" TESSERA_SOURCE_DIR "/integrations/vllm '" + python + "' " +

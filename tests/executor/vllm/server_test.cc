@@ -2,17 +2,13 @@
 // and with every fault that it can have.
 #include <gmock/gmock.h>
 
-#include <cmath>
-#include <cstdlib>
-#include <fstream>
+#include <algorithm>
 #include <map>
 
 #include "cost_models/documents/problem.h"
-#include "executor/arena/arena_layout.h"
 #include "executor/comm/thread_communicator.h"
-#include "executor/vllm/generate_call.h"
-#include "executor/vllm/vllm_rollout.h"
-#include "tests/executor/python_oracle.h"
+#include "executor/vllm/requests/generate_call.h"
+#include "tests/executor/vllm/served_rollout.h"
 
 namespace tessera {
 namespace {
@@ -20,58 +16,11 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr const char* kConfig = R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
-  "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
-  "num_key_value_heads": 2, "vocab_size": 24, "tie_word_embeddings": true, "rms_norm_eps": 1e-6,
-  "max_position_embeddings": 64, "torch_dtype": "float32", "hidden_act": "silu"})";
-
-/// Weights as the trainer's single rank has them.
-std::unique_ptr<SharedBlock> trained_block(const ParameterTable& table) {
-  const ArenaLayout arena = arena_layout(table, {.stages = {{0, 1}}}, {}, DType::fp32, true);
-  auto block = make_host_block(arena.bytes);
-  auto* const values = static_cast<float*>(block->data());
-  for (std::int64_t i = 0; i < arena.bytes / 4; ++i) {
-    values[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i)));
-  }
-  return block;
-}
-
-class VllmServers : public testing::Test {
+class VllmServers : public ServedRollout {
  protected:
   void SetUp() override {
-    python_ = python_with("torch");
-    if (python_.empty()) GTEST_SKIP() << "no Python with torch";
-    ::setenv("PYTHONPATH", TESSERA_SOURCE_DIR "/integrations/vllm", 1);
-    std::ofstream(folder_.path / "config.json") << kConfig;
-    Problems problems;
-    table_ = std::make_shared<const ParameterTable>(
-        parameter_table(*read_model_spec(folder_.path, problems)));
-    block_ = trained_block(*table_);
-    options_.program = {python_, TESSERA_SOURCE_DIR "/tests/executor/vllm/fake_vllm.py"};
-    options_.start_timeout_s = 120;
-    rollout_ = {
-        .seed = 7, .max_response_tokens = 6, .eos = {3}, .max_sequences = 16, .prefill_tokens = 64};
-    for (std::int32_t i = 0; i < 4; ++i) {
-      prompts_.push_back({.prompt_index = i, .uid = std::to_string(i), .samples = 3});
-      for (std::int32_t token = 0; token <= i; ++token) prompts_.back().tokens.push_back(5 + token);
-    }
-  }
-  void TearDown() override { ::unsetenv("FAKE_VLLM_FAULT"); }
-
-  VllmSetting setting() const {
-    Problems problems;
-    const ParallelLayout one{.stages = {{0, 1}}};
-    const std::vector<int> rank = {0};
-    const RankMap map = make_rank_map(RankOrder::contiguous, one, rank, nullptr, "test", problems);
-    return {.table = table_,
-            .training = map,
-            .rollout = map,
-            .dtype = DType::fp32,
-            .model = folder_.path.string(),
-            .prompt_tokens = 8,
-            .rollout_options = rollout_,
-            .verify = true,
-            .logs = folder_.path};
+    ServedRollout::SetUp();
+    options_.restarts = 0;
   }
 
   /// One step from the start of the server to its end, on a rank of its own.
@@ -80,7 +29,7 @@ class VllmServers : public testing::Test {
     VllmRollout servers(*world, setting(), options_);
     servers.attach(block_.get());
     servers.move_weights();
-    std::vector<Sequence> sequences = servers.generate(1, prompts_, rollout_).sequences;
+    std::vector<Sequence> sequences = samples_of(servers, 1);
     servers.sleep();
     return sequences;
   }
@@ -95,14 +44,6 @@ class VllmServers : public testing::Test {
     }
     return "no error";
   }
-
-  std::string python_;
-  TemporaryFolder folder_;
-  std::shared_ptr<const ParameterTable> table_;
-  std::unique_ptr<SharedBlock> block_;
-  VllmOptions options_;
-  RolloutOptions rollout_;
-  std::vector<TokenPrompt> prompts_;
 };
 
 // All of the probability that min-p leaves is the most likely token's: samples of a prompt agree.
@@ -150,13 +91,13 @@ TEST_F(VllmServers, WeightsThatAreSentAreThoseThatAreMapped) {
   VllmRollout servers(*world, setting(), options_);
   servers.attach(block_.get());
   servers.move_weights();
-  EXPECT_EQ(servers.generate(1, prompts_, rollout_).sequences, mapped);
+  EXPECT_EQ(samples_of(servers, 1), mapped);
   servers.sleep();
   auto* const values = static_cast<float*>(block_->data());
   for (std::int64_t i = 0; i < block_->bytes() / 4; ++i) values[i] = -values[i];
   const ReshardReport moved = servers.move_weights();
   EXPECT_EQ(moved.transport, ReshardTransport::send_recv);
-  EXPECT_NE(servers.generate(1, prompts_, rollout_).sequences, mapped);
+  EXPECT_NE(samples_of(servers, 1), mapped);
 }
 
 // Ranks that `tessera run --ranks` or torchrun started have such variables of their own.
@@ -186,11 +127,10 @@ TEST_F(VllmServers, EveryFaultIsNamed) {
               AllOf(HasSubstr("tessera_verify"), HasSubstr("not the trainer's weights"),
                     HasSubstr("model.embed_tokens.weight")));
   options_.request_timeout_s = 2;
-  EXPECT_THAT(fault("hang"), HasSubstr("did not answer in time"));
+  EXPECT_THAT(fault("hang"), HasSubstr("no answer for 2 s"));
 }
 
 TEST_F(VllmServers, ACertificateNamesTheElementThatAWorkerHoldsOtherwise) {
-  const ArenaLayout places = arena_layout(*table_, {.stages = {{0, 1}}}, {}, DType::fp32, true);
   const auto certified = [&](const std::string& kind) {
     ::setenv("FAKE_VLLM_FAULT", kind.c_str(), 1);
     const auto world = make_solo_world();
@@ -199,7 +139,7 @@ TEST_F(VllmServers, ACertificateNamesTheElementThatAWorkerHoldsOtherwise) {
     VllmRollout servers(*world, given, options_);
     servers.attach(block_.get());
     servers.move_weights();
-    const CertificateReport report = servers.certify({&places, block_->data()}, host_memory_ops());
+    const CertificateReport report = servers.certify({&places_, block_->data()}, host_memory_ops());
     std::string text;
     for (const Problem& each : problems_of(servers.certificate(), report)) text += to_string(each);
     EXPECT_EQ(report.differing, static_cast<std::int64_t>(report.differences.size()));
@@ -244,13 +184,20 @@ TEST_F(VllmServers, ARunningServerIsJoinedAndStaysAStartedOneEnds) {
     VllmRollout servers(*world, given, joining);
     servers.attach(block_.get());
     servers.move_weights();
-    sequences = servers.generate(1, prompts_, rollout_).sequences;
+    sequences = samples_of(servers, 1);
   }
   EXPECT_EQ(sequences, one_step());
   HttpConnection connection(running.address());
   EXPECT_TRUE(connection.get("/health", 5).ok());
   running.stop();
   EXPECT_EQ(HttpConnection(running.address()).get("/health", 5).fault, HttpFault::refused);
+}
+
+TEST(GenerateCall, TheRouteGivesUpWhatNobodyAwaits) {
+  const std::string python = python_with("torch");
+  if (python.empty()) GTEST_SKIP() << "no Python with torch";
+  ::setenv("PYTHONPATH", TESSERA_SOURCE_DIR "/integrations/vllm", 1);
+  EXPECT_EQ(run_python(python, TESSERA_SOURCE_DIR "/tests/executor/vllm/serve_oracle.py"), 0);
 }
 
 TEST(GenerateCall, LogProbsAreOfAllTokensAtTheTemperatureOrRefused) {

@@ -81,14 +81,14 @@ std::vector<Training> trainings(std::int64_t layers) {
     layout.stages = {{0, layers}};
     return layout;
   };
-  ParallelLayout pipeline{.tp = 2, .pp = 2};
+  ParallelLayout pipeline{{.tp = 2, .pp = 2}};
   pipeline.stages = {{0, 1}, {1, layers}};
   return {{"one", whole({})},
-          {"tp4", whole({.tp = 4})},
+          {"tp4", whole({{.tp = 4}})},
           {"tp2pp2", pipeline},
-          {"dp2", whole({.dp_replicate = 2})},
-          {"fsdp4", whole({.dp_shard = 4, .zero = 3})},
-          {"tp2fsdp3", whole({.tp = 2, .dp_shard = 3, .zero = 3})}};
+          {"dp2", whole({{.dp = 2}})},
+          {"fsdp4", whole({{.dp = 4, .dp_shard = 4}, 3})},
+          {"tp2fsdp3", whole({{.tp = 2, .dp = 3, .dp_shard = 3}, 3})}};
 }
 
 /// A training rank's memory, as it would offer it.
@@ -212,7 +212,7 @@ TEST(VllmRefusals, SayWhatDoesNotDivide) {
   using testing::HasSubstr;
   const auto reasons = [](const std::string& model, int tp) {
     std::string all;
-    for (const std::string& one : vllm_refusals(model_of(model), {.tp = tp})) all += one + "\n";
+    for (const std::string& one : vllm_refusals(model_of(model), {{.tp = tp}})) all += one + "\n";
     return all;
   };
   EXPECT_EQ(reasons("qwen2", 8), "");
@@ -223,7 +223,8 @@ TEST(VllmRefusals, SayWhatDoesNotDivide) {
   ModelSpec experts = model_of("qwen3");
   experts.moe = MoeSpec{};
   EXPECT_THAT(vllm_refusals(experts, {}), testing::Contains(HasSubstr("routed experts")));
-  EXPECT_THAT(vllm_refusals(model_of("qwen3"), {.pp = 2}), testing::Contains(HasSubstr("stages")));
+  EXPECT_THAT(vllm_refusals(model_of("qwen3"), {{.pp = 2}}),
+              testing::Contains(HasSubstr("stages")));
 }
 
 }  // namespace

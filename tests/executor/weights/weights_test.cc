@@ -106,7 +106,6 @@ TEST(Weights, RanksStartFromTheirShardsAlone) {
   const auto deviation = initializer_range_of(temporary.path / "model", problems);
   const ParameterTable table = parameter_table(fixture.spec);
   ParallelLayout layout = layout_of(fixture.spec, {2, 1, 3});
-  layout.dp_replicate = 1;
   layout.dp_shard = 3;
   layout.zero = 3;
   for (int tp = 0; tp < 2; ++tp) {

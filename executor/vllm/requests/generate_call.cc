@@ -1,4 +1,4 @@
-#include "executor/vllm/generate_call.h"
+#include "executor/vllm/requests/generate_call.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,143 @@
+#include "executor/adapters/adapter_weights.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/layout/sharding.h"
+#include "executor/adapters/adapter_table.h"
+#include "executor/checkpoint/peft_folder.h"
+#include "executor/checkpoint/tensor_box.h"
+#include "executor/data/counter_random.h"
+
+namespace tessera {
+namespace {
+
+using torch::Tensor;
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+/// Whether ranks of the tensor-parallel group hold the same elements of it: each has gradients of
+/// what it computes with them.
+bool held_by_several(const Parameter& parameter, const ParallelLayout& layout, RankCoord coord) {
+  if (parameter.split_dim < 0) return true;
+  const auto dim = index(parameter.split_dim);
+  for (coord.tp = 0; coord.tp + 1 < layout.tp; ++coord.tp) {
+    RankCoord next = coord;
+    ++next.tp;
+    const auto own = compute_box(parameter, layout, coord);
+    const auto other = compute_box(parameter, layout, next);
+    if (own && other && own->dims[dim].hi > other->dims[dim].lo) return true;
+  }
+  return false;
+}
+
+/// A whole A in checkpoint order, fp32.
+Tensor drawn(const Parameter& parameter, std::uint64_t seed) {
+  Tensor whole = torch::empty(parameter.shape, torch::kFloat);
+  auto* const values = whole.mutable_data_ptr<float>();
+  const double bound = 1.0 / std::sqrt(static_cast<double>(parameter.shape[1]));
+  const std::uint64_t stream = XXH3_64bits(parameter.name.data(), parameter.name.size());
+  std::array<std::uint32_t, 4> bits{};
+  for (std::int64_t i = 0; i < whole.numel(); ++i) {
+    if (i % 4 == 0) {
+      bits = random_block(seed, RandomUse::initial_adapters, stream,
+                          static_cast<std::uint32_t>(i / 4));
+    }
+    const double uniform = static_cast<double>(bits[static_cast<std::size_t>(i % 4)]) * 0x1p-32;
+    values[i] = static_cast<float>((2 * uniform - 1) * bound);
+  }
+  return whole;
+}
+
+Tensor held_part(const ArenaSlot& slot, Tensor whole) {
+  for (int dim = 0; dim < slot.box.rank; ++dim) {
+    const Interval range = slot.box.dims[index(dim)];
+    whole = whole.narrow(dim, range.lo, range.size());
+  }
+  return whole.movedim(slot.outer_dim, 0);
+}
+
+/// Tensors of the folder that are none of these adapters.
+void refuse_others(const SafetensorsFile& file, const ParameterTable& table,
+                   const std::string& name, Problems& problems) {
+  for (const TensorView& view : file.tensors) {
+    if (table.find(view.name)) continue;
+    problems.push_back({.file = name,
+                        .place = view.name,
+                        .found = "a tensor of no adapter of this model",
+                        .expected = "adapters of the matrices that target_modules names"});
+  }
+}
+
+}  // namespace
+
+Weights make_adapters(const Weights& weights, const Lora& lora) {
+  const ParallelLayout layout = adapter_layout(weights.layout);
+  Weights adapters = make_parameters(adapter_table(weights.table, lora), layout,
+                                     adapter_coord(weights.layout, weights.coord), weights.dtype,
+                                     weights.device());
+  for (const ArenaSlot& slot : adapters.arena.slots) {
+    if (held_by_several(adapters.table.rows[index(slot.tensor)], layout, adapters.coord)) {
+      adapters.partial_rows.push_back(slot.tensor);
+    }
+  }
+  return adapters;
+}
+
+void draw_adapters(Weights& adapters, std::uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  for (const ArenaSlot& slot : adapters.arena.slots) {
+    Tensor& tensor = adapters.tensors[index(slot.tensor)];
+    const bool is_a = slot.tensor % 2 == 0;  // adapter_table
+    if (is_a) {
+      tensor.copy_(held_part(slot, drawn(adapters.table.rows[index(slot.tensor)], seed)));
+    } else {
+      tensor.zero_();
+    }
+  }
+}
+
+void load_adapters(Weights& adapters, const std::filesystem::path& folder, Problems& problems) {
+  const torch::NoGradGuard no_grad;
+  const auto file = open_peft_tensors(folder, problems);
+  if (!file) return;
+  refuse_others(*file, adapters.table, folder.string(), problems);
+  for (const ArenaSlot& slot : adapters.arena.slots) {
+    const Parameter& parameter = adapters.table.rows[index(slot.tensor)];
+    const TensorView* found = nullptr;
+    for (const TensorView& view : file->tensors) {
+      if (view.name == parameter.name) found = &view;
+    }
+    if (found == nullptr || found->shape != parameter.shape) {
+      problems.push_back({.file = folder.string(),
+                          .place = parameter.name,
+                          .found = found == nullptr ? "no such tensor" : "another shape",
+                          .expected = "A [rank, in] and B [out, rank] of each adapted matrix"});
+      continue;
+    }
+    Tensor host = torch::empty(slot.memory_shape(), scalar_type(adapters.dtype));
+    if (read_box(*found, slot.box, slot.outer_dim, host.mutable_data_ptr(), adapters.dtype,
+                 problems)) {
+      adapters.tensors[index(slot.tensor)].copy_(host);
+    }
+  }
+}
+
+void attach_adapters(Weights& weights, const Weights& adapters, const Lora& lora) {
+  weights.adapters.assign(weights.tensors.size(), {});
+  const std::vector<int> rows = adapted_rows(weights.table, lora);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const int a = static_cast<int>(2 * i), b = a + 1;
+    if (!adapters.holds(a)) continue;  // another stage's
+    weights.adapters[index(rows[i])] = {.a = adapters.tensors[index(a)],
+                                        .b = adapters.tensors[index(b)],
+                                        .scale = lora.alpha / static_cast<double>(lora.rank)};
+  }
+}
+
+}  // namespace tessera

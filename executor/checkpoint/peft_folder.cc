@@ -1,0 +1,146 @@
+#include "executor/checkpoint/peft_folder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_json.h"
+#include "executor/checkpoint/atomic_file.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfigName = "adapter_config.json";
+constexpr const char* kTensorsName = "adapter_model.safetensors";
+constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
+constexpr std::int64_t kLargestRank = 1 << 16;
+
+std::string peft_name(const std::string& weight, const char* matrix) {
+  constexpr std::string_view kWeight = ".weight";
+  return "base_model.model." + weight.substr(0, weight.size() - kWeight.size()) + matrix;
+}
+
+bool says_nothing(const Node& value) {
+  return value.is(Node::Kind::null) ||
+         ((value.is(Node::Kind::list) || value.is(Node::Kind::map)) && value.items.empty());
+}
+
+/// Refuses what makes adapters others than Tessera's.
+void refuse_other_kinds(ObjectReader& reader) {
+  std::string kind = "LORA", bias = "none";
+  reader.optional("peft_type", kind);
+  if (kind != "LORA") reader.refuse("peft_type", "LORA");
+  reader.optional("bias", bias);
+  if (bias != "none") reader.refuse("bias", "none: the model's own biases stay as they are");
+  for (const char* key : {"use_rslora", "use_dora", "fan_in_fan_out", "lora_bias", "use_qalora"}) {
+    bool set = false;
+    reader.optional(key, set);
+    if (set) reader.refuse(key, "false: Tessera's adapters add alpha / rank times B A");
+  }
+  for (const char* key : {"modules_to_save", "rank_pattern", "alpha_pattern", "layers_to_transform",
+                          "exclude_modules", "layer_replication", "target_parameters",
+                          "trainable_token_indices", "alora_invocation_tokens"}) {
+    const Node* const given = reader.find(key);
+    if (given != nullptr && !says_nothing(*given)) {
+      reader.refuse(key, "null: adapters of one rank beside whole layers");
+    }
+  }
+}
+
+/// The last parts of the names: peft lists the paths of all modules where it was told all-linear.
+/// Whether each layer has them is known from the tensors.
+void read_targets(ObjectReader& reader, std::vector<std::string>& targets) {
+  const Node* const given = reader.find("target_modules");
+  if (given != nullptr && given->is(Node::Kind::string)) {
+    if (given->text != "all-linear") {
+      reader.refuse("target_modules", "a list of names of modules, or all-linear");
+    }
+    return;
+  }
+  reader.list("target_modules", targets);
+  if (given != nullptr && given->is(Node::Kind::list) && targets.empty()) {
+    reader.refuse("target_modules", "at least one module");
+  }
+  for (std::string& target : targets) target.erase(0, target.rfind('.') + 1);
+  std::ranges::sort(targets);
+  targets.erase(std::ranges::unique(targets).begin(), targets.end());
+}
+
+Node number_of(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15
+             ? node_of(static_cast<std::int64_t>(value))
+             : node_of(value);
+}
+
+/// The keys that peft's LoraConfig needs, or would else write a warning about.
+std::string config_text(const PeftFolderContents& contents) {
+  Node targets = list_node();
+  for (const std::string& name : contents.lora.targets) {
+    targets.items.push_back(node_of(std::string_view(name)));
+  }
+  Node config = map_node();
+  add(config, "base_model_name_or_path", node_of(std::string_view(contents.base_model)));
+  add(config, "bias", node_of(std::string_view("none")));
+  add(config, "fan_in_fan_out", node_of(false));
+  add(config, "inference_mode", node_of(true));
+  add(config, "init_lora_weights", node_of(true));
+  add(config, "lora_alpha", number_of(contents.lora.alpha));
+  add(config, "lora_dropout", node_of(0.0));
+  add(config, "peft_type", node_of(std::string_view("LORA")));
+  add(config, "r", node_of(contents.lora.rank));
+  add(config, "target_modules", std::move(targets));
+  add(config, "task_type", node_of(std::string_view("CAUSAL_LM")));
+  add(config, "use_dora", node_of(false));
+  add(config, "use_rslora", node_of(false));
+  return json_text(config);
+}
+
+}  // namespace
+
+std::string peft_name_of_a(const std::string& weight) {
+  return peft_name(weight, ".lora_A.weight");
+}
+std::string peft_name_of_b(const std::string& weight) {
+  return peft_name(weight, ".lora_B.weight");
+}
+
+std::optional<Lora> read_peft_settings(const fs::path& folder, Problems& problems) {
+  const std::size_t before = problems.size();
+  const fs::path file = folder / kConfigName;
+  const auto text = read_text_file(file, kLargestConfig, problems);
+  if (!text) return std::nullopt;
+  const auto document = parse_json(*text, file.string(), problems);
+  if (!document) return std::nullopt;
+  ObjectReader reader(*document, problems);
+  if (problems.size() != before) return std::nullopt;
+  Lora lora;
+  reader.required("r", lora.rank, Whole{.least = 1, .most = kLargestRank});
+  reader.required("lora_alpha", lora.alpha, kFromZero);
+  read_targets(reader, lora.targets);
+  refuse_other_kinds(reader);
+  if (problems.size() != before) return std::nullopt;
+  return lora;
+}
+
+std::optional<SafetensorsFile> open_peft_tensors(const fs::path& folder, Problems& problems) {
+  return open_safetensors(folder / kTensorsName, problems);
+}
+
+bool write_peft_folder(const fs::path& folder, const PeftFolderContents& contents,
+                       const TensorSource& source, Problems& problems) {
+  const auto fill = [&](const fs::path& partial) {
+    return write_tensor_file(partial / kTensorsName, contents.tensors, 0, source, problems) &&
+           (contents.tokenizer_from.empty() ||
+            copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
+           write_extra_files(partial, contents.extra_files, problems) &&
+           write_file_atomically(partial / kConfigName, config_text(contents), problems);
+  };
+  return write_folder_atomically(folder, fill, problems);
+}
+
+}  // namespace tessera
