@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "gui/document/workspace.h"
 #include "gui/pages/arguments.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/translations/language.h"
 #include "simulator/remote/serve_token.h"
 
 namespace {
@@ -62,6 +64,16 @@ std::filesystem::path memory_file() {
   return (folder + "/window.json").toStdString();
 }
 
+// What was asked for, else what was chosen in the window, else what the system's user reads.
+QString language_for(const tessera::gui::Arguments& arguments, bool exports) {
+  if (!arguments.language.isEmpty()) return arguments.language;
+  tessera::Problems unheard;  // the window tells them
+  const QString chosen =
+      exports ? QString() : tessera::gui::read_workspace(memory_file(), unheard).language;
+  const bool known = tessera::gui::languages().contains(chosen);
+  return known ? chosen : tessera::gui::languageOf(QLocale::system());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,6 +90,7 @@ int main(int argc, char** argv) {
   const auto arguments = tessera::gui::parse_arguments(QApplication::arguments());
   const bool exports = !arguments.export_folder.isEmpty();
   if (no_display && !exports) return refuse_without_display();
+  tessera::gui::speak(language_for(arguments, exports));
   tessera::gui::MainWindow window(exports ? std::filesystem::path() : memory_file());
   if (exports || arguments.has_theme) {
     window.setTheme(arguments.theme);

@@ -11,7 +11,10 @@
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
+#include "gui/control/run_log.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "simulator/timeline/rank_status.h"
 
@@ -22,7 +25,6 @@ constexpr int kLookMs = 200;
 constexpr qint64 kMostSaid = 64 << 10;  // bytes of the log that are told
 
 QString planFile(const QString& folder) { return folder + ".plan.json"; }
-QString logFile(const QString& folder) { return folder + ".log"; }
 
 // Beside this program, in its build tree, on PATH; empty where it is nowhere.
 QString program() {
@@ -56,27 +58,29 @@ QString quoted(const QString& word) {
 }  // namespace
 
 QString whyNoStart(const StartRequest& request) {
-  if (!request.plan) return "There is no plan to run.";
-  if (request.config.isEmpty()) return "A run file is missing: a run.yaml, or a preset.";
+  if (!request.plan) return Words::tr("There is no plan to run.");
+  if (request.config.isEmpty()) return Words::tr("A run file is missing: a run.yaml, or a preset.");
   Problems problems;
   if (!find_config(request.config.toStdString(), "runs", ".yaml", problems)) {
     return problemsText(problems);
   }
   for (const QString& setting : request.settings) {
-    if (setting.indexOf('=') < 1) return setting + ": expected KEY=VALUE";
+    if (setting.indexOf('=') < 1) return Words::tr("%1: expected KEY=VALUE").arg(setting);
   }
-  if (request.folder.isEmpty()) return "A folder for the run is missing.";
+  if (request.folder.isEmpty()) return Words::tr("A folder for the run is missing.");
   if (QFileInfo::exists(request.folder)) {
-    return request.folder + " exists: a run begins in a new folder.";
+    return Words::tr("%1 exists: a run begins in a new folder.").arg(request.folder);
   }
   for (const QString& beside : {logFile(request.folder), planFile(request.folder)}) {
-    if (QFileInfo::exists(beside)) return beside + " exists: the run would write it.";
+    if (QFileInfo::exists(beside))
+      return Words::tr("%1 exists: the run would write it.").arg(beside);
   }
   if (!QFileInfo(QFileInfo(request.folder).absolutePath()).isWritable()) {
-    return QFileInfo(request.folder).absolutePath() + " is no folder that can be written.";
+    return Words::tr("%1 is no folder that can be written.")
+        .arg(QFileInfo(request.folder).absolutePath());
   }
   if (program().isEmpty()) {
-    return "The program tessera is not here: neither beside this window nor on PATH.";
+    return Words::tr("The program tessera is not here: neither beside this window nor on PATH.");
   }
   return {};
 }
@@ -117,7 +121,8 @@ void RunStart::begin(const StartRequest& request) {
   if (!process.startDetached(&pid_)) {
     pid_ = 0;
     QFile::remove(planFile(folder_));
-    emit refused(process.program() + " cannot be started: " + process.errorString());
+    emit refused(
+        Words::tr("%1 cannot be started: %2").arg(process.program(), process.errorString()));
     return;
   }
   timer_.start();
@@ -133,7 +138,7 @@ void RunStart::look() {
     end();
     const QString why = said(logFile(folder_));
     if (!QFileInfo::exists(folder_)) QFile::remove(logFile(folder_));  // nothing is left of it
-    emit refused(why.isEmpty() ? QString("tessera run ended without a word") : why);
+    emit refused(why.isEmpty() ? Words::tr("tessera run ended without a word") : why);
   }
 }
 

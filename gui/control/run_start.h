@@ -12,13 +12,13 @@
 #include <QTimer>
 #include <memory>
 
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
 
 namespace tessera::gui {
 
 /// What is to be run, and where.
 struct StartRequest {
-  std::shared_ptr<const Plan> plan;
+  SharedPlan plan;
   QString config;        // a run.yaml, or a preset's name
   QStringList settings;  // KEY=VALUE, that replace keys of it
   QString folder;        // of the run, absolute; must not exist

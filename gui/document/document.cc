@@ -3,6 +3,8 @@
 
 #include <QFileInfo>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 
 bool Document::stale() const {
@@ -12,7 +14,7 @@ bool Document::stale() const {
 
 QString title_of(const Document& document) {
   const QString name =
-      document.file.isEmpty() ? "unsaved plan" : QFileInfo(document.file).fileName();
+      document.file.isEmpty() ? Words::tr("unsaved plan") : QFileInfo(document.file).fileName();
   return name + (document.saved && document.valid() ? "" : "*");
 }
 

@@ -10,7 +10,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/plan_query.h"
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
 
 namespace tessera::gui {
 
@@ -18,7 +18,7 @@ struct Document {
   PlanQuery question;
   bool planning = false;                // a search for `question`, or for a row, is under way
   std::optional<PlanQuery> answered;    // the question that what follows answers
-  std::optional<Plan> plan;             // that is looked at; stays when nothing fits
+  SharedPlan plan;                      // that is looked at; stays when nothing fits
   std::optional<Infeasible> none_fits;  // the answer where there is no plan
   Problems problems;                    // why `answered` has no answer
   double seconds = 0;                   // that the search took; 0 = read from a file
@@ -31,7 +31,7 @@ struct Document {
   /// A plan is shown that does not answer the question.
   bool stale() const;
   /// A plan that answers the question is there.
-  bool valid() const { return plan.has_value() && !stale(); }
+  bool valid() const { return plan != nullptr && !stale(); }
   /// It is in no file.
   bool dirty() const { return valid() && !saved; }
 };

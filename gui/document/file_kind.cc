@@ -9,6 +9,7 @@
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "gui/document/project.h"
+#include "gui/topology/node_topology.h"
 
 namespace tessera::gui {
 namespace {
@@ -44,9 +45,12 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
   if (fs::is_directory(path, unseen)) return kind_of_folder(path, problems);
   const std::string file = path.string();
   const bool json = path.extension() == ".json";
+  if (path.extension() == ".txt") {
+    return read_topology(path, problems) ? std::optional(FileKind::topology) : std::nullopt;
+  }
   if (!json && path.extension() != ".yaml" && path.extension() != ".yml") {
     problems.push_back({file, "", "a name that ends in '" + path.extension().string() + "'",
-                        ".json, .yaml or .yml, or a folder", ""});
+                        ".json, .yaml, .yml or .txt, or a folder", ""});
     return std::nullopt;
   }
   const auto text = read_text_file(path, Project::kMostBytes, problems);

@@ -2,11 +2,13 @@
 #include "gui/document/front_search.h"
 
 #include <exception>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/solution.h"
 #include "planner/search/certificate.h"
@@ -33,9 +35,9 @@ PlanFront front_of(const Plan& winner, const std::vector<std::string>& fixed) {
   return front;
 }
 
-void FrontSearch::setWinner(const Plan& winner, std::vector<std::string> fixed) {
+void FrontSearch::setWinner(SharedPlan winner, std::vector<std::string> fixed) {
   clear();
-  winner_ = std::make_shared<const Plan>(winner);
+  winner_ = std::move(winner);
   fixed_ = std::move(fixed);
 }
 

@@ -38,7 +38,7 @@ class FrontSearch : public QObject {
   using QObject::QObject;
 
   /// Another winner, with the settings that its question fixed: forgets what was of the last.
-  void setWinner(const Plan& winner, std::vector<std::string> fixed);
+  void setWinner(SharedPlan winner, std::vector<std::string> fixed);
   void clear();
 
   /// Looks for the front, unless it is there or on its way.
@@ -60,7 +60,7 @@ class FrontSearch : public QObject {
  private:
   void next();
 
-  std::shared_ptr<const Plan> winner_;
+  SharedPlan winner_;
   std::vector<std::string> fixed_;
   bool wanted_ = false;
   QString problem_;

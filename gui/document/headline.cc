@@ -5,20 +5,24 @@
 #include <algorithm>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
 #include "planner/explain/memory_fit.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/request/plan_value.h"
+#include "planner/space/left_open.h"
 
 namespace tessera::gui {
 namespace {
 
 QString fits_text(const Plan& plan, const std::optional<Calibration>& calibration) {
-  if (!calibration) return "its constants are not here: whether it fits is not known";
+  if (!calibration) return Words::tr("its constants are not here: whether it fits is not known");
   const PlanFit fit = fit_of(plan, *calibration);
   const Bytes limit = plan.cluster.groups.empty() ? usable_memory(plan, *calibration) : fit.device;
-  return QString("fits with %1 (%2)")
-      .arg(QString::fromStdString(fit_text(plan, fit.probability)), partText(fit.peak, limit));
+  return Words::tr("fits with %1 (%2)")
+      .arg(said(fit_text(plan, fit.probability)), partText(fit.peak, limit));
 }
 
 QString largest_text(const Prediction& prediction) {
@@ -26,22 +30,56 @@ QString largest_text(const Prediction& prediction) {
       std::max_element(prediction.phases_s.begin(), prediction.phases_s.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   if (largest == prediction.phases_s.end() || prediction.step_s <= 0) return {};
-  return QString("%1 % in %2")
+  return Words::tr("%1 % in %2")
       .arg(100 * (largest->second / prediction.step_s), 0, 'f', 0)
       .arg(toText(name_of(largest->first)));
 }
 
 // Rows of the table count from 1, the plan's own.
-QString rivals_text(const Plan& plan) {
+QString rivals_text(const Plan& plan, const std::vector<std::string>& fixed) {
   const Certificate& found = plan.certificate;
   if (const std::string why = why_not_certified(plan); !why.empty()) {
-    return QString("not compared: the plan is %1").arg(QString::fromStdString(why));
+    return Words::tr("not compared: the plan is %1").arg(said(why));
   }
-  if (found.runner_up.empty()) return "no other plan fits";
+  if (found.runner_up.empty()) {
+    return fixed.empty() ? Words::tr("no other plan was found")
+                         : Words::tr("no other plan with what is fixed");
+  }
   const double behind = worse_by(plan, priced(plan, found.runner_up.front()));
   const bool tied = found.margin == 0 || behind <= 0 ||
                     (found.margin_deviations > 0 && found.margin_deviations < 1);
-  return tied ? QString("tied with row 2") : QString("row 2: +%1 %").arg(100 * behind, 0, 'f', 1);
+  return tied ? Words::tr("tied with row 2")
+              : Words::tr("row 2: +%1 %").arg(100 * behind, 0, 'f', 1);
+}
+
+// How wrong the predictions would have to be for another plan to win; empty: there is no other.
+QString margin_text(const Certificate& found) {
+  if (found.runner_up.empty()) return {};
+  if (found.margin >= 1) {
+    return Words::tr(
+        "Margin: no plan on as few GPUs; errors of the predicted times do not change that.");
+  }
+  const QString text =
+      Words::tr(
+          "Margin: another plan wins if the predictions of the two err by %1 % in opposite "
+          "directions")
+          .arg(100 * found.margin, 0, 'f', 1);
+  const double deviations = found.margin_deviations;
+  if (found.margin == 0) return Words::tr("%1; a tie: the nearest is as good.").arg(text);
+  if (deviations <= 0) return Words::tr("%1.").arg(text);
+  const QString sentence =
+      deviations < 1
+          ? Words::tr("%1; a tie: the nearest is %2 standard deviations of the difference behind.")
+          : Words::tr("%1; the nearest is %2 standard deviations of the difference behind.");
+  return sentence.arg(
+      text, deviations > 1000 ? Words::tr("more than 1000") : QString::number(deviations, 'f', 1));
+}
+
+QString fixed_text(const std::vector<std::string>& fixed) {
+  QStringList words;
+  for (const std::string& word : fixed) words << QString::fromStdString(word);
+  return Words::tr("Only plans with %1 were searched; without that another may be better.")
+      .arg(words.join(' '));
 }
 
 }  // namespace
@@ -53,42 +91,47 @@ QString Headline::text() const {
 }
 
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
-                     const Plan* best) {
+                     const std::vector<std::string>& fixed, const Plan* best) {
   const Prediction& prediction = plan.prediction;
   Headline line;
   line.step = secondsText(prediction.step_s, prediction.step_error_s);
-  line.throughput = countText(prediction.tokens_per_s_per_gpu) + " tok/s/GPU";
+  line.throughput = Words::tr("%1 tok/s/GPU").arg(countText(prediction.tokens_per_s_per_gpu));
   line.fits = fits_text(plan, calibration);
   line.largest = largest_text(prediction);
   line.rivals =
       best == nullptr
-          ? rivals_text(plan)
-          : QString("%1 % behind row 1").arg(100 * worse_by(*best, priced(plan)), 0, 'f', 1);
+          ? rivals_text(plan, fixed)
+          : Words::tr("%1 % behind row 1").arg(100 * worse_by(*best, priced(plan)), 0, 'f', 1);
   return line;
 }
 
 QString headline_of(const Infeasible& none) {
   if (none.shortages.empty()) {
-    return "Nothing fits: " + (none.reasons.empty() ? QString("no reason is known")
-                                                    : QString::fromStdString(none.reasons.front()));
+    return Words::tr("Nothing fits: ") +
+           (none.reasons.empty() ? Words::tr("no reason is known") : said(none.reasons.front()));
   }
   const MemoryShortage& most = none.shortages.front();
-  return QString("Nothing fits: rank %1 needs %2 in %3 (%4), %5 too much")
+  return Words::tr("Nothing fits: rank %1 needs %2 in %3 (%4), %5 too much")
       .arg(most.rank)
       .arg(partText(most.needed, most.limit), toText(name_of(most.phase)),
            toText(name_of(most.role)), bytesText(most.missing()));
 }
 
-QString proof_text(const Plan& plan, double seconds) {
+QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed) {
   const Certificate& found = plan.certificate;
   if (const std::string why = why_not_certified(plan); !why.empty()) {
-    return QString("No search has proven this plan: it is %1.").arg(QString::fromStdString(why));
+    return Words::tr("No search has proven this plan: it is %1.").arg(said(why));
   }
-  const QString took = seconds > 0 ? QString(" in %1").arg(secondsText(seconds)) : QString();
-  return QString("Proven best of the space%1: %2 candidates priced, %3 branches cut, gap %4 %.")
-      .arg(took, countText(static_cast<double>(found.evaluated)),
-           countText(static_cast<double>(found.pruned)))
-      .arg(100 * found.gap, 0, 'f', 2);
+  const QString took = seconds > 0 ? Words::tr(" in %1").arg(secondsText(seconds)) : QString();
+  QStringList lines{
+      Words::tr("Proven best of the space%1: %2 candidates priced, %3 branches cut, gap %4 %.")
+          .arg(took, countText(static_cast<double>(found.evaluated)),
+               countText(static_cast<double>(found.pruned)))
+          .arg(100 * found.gap, 0, 'f', 2)};
+  if (!fixed.empty()) lines << fixed_text(fixed);
+  lines << margin_text(found) << Words::tr("Left open: %1.").arg(said(kLeftOpen));
+  lines.removeAll(QString());
+  return lines.join('\n');
 }
 
 }  // namespace tessera::gui

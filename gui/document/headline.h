@@ -6,9 +6,11 @@
 
 #include <QString>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "gui/document/shared_plan.h"
 #include "planner/explain/infeasible.h"
-#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 
@@ -26,14 +28,15 @@ struct Headline {
 
 /// `calibration`: the plan's, nullopt where it cannot be found: then `fits` says so. `best`: the
 /// first row's plan where this is another's: its own search had its settings fixed, and knows of no
-/// rivals.
+/// rivals. `fixed`: what the question leaves no choice of.
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
-                     const Plan* best = nullptr);
+                     const std::vector<std::string>& fixed, const Plan* best = nullptr);
 
 /// "Nothing fits: rank 0 needs 91.2 of 76.0 GiB in update_actor, 15.2 GiB too much".
 QString headline_of(const Infeasible& none);
 
-/// How the answer was proven, for those who ask.
-QString proof_text(const Plan& plan, double seconds);
+/// How the answer was proven, for those who ask: among what, by what margin, and what was left
+/// open; a line each.
+QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed);
 
 }  // namespace tessera::gui

@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 
@@ -23,7 +24,7 @@ PlanAnswer timed(Problems problems, const Search& plan) {
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome) return answer;
   if (Plan* plan = std::get_if<Plan>(&*outcome)) {
-    answer.result = std::move(*plan);
+    answer.result = std::make_shared<const Plan>(std::move(*plan));
   } else {
     answer.result = std::get<Infeasible>(*std::move(outcome));
   }

@@ -11,14 +11,15 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/plan_query.h"
+#include "gui/document/shared_plan.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/certificate.h"
 
 namespace tessera::gui {
 
 struct PlanAnswer {
-  std::variant<Problems, Infeasible, Plan> result;
+  std::variant<Problems, Infeasible, SharedPlan> result;
   double seconds = 0;  // that the search took
 };
 

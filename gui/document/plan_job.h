@@ -15,7 +15,8 @@
 
 #include "cost_models/calibration.h"
 #include "gui/document/newest.h"
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
+#include "gui/document/words.h"
 
 namespace tessera::gui {
 
@@ -40,12 +41,13 @@ class PlanJob : public PlanWatch {
   explicit PlanJob(Work work) : work_of_(std::move(work)) {}
 
   /// Forgets what was of another plan.
-  void setPlan(const Plan& plan, const std::optional<Calibration>& calibration) {
+  void setPlan(SharedPlan plan, const std::optional<Calibration>& calibration) {
     work_.cancel();
     facts_.reset();
-    plan_ = std::make_shared<const Plan>(plan);
+    plan_ = std::move(plan);
     calibration_ = calibration ? std::make_shared<const Calibration>(*calibration) : nullptr;
-    problem_ = calibration ? QString() : "The constants that this plan was made with are not here.";
+    problem_ = calibration ? QString()
+                           : Words::tr("The constants that this plan was made with are not here.");
     emit changed();
   }
   /// Begins, unless it is there or on its way.
@@ -74,7 +76,7 @@ class PlanJob : public PlanWatch {
   /// Why there are none, with what the work is called while it runs; empty = they are there, or
   /// nobody wanted them yet.
   QString whyNone(const QString& work) const {
-    if (!plan_) return "No plan is open.";
+    if (!plan_) return Words::tr("No plan is open.");
     return isBusy() ? work : problem_;
   }
 
@@ -85,7 +87,7 @@ class PlanJob : public PlanWatch {
   };
 
   Work work_of_;
-  std::shared_ptr<const Plan> plan_;
+  SharedPlan plan_;
   std::shared_ptr<const Calibration> calibration_;
   std::shared_ptr<const Facts> facts_;
   QString problem_;

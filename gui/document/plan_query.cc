@@ -8,9 +8,12 @@
 
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "cost_models/spec/preset_algorithms.h"
 #include "cost_models/spec/spec_document.h"
+#include "gui/topology/node_topology.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan.h"
 #include "planner/request/objective.h"
@@ -68,7 +71,16 @@ PlanRequest request_from(const PlanQuery& query, Problems& problems) {
   if (!problems.empty()) return request;
   request.created = utc_now();
   request.tessera_version = TESSERA_VERSION;
+  if (!query.topology.empty()) {
+    if (const auto topology = read_topology(query.topology, problems)) {
+      request.cluster = with_topology(std::move(request.cluster), *topology, problems);
+    }
+    if (!problems.empty()) return request;
+  }
   request.cluster = resized(std::move(request.cluster), query.nodes, query.gpus_per_node);
+  if (query.price_per_gpu_hour > 0) {
+    request.cluster = priced(std::move(request.cluster), query.price_per_gpu_hour);
+  }
   check_size(request.cluster, problems);
   if (query.batch != WorkloadChange{}) {
     request.workload = resized(std::move(request.workload), query.batch);
@@ -95,7 +107,22 @@ ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_p
   return cluster;
 }
 
+ClusterSpec priced(ClusterSpec cluster, double per_gpu_hour) {
+  const double before = std::exchange(cluster.price_per_gpu_hour, per_gpu_hour);
+  for (auto& group : cluster.groups) {
+    const double share = before > 0 ? group.price_per_gpu_hour / before : 1;
+    group.price_per_gpu_hour = share * per_gpu_hour;
+  }
+  return cluster;
+}
+
 Workload resized(Workload workload, const WorkloadChange& change) {
+  if (!change.algorithm.empty() && is_preset_algorithm(workload.algorithm)) {
+    workload.algorithm = change.algorithm;
+    workload.dataflow =
+        preset_dataflow(workload.algorithm, workload.kl, !workload.reward_model.empty());
+  }
+  if (change.prompt_tokens > 0) workload.prompt_tokens = change.prompt_tokens;
   if (change.prompts_per_step > 0) workload.prompts_per_step = change.prompts_per_step;
   if (change.samples_per_prompt > 0) workload.samples_per_prompt = change.samples_per_prompt;
   LengthSpec& lengths = workload.response_tokens;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "planner/explain/infeasible.h"
 #include "planner/request/request.h"
 
@@ -21,6 +21,8 @@ namespace tessera::gui {
 struct WorkloadChange {
   std::int64_t prompts_per_step = 0, samples_per_prompt = 0;
   std::int64_t response_tokens = 0;  // mean; the limit and all other lengths grow or shrink alike
+  std::int64_t prompt_tokens = 0;
+  std::string algorithm;  // "ppo" or "grpo", with its calls; empty = as the file says
   bool operator==(const WorkloadChange&) const = default;
 };
 
@@ -31,6 +33,8 @@ struct PlanQuery {
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
   std::string engine{kOwnEngine}, objective = "step_s";
   double risk = kDefaultRisk;
+  double price_per_gpu_hour = 0;  // in any money; 0 = as the cluster says
+  std::string topology;  // file of a node's (gui/topology/node_topology.h); empty = the cluster's
   WorkloadChange batch;
   /// A plan of a file, for what no preset names, and for its adapters and its engine's choices.
   std::shared_ptr<const Plan> opened;
@@ -49,7 +53,11 @@ PlanRequest request_from(const PlanQuery& query, Problems& problems);
 /// GPU.
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node);
 
-/// The workload with these numbers instead of its own.
+/// The cluster at that mean price; what its types cost beside one another stays.
+ClusterSpec priced(ClusterSpec cluster, double per_gpu_hour);
+
+/// The workload with these numbers instead of its own, and the calls of that algorithm; one whose
+/// calls are its own keeps them.
 Workload resized(Workload workload, const WorkloadChange& change);
 
 /// What no cluster file may say of a cluster's size: Problems.

@@ -10,6 +10,7 @@
 #include "cost_models/documents/strict_json.h"
 #include "gui/document/question_json.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera::gui {
@@ -20,9 +21,9 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kVersion = 1;
 
 // Where nodes keep their lines, what is wrong with a plan is told at its line of the project.
-std::optional<Plan> plan_at(const tessera::Document& project, const Node& node,
-                            Problems& problems) {
-  return plan_from({project.file, project.syntax, node}, problems);
+SharedPlan plan_at(const tessera::Document& project, const Node& node, Problems& problems) {
+  auto plan = plan_from({project.file, project.syntax, node}, problems);
+  return plan ? std::make_shared<const Plan>(*std::move(plan)) : nullptr;
 }
 
 void read_question_at(const tessera::Document& document, ObjectReader& root, Project& project) {
@@ -32,9 +33,7 @@ void read_question_at(const tessera::Document& document, ObjectReader& root, Pro
   PlanQuery question;
   read_question(*reader, question);
   if (const Node* opened = reader->find("opened")) {
-    if (auto plan = plan_at(document, *opened, root.problems())) {
-      question.opened = std::make_shared<const Plan>(*std::move(plan));
-    }
+    question.opened = plan_at(document, *opened, root.problems());
   } else {
     const auto named = [&](const char* key, const std::string& name) {
       if (name.empty()) reader->refuse(key, "a preset or a path, where no plan is opened");
@@ -55,8 +54,8 @@ void read_pinned(const tessera::Document& document, ObjectReader& root, Project&
     return;
   }
   for (const Node& node : list->items) {
-    if (auto plan = plan_at(document, node, root.problems())) {
-      project.pinned.push_back(*std::move(plan));
+    if (SharedPlan plan = plan_at(document, node, root.problems())) {
+      project.pinned.push_back(std::move(plan));
     }
   }
 }
@@ -91,19 +90,23 @@ std::string name_in(const RunPlace& place, const fs::path& file) {
   return (inside ? below : whole).generic_string();
 }
 
+bool same_plan(const SharedPlan& a, const SharedPlan& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
 bool same_question(const std::optional<PlanQuery>& a, const std::optional<PlanQuery>& b) {
   if (!a || !b) return a.has_value() == b.has_value();
   PlanQuery left = *a, right = *b;
   const auto plan_of = [](PlanQuery& query) { return std::exchange(query.opened, nullptr); };
   const auto first = plan_of(left), second = plan_of(right);
-  if (left != right || (first == nullptr) != (second == nullptr)) return false;
-  return first == second || *first == *second;
+  return left == right && same_plan(first, second);
 }
 
 }  // namespace
 
 bool operator==(const Project& a, const Project& b) {
-  return same_question(a.question, b.question) && a.pinned == b.pinned && a.runs == b.runs;
+  return same_question(a.question, b.question) && a.runs == b.runs &&
+         std::equal(a.pinned.begin(), a.pinned.end(), b.pinned.begin(), b.pinned.end(), same_plan);
 }
 
 std::optional<Project> read_project(const fs::path& file, Problems& problems) {
@@ -135,7 +138,7 @@ void write_project(const Project& project, const fs::path& file) {
     if (project.question->opened) add(question, "opened", to_node(*project.question->opened));
     add(root, "question", std::move(question));
   }
-  for (const Plan& plan : project.pinned) pinned.items.push_back(to_node(plan));
+  for (const SharedPlan& plan : project.pinned) pinned.items.push_back(to_node(*plan));
   for (const RunPlace& run : project.runs) runs.items.push_back(node_of(name_in(run, file)));
   add(root, "pinned", std::move(pinned));
   add(root, "runs", std::move(runs));

@@ -14,7 +14,7 @@
 
 #include "cost_models/documents/problem_list.h"
 #include "gui/document/plan_query.h"
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
 #include "simulator/remote/remote_name.h"
 
 namespace tessera::gui {
@@ -28,11 +28,11 @@ struct Project {
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
   std::optional<PlanQuery> question;  // nullopt: nothing was asked so far
-  std::vector<Plan> pinned;           // in the order of their columns
+  std::vector<SharedPlan> pinned;     // in the order of their columns
   std::vector<RunPlace> runs;         // followed the first, the others beside it
 };
 
-/// By what is asked, pinned and followed; the plan that a question goes back to by its value.
+/// By what is asked, pinned and followed; plans by their values.
 bool operator==(const Project& a, const Project& b);
 
 /// Runs that the file names by relative paths are below its folder. nullopt and Problems where

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/question_json.h"
+#include "cost_models/spec/preset_algorithms.h"
 
 namespace tessera::gui {
 
@@ -15,6 +16,14 @@ void read_question(ObjectReader& reader, PlanQuery& question) {
   reader.optional("prompts_per_step", question.batch.prompts_per_step, kNotNegative);
   reader.optional("samples_per_prompt", question.batch.samples_per_prompt, kNotNegative);
   reader.optional("response_tokens", question.batch.response_tokens, kNotNegative);
+  reader.optional("prompt_tokens", question.batch.prompt_tokens, kNotNegative);
+  reader.optional("algorithm", question.batch.algorithm);
+  const std::string& algorithm = question.batch.algorithm;
+  if (!algorithm.empty() && !is_preset_algorithm(algorithm)) {
+    reader.refuse("algorithm", "ppo, grpo, or an empty text: as the workload says");
+  }
+  reader.optional("price_per_gpu_hour", question.price_per_gpu_hour, kFromZero);
+  reader.optional("topology", question.topology);
   reader.list("fixed", question.fixed, false);
 }
 
@@ -32,6 +41,10 @@ void add_question(Node& map, const PlanQuery& question) {
   add(map, "prompts_per_step", node_of(question.batch.prompts_per_step));
   add(map, "samples_per_prompt", node_of(question.batch.samples_per_prompt));
   add(map, "response_tokens", node_of(question.batch.response_tokens));
+  add(map, "prompt_tokens", node_of(question.batch.prompt_tokens));
+  add(map, "algorithm", node_of(question.batch.algorithm));
+  add(map, "price_per_gpu_hour", node_of(question.price_per_gpu_hour));
+  add(map, "topology", node_of(question.topology));
   add(map, "fixed", std::move(fixed));
 }
 

@@ -4,6 +4,8 @@
 #include <QStringList>
 #include <utility>
 
+#include "gui/translations/said.h"
+
 namespace tessera::gui {
 namespace {
 
@@ -47,7 +49,7 @@ void SettingChecks::next() {
                query = with(question_, check.key, check.word)] { return planner->against(query); },
               [this, check](const Reasons& reasons) {
                 QStringList lines;
-                for (const std::string& reason : reasons) lines << QString::fromStdString(reason);
+                for (const std::string& reason : reasons) lines << said(reason);
                 known_[check.word] = lines.join('\n');
                 next();
                 emit changed(QString::fromStdString(check.key));

@@ -39,13 +39,17 @@ QString bytesText(std::int64_t bytes) {
   return QString::number(bytes) + " B";
 }
 
-QString partText(std::int64_t part, std::int64_t whole) {
+QString unitOf(std::int64_t whole) {
+  return whole >= 1LL << 30 ? "GiB" : whole >= 1LL << 20 ? "MiB" : "KiB";
+}
+
+QString partOf(std::int64_t part, std::int64_t whole) {
   const int power = whole >= 1LL << 30 ? 30 : whole >= 1LL << 20 ? 20 : 10;
-  const char* const unit = power == 30 ? "GiB" : power == 20 ? "MiB" : "KiB";
-  const auto scaled = [&](std::int64_t bytes) {
-    return QString::number(static_cast<double>(bytes) / static_cast<double>(1LL << power), 'f', 1);
-  };
-  return QString("%1 of %2 %3").arg(scaled(part), scaled(whole), unit);
+  return QString::number(static_cast<double>(part) / static_cast<double>(1LL << power), 'f', 1);
+}
+
+QString partText(std::int64_t part, std::int64_t whole) {
+  return Words::tr("%1 of %2 %3").arg(partOf(part, whole), partOf(whole, whole), unitOf(whole));
 }
 
 QString countText(double count) { return QLocale(QLocale::English).toString(std::llround(count)); }
@@ -62,7 +66,7 @@ QString problemsText(const Problems& problems) {
     text += "\n";
   }
   if (problems.size() > kMostProblems) {
-    text += QString("and %1 more\n").arg(problems.size() - kMostProblems);
+    text += Words::tr("and %1 more\n").arg(problems.size() - kMostProblems);
   }
   return text.trimmed();
 }

@@ -18,6 +18,9 @@ QString secondsText(double seconds, double error);
 QString bytesText(std::int64_t bytes);
 /// "125.7 of 133.0 GiB": in the unit of the whole.
 QString partText(std::int64_t part, std::int64_t whole);
+/// The parts of it: "125.7", "GiB".
+QString partOf(std::int64_t part, std::int64_t whole);
+QString unitOf(std::int64_t whole);
 /// "3,480".
 QString countText(double count);
 /// A name of the planner's as Qt's text.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the window says, as Qt's translators find it.
 //
-// Texts with values have %1, %2 in them, so that another language may order them otherwise. No
-// translation is there so far, and most texts do not go through here yet. Any thread.
+// Every text that a person reads goes through here, once it is shown and not before: the language
+// is chosen when the program starts (language.h). Texts with values have %1, %2 in them, so that
+// another language may order them otherwise. Translations are in gui/translations. Any thread.
 #pragma once
 
 #include <QCoreApplication>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "gui/document/question_json.h"
 
@@ -57,6 +58,13 @@ Workspace read_workspace(const std::filesystem::path& file, Problems& problems) 
   read_question(reader, workspace.question);
   reader.optional("plan", plan);
   reader.optional("dark", workspace.dark);
+  std::string language, geometry;
+  reader.optional("language", language);
+  reader.optional("geometry", geometry);
+  workspace.layout.geometry = QString::fromStdString(geometry);
+  workspace.layout.splits = read_list(reader, "splits");
+  workspace.layout.tabs = read_list(reader, "tabs");
+  workspace.language = QString::fromStdString(language);
   workspace.recent_plans = read_list(reader, "recent_plans");
   workspace.recent_runs = read_list(reader, "recent_runs");
   workspace.recent_projects = read_list(reader, "recent_projects");
@@ -73,6 +81,10 @@ void write_workspace(const Workspace& workspace, const std::filesystem::path& fi
   add(root, "recent_runs", list_of(workspace.recent_runs));
   add(root, "recent_projects", list_of(workspace.recent_projects));
   add(root, "dark", node_of(workspace.dark));
+  add(root, "language", node_of(workspace.language.toStdString()));
+  add(root, "geometry", node_of(workspace.layout.geometry.toStdString()));
+  add(root, "splits", list_of(workspace.layout.splits));
+  add(root, "tabs", list_of(workspace.layout.tabs));
   std::error_code ignored;  // the writing says it
   std::filesystem::create_directories(file.parent_path(), ignored);
   write_text_file(file, json_text(root));

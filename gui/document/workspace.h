@@ -13,11 +13,21 @@
 
 namespace tessera::gui {
 
+/// Sizes are of pixels; what is empty was not kept.
+struct WindowLayout {
+  QString geometry;    // QWidget::saveGeometry() in base 64
+  QStringList splits;  // "310 1170": of each splitter, in the order in which they were made
+  QStringList tabs;    // which tab is in front, likewise
+  bool operator==(const WindowLayout&) const = default;
+};
+
 struct Workspace {
   PlanQuery question;  // the last one; empty names: there was none
   QString plan;        // the file that it was opened from; empty = none
   QStringList recent_plans, recent_runs, recent_projects;  // newest first
   bool dark = false;
+  QString language;  // "zh_CN"; empty: the system's
+  WindowLayout layout;
   bool operator==(const Workspace&) const = default;
 };
 

@@ -7,6 +7,9 @@
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_value.h"
 
 namespace tessera::gui {
@@ -32,15 +35,15 @@ QString number(double value) { return QString::number(value, 'g', 4); }
 QString nameOf(Measure measure) {
   switch (measure) {
     case Measure::step:
-      return "Time of a step";
+      return Words::tr("Time of a step");
     case Measure::gpus:
-      return "GPUs";
+      return Words::tr("GPUs");
     case Measure::memory:
-      return "Memory of the fullest rank";
+      return Words::tr("Memory of the fullest rank");
     case Measure::cost:
       break;
   }
-  return "Cost of a step";
+  return Words::tr("Cost of a step");
 }
 
 QString unitOf(const PlanTableModel& plans, Measure measure) {
@@ -48,14 +51,14 @@ QString unitOf(const PlanTableModel& plans, Measure measure) {
     case Measure::step:
       return "s";
     case Measure::gpus:
-      return "GPUs";
+      return Words::tr("GPUs");
     case Measure::memory:
       return "GiB";
     case Measure::cost:
       break;
   }
   const auto cost = plans.rows().empty() ? std::nullopt : costOf(plans, 0);
-  return cost && cost->money ? "the cluster's money" : "GPU seconds";
+  return cost && cost->money ? Words::tr("the cluster's money") : Words::tr("GPU seconds");
 }
 
 std::optional<double> valueOf(const PlanTableModel& plans, int row, Measure measure) {
@@ -79,15 +82,18 @@ QString summaryOf(const PlanTableModel& plans, int row) {
   const PlanTableModel::Row& of = plans.row(row);
   QStringList figures{secondsText(of.summary.step_s)};
   if (of.summary.gpus > 0) {
-    figures << QString("%1 GPU%2").arg(of.summary.gpus).arg(of.summary.gpus == 1 ? "" : "s");
+    figures << (of.summary.gpus == 1 ? Words::tr("1 GPU")
+                                     : Words::tr("%1 GPUs").arg(of.summary.gpus));
   }
-  if (of.plan) figures << bytesText(of.plan->prediction.peak_bytes) + " on the fullest rank";
+  if (of.plan)
+    figures << Words::tr("%1 on the fullest rank").arg(bytesText(of.plan->prediction.peak_bytes));
   if (const auto cost = costOf(plans, row)) {
-    figures << number(cost->value) + (cost->money ? " a step" : " GPU seconds a step");
+    figures << (cost->money ? Words::tr("%1 a step") : Words::tr("%1 GPU seconds a step"))
+                   .arg(number(cost->value));
   }
-  return QString("Row %1: %2, %3")
+  return Words::tr("Row %1: %2, %3")
       .arg(row + 1)
-      .arg(QString::fromStdString(of.summary.placement), figures.join(", "));
+      .arg(said(of.summary.placement), figures.join(", "));
 }
 
 QString describeRow(const PlanTableModel& plans, int row) {

@@ -5,15 +5,13 @@
 #include <QKeyEvent>
 #include <QToolTip>
 #include <algorithm>
-#include <cmath>
 
 #include "gui/document/words.h"
+#include "gui/timeline/zoom_keys.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr double kZoom = 1.25;  // of a key, and of a notch of the wheel
-constexpr double kNotch = 120;  // eighths of a degree
 constexpr double kLabelWidth = 58, kLabelHeight = 18;
 constexpr double kMapWidth = 0.26, kMapRim = 6;  // of the canvas; pixels
 
@@ -23,11 +21,13 @@ MeshCanvas::MeshCanvas(const MeshModel& model, QWidget* parent) : QWidget(parent
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(Words::tr("Mesh of ranks"));
   connect(&model, &QAbstractItemModel::modelReset, this, &MeshCanvas::reset);
-  connect(&model, &QAbstractItemModel::dataChanged, this, [this] {
-    const int rank = model_.chosenRank();
-    setAccessibleDescription(rank < 0 ? QString() : model_.describe(rank));
-    update();
-  });
+  connect(&model, &QAbstractItemModel::dataChanged, this,
+          [this](const QModelIndex&, const QModelIndex&, const QList<int>& what) {
+            if (what.contains(Qt::BackgroundRole)) map_ = {};
+            const int rank = model_.chosenRank();
+            setAccessibleDescription(rank < 0 ? QString() : model_.describe(rank));
+            update();
+          });
 }
 
 // Where it is the same cluster one goes on looking at the same part.
@@ -143,7 +143,7 @@ void MeshCanvas::drawMinimap(QPainter& painter) {
     map_.setDevicePixelRatio(ratio);
     map_.fill(palette().color(QPalette::Base));
     QPainter on(&map_);
-    paint_minimap(on, model_, layout_, QRectF(QPointF(0, 0), map.size()));
+    paint_minimap(on, model_, layout_, QRectF(QPointF(0, 0), map.size()), palette());
   }
   painter.fillRect(map.adjusted(-3, -3, 3, 3), palette().color(QPalette::Base));
   painter.drawPixmap(map.topLeft(), map_);
@@ -183,14 +183,8 @@ void MeshCanvas::changeEvent(QEvent* event) {
 void MeshCanvas::keyPressEvent(QKeyEvent* event) {
   const QPointF middle = area().center();
   const int rank = model_.chosenRank();
+  if (const double wider = zoomOf(event->key()); wider != 1) return zoom(1 / wider, middle);
   switch (event->key()) {
-    case Qt::Key_Plus:
-    case Qt::Key_Equal:
-    case Qt::Key_W:
-      return zoom(kZoom, middle);
-    case Qt::Key_Minus:
-    case Qt::Key_S:
-      return zoom(1 / kZoom, middle);
     case Qt::Key_PageUp:
       return changeLevel(-1);
     case Qt::Key_PageDown:
@@ -199,6 +193,9 @@ void MeshCanvas::keyPressEvent(QKeyEvent* event) {
       return fitAll();
     case Qt::Key_F:
       return fitChosen();
+    case Qt::Key_C:
+      emit colouringWanted(event->modifiers() & Qt::ShiftModifier ? -1 : 1);
+      return;
     case Qt::Key_Left:
       return choose(layout_.beside(rank, -1, 0));
     case Qt::Key_Right:
@@ -213,7 +210,7 @@ void MeshCanvas::keyPressEvent(QKeyEvent* event) {
 }
 
 void MeshCanvas::wheelEvent(QWheelEvent* event) {
-  zoom(std::pow(kZoom, event->angleDelta().y() / kNotch), event->position());
+  zoom(1 / zoomOfWheel(event->angleDelta().y()), event->position());
   event->accept();
 }
 

@@ -3,8 +3,8 @@
 // looked at, with a small map of all while a part is in sight.
 //
 // + - and the wheel zoom, a drag moves, PgUp and PgDn change the level, Home shows all, F the
-// chosen rank. Arrows go from GPU to GPU, a click chooses. Keeps no facts but where one looks. GUI
-// thread.
+// chosen rank. Arrows go from GPU to GPU, a click chooses, C asks for other colours. Keeps no facts
+// but where one looks. GUI thread.
 #pragma once
 
 #include <QPixmap>
@@ -38,6 +38,8 @@ class MeshCanvas : public QWidget {
  signals:
   void chosen(int rank);
   void levelChanged();
+  /// The next meaning of the colours (1) or the one before (-1).
+  void colouringWanted(int step);
 
  protected:
   bool event(QEvent* event) override;

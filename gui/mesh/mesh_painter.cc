@@ -23,6 +23,7 @@ struct Drawing {
   QRectF pixels(const QRectF& cells) const {
     return at.sight.pixels(cells).translated(at.area.topLeft());
   }
+  Theme theme() const { return themeOf(at.palette); }
   bool sees(const QRectF& pixels) const { return at.area.intersects(pixels); }
 };
 
@@ -63,11 +64,12 @@ void draw_text(const Drawing& on, const QRectF& cell, int rank, const QColor& fi
 void draw_gpus(const Drawing& on, int node) {
   const MeshLayout& layout = on.at.layout;
   const double gap = on.at.sight.scale >= 12 ? 1 : 0.5;
+  const Theme theme = on.theme();
   const int end = std::min(layout.ranks(), (node + 1) * layout.gpusPerNode());
   for (int rank = node * layout.gpusPerNode(); rank < end; ++rank) {
     const QRectF cell = on.pixels(layout.gpu(rank)).adjusted(gap, gap, -gap, -gap);
     if (!on.sees(cell)) continue;
-    const QColor fill = on.at.model->colour(rank);
+    const QColor fill = on.at.model->colour(rank, theme);
     on.painter.fillRect(cell, fill);
     if (cell.height() < kTextPixels) continue;
     draw_roles(on, cell, rank);
@@ -78,7 +80,7 @@ void draw_gpus(const Drawing& on, int node) {
 // Bars as wide as the shares.
 void draw_shares(const Drawing& on, const QRectF& place, int first, int end) {
   double left = place.left();
-  for (const auto& [colour, count] : shares_of(*on.at.model, first, end)) {
+  for (const auto& [colour, count] : shares_of(*on.at.model, first, end, on.theme())) {
     const double width = place.width() * count / (end - first);
     on.painter.fillRect(QRectF(left, place.top(), width, place.height()), QColor::fromRgb(colour));
     left += width;
@@ -169,10 +171,11 @@ QColor colourOfType(int type) {
   return QColor::fromRgb(kColours[type % 4]);
 }
 
-std::vector<std::pair<QRgb, int>> shares_of(const MeshModel& model, int first, int end) {
+std::vector<std::pair<QRgb, int>> shares_of(const MeshModel& model, int first, int end,
+                                            Theme theme) {
   std::vector<std::pair<QRgb, int>> shares;
   for (int rank = first; rank < end; ++rank) {
-    const QRgb colour = model.colour(rank).rgb();
+    const QRgb colour = model.colour(rank, theme).rgb();
     const auto known = std::find_if(shares.begin(), shares.end(),
                                     [&](const auto& share) { return share.first == colour; });
     known == shares.end() ? shares.emplace_back(colour, 1) : (++known->second, *known);
@@ -191,8 +194,8 @@ void paint_mesh(QPainter& painter, const MeshPicture& picture) {
 }
 
 void paint_minimap(QPainter& painter, const MeshModel& model, const MeshLayout& layout,
-                   const QRectF& area) {
-  MeshPicture picture{&model, layout, sightOfAll(layout, area.size()), area, {}};
+                   const QRectF& area, const QPalette& palette) {
+  MeshPicture picture{&model, layout, sightOfAll(layout, area.size()), area, palette};
   const Drawing on{painter, picture};
   draw_nodes(on, MeshLevel::nodes);
 }

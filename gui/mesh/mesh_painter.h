@@ -24,12 +24,13 @@ struct MeshPicture {
 };
 
 /// GPUs of each colour among these ranks, in the order in which they first occur.
-std::vector<std::pair<QRgb, int>> shares_of(const MeshModel& model, int first, int end);
+std::vector<std::pair<QRgb, int>> shares_of(const MeshModel& model, int first, int end,
+                                            Theme theme = Theme::light);
 
 void paint_mesh(QPainter& painter, const MeshPicture& picture);
 /// All of it in `area`, by nodes; without frames and texts.
 void paint_minimap(QPainter& painter, const MeshModel& model, const MeshLayout& layout,
-                   const QRectF& area);
+                   const QRectF& area, const QPalette& palette);
 /// Of the GPU types, where there are several; the same everywhere.
 QColor colourOfType(int type);
 

@@ -48,6 +48,23 @@ QColor colourOfGroup(int index, int count) {
       .toRgb();
 }
 
+QColor colourOfShare(double share, Theme theme) {
+  using Stops = std::array<QRgb, 5>;
+  static constexpr Stops kLight{0xffe6ebee, 0xffa9d3ca, 0xff55a79b, 0xff1d7274, 0xff0a3644};
+  static constexpr Stops kDark{0xff2a3037, 0xff1d4f59, 0xff25837f, 0xff6cbda4, 0xffdcf3d6};
+  constexpr double kSteps = 20;
+  const Stops& stops = theme == Theme::light ? kLight : kDark;
+  const double at = std::round(std::clamp(share, 0.0, 1.0) * kSteps) / kSteps * (stops.size() - 1);
+  const std::size_t first = std::min(static_cast<std::size_t>(at), stops.size() - 2);
+  const QColor low = QColor::fromRgb(stops[first]), high = QColor::fromRgb(stops[first + 1]);
+  const double part = at - static_cast<double>(first);
+  const auto between = [&](int a, int b) {
+    return static_cast<int>(std::lround(a + part * (b - a)));
+  };
+  return {between(low.red(), high.red()), between(low.green(), high.green()),
+          between(low.blue(), high.blue())};
+}
+
 namespace {
 
 // Relative luminance of WCAG 2.1.

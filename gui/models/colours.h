@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Colours of roles, memory classes, phases, groups and messages; the same in every view.
+// Colours of roles, memory classes, phases, groups, amounts and messages; the same in every view.
 //
 // Roles, phases and memory classes have palettes of their own: a colour means one thing. Roles
 // follow Okabe and Ito (2008), which colour-blind readers can tell apart. Pure functions.
@@ -19,13 +19,16 @@ QColor colourOf(Phase phase);
 QColor colourOfMemory(const QString& name);
 /// Of group `index` of `count`; different for every index below 1,000.
 QColor colourOfGroup(int index, int count);
+enum class Theme { light, dark };
+/// Of an amount between nothing (0) and all (1), clamped: one scale from the theme's background to
+/// its opposite, whose lightness alone tells amounts apart, in steps of a twentieth.
+QColor colourOfShare(double share, Theme theme);
 /// Black or white, whichever can be read on `background`.
 QColor textOn(const QColor& background);
 
 /// The ratio of WCAG 2.1, from 1 to 21.
 double contrast(const QColor& a, const QColor& b);
 
-enum class Theme { light, dark };
 QPalette paletteOf(Theme theme);
 Theme themeOf(const QPalette& palette);
 

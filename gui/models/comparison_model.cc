@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
 
@@ -18,12 +20,11 @@ void ComparisonModel::setComparison(const RunComparison& comparison) {
 QStringList ComparisonModel::gaps() const {
   QStringList lines;
   for (const Gap& gap : run_.gaps) {
-    const QString more = gap.seconds >= 0 ? "longer" : "less";
-    const QString what = gap.what == "outside" ? QString("What is outside all phases")
+    const QString what = gap.what == "outside" ? Words::tr("What is outside all phases")
                                                : QString::fromStdString(gap.what);
-    lines << QString("%1 took %2 %3 than predicted: %4")
-                 .arg(what, secondsText(std::abs(gap.seconds)), more,
-                      QString::fromStdString(gap.cause));
+    lines << (gap.seconds >= 0 ? Words::tr("%1 took %2 longer than predicted: %3")
+                               : Words::tr("%1 took %2 less than predicted: %3"))
+                 .arg(what, secondsText(std::abs(gap.seconds)), said(gap.cause));
   }
   return lines;
 }
@@ -51,7 +52,7 @@ QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
     case Qt::ToolTipRole:
       for (const Gap& gap : run_.gaps) {
         if (is_phase && gap.what == run_.times.phases[row].phase) {
-          return QString::fromStdString(gap.cause);
+          return said(gap.cause);
         }
       }
       return {};
@@ -92,7 +93,7 @@ QVariant ComparisonModel::text(const PhaseComparison& row, int column) const {
     case Deviation:
       return row.measured_s > 0 ? secondsText(row.measured_deviation_s) : QString();
     case Share:
-      return QString("%1 %").arg(100 * row.share, 0, 'f', 1);
+      return row.measured_s > 0 ? QString("%1 %").arg(100 * row.share, 0, 'f', 1) : QString("-");
     default:
       return row.measured_s > 0 ? QString("%1%2 %")
                                       .arg(row.relative_error() >= 0 ? "+" : "")
@@ -104,24 +105,29 @@ QVariant ComparisonModel::text(const PhaseComparison& row, int column) const {
 QVariant ComparisonModel::text(const BytesComparison& row, int column) const {
   switch (column) {
     case What:
-      return QString::fromStdString(row.what);
+      return said(row.what);
     case Predicted:
       return bytesText(row.predicted);
     case Measured:
       return run_.times.steps > 0 ? bytesText(row.measured) : QString("-");
     case RelativeError:
-      return run_.times.steps > 0 ? QString::fromStdString(verdict(row)) : QString("-");
+      return run_.times.steps > 0 ? said(verdict(row)) : QString("-");
     default:
       return {};
   }
 }
 
 QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Phase", "Predicted", "+-",   "Measured",
-                                           "+-",    "Share",     "Error"};
+  static constexpr const char* kNames[] = {QT_TRANSLATE_NOOP("Words", "Phase"),
+                                           QT_TRANSLATE_NOOP("Words", "Predicted"),
+                                           "+-",
+                                           QT_TRANSLATE_NOOP("Words", "Measured"),
+                                           "+-",
+                                           QT_TRANSLATE_NOOP("Words", "Share"),
+                                           QT_TRANSLATE_NOOP("Words", "Error")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

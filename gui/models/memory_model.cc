@@ -2,15 +2,19 @@
 #include "gui/models/memory_model.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
 
-void MemoryModel::setPlan(const Plan& plan, const std::optional<Calibration>& calibration) {
+void MemoryModel::setPlan(SharedPlan plan, const std::optional<Calibration>& calibration) {
   beginResetModel();
-  plan_ = plan;
+  plan_ = std::move(plan);
   calibration_ = calibration;
   lookAt(std::nullopt);
   fullest_ = rank();
@@ -35,10 +39,10 @@ void MemoryModel::lookAt(std::optional<int> rank) {
   problem_.clear();
   if (calibration_) {
     Problems problems;
-    account_ = memory_account(plan_, *calibration_, {.rank = rank}, problems);
+    account_ = memory_account(*plan_, *calibration_, {.rank = rank}, problems);
     problem_ = problemsText(problems);
   } else {
-    problem_ = "the plan's constants are not here";
+    problem_ = Words::tr("the plan's constants are not here");
   }
   build();
 }
@@ -61,11 +65,10 @@ void MemoryModel::build() {
         continue;
       }
       for (const auto& [name, bytes] : memory_classes(role.use)) {
-        const QString text = toText(name);
-        seriesOf(text, colourOfMemory(text)).bytes[row] += bytes.value;
+        seriesOf(said(name), colourOfMemory(toText(name))).bytes[row] += bytes.value;
       }
     }
-    seriesOf("reserve", colourOfMemory("reserve")).bytes[row] += phase.reserve.value;
+    seriesOf(said("reserve"), colourOfMemory("reserve")).bytes[row] += phase.reserve.value;
   }
   std::erase_if(series_, [](const Series& series) {
     return std::all_of(series.bytes.begin(), series.bytes.end(), [](auto b) { return b == 0; });
@@ -119,7 +122,7 @@ QVariant MemoryModel::data(const QModelIndex& index, int role) const {
 QVariant MemoryModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return phases().value(section);
-  if (section == static_cast<int>(series_.size())) return QString("total");
+  if (section == static_cast<int>(series_.size())) return Words::tr("total");
   return section >= 0 && section < static_cast<int>(series_.size())
              ? series_[static_cast<std::size_t>(section)].name
              : QVariant();

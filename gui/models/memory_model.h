@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "cost_models/documents/problem.h"
+#include "gui/document/shared_plan.h"
 #include "planner/explain/memory_account.h"
-#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 
@@ -34,7 +33,7 @@ class MemoryModel : public QAbstractTableModel {
   using QAbstractTableModel::QAbstractTableModel;
 
   /// Without the plan's constants there is no account, and problem() says so.
-  void setPlan(const Plan& plan, const std::optional<Calibration>& calibration);
+  void setPlan(SharedPlan plan, const std::optional<Calibration>& calibration);
   /// -1 = the rank that needs most.
   void setRank(int rank);
   void setStacking(Stacking stacking);
@@ -62,7 +61,7 @@ class MemoryModel : public QAbstractTableModel {
   std::size_t rows() const { return account_ ? account_->phases.size() : 0; }
   Series& seriesOf(const QString& name, const QColor& colour);
 
-  Plan plan_;
+  SharedPlan plan_;
   std::optional<Calibration> calibration_;
   std::optional<MemoryAccount> account_;
   QString problem_;

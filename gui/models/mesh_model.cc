@@ -2,10 +2,13 @@
 #include "gui/models/mesh_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cost_models/spec/node_groups.h"
 #include "gui/document/text.h"
-#include "gui/models/colours.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -21,7 +24,7 @@ QString ranksText(std::vector<int> ranks) {
                        : QString("%1-%2").arg(ranks[i]).arg(ranks[last]));
     i = last + 1;
   }
-  if (runs.size() > 10) runs = runs.mid(0, 10) << QString("... (%1 in all)").arg(ranks.size());
+  if (runs.size() > 10) runs = runs.mid(0, 10) << Words::tr("... (%1 in all)").arg(ranks.size());
   return runs.join(", ");
 }
 
@@ -63,19 +66,25 @@ QString axisName(Axis axis) {
   }
 }
 
-void MeshModel::setPlan(const Plan& plan) {
+QColor colourOfIdle() { return {0xe4, 0xe4, 0xe4}; }
+QColor colourOfBad() { return {0xb3, 0x26, 0x1e}; }
+
+void MeshModel::setPlan(SharedPlan plan) {
   beginResetModel();
-  plan_ = plan;
-  world_size_ = plan.world_size();
+  plan_ = std::move(plan);
+  world_size_ = plan_->world_size();
   maps_.clear();
   roles_on_.assign(static_cast<std::size_t>(world_size_), {});
-  for (const RolePlan& role : plan_.roles) {
-    maps_.emplace(role.role, rank_map_of(plan_, role.role));
+  for (const RolePlan& role : plan_->roles) {
+    maps_.emplace(role.role, rank_map_of(*plan_, role.role));
     for (const int rank : role.ranks)
       roles_on_[static_cast<std::size_t>(rank)].push_back(role.role);
   }
   if (colouring_.role && !maps_.contains(*colouring_.role)) colouring_.role.reset();
   chosen_ = -1;
+  memory_.clear();
+  links_.clear();
+  now_.clear();
   group();
   endResetModel();
 }
@@ -88,15 +97,44 @@ void MeshModel::setColouring(const MeshColouring& colouring) {
   endResetModel();
 }
 
+void MeshModel::setMemory(std::vector<RankMemory> memory) {
+  memory_ = std::move(memory);
+  recoloured(MeshBy::memory);
+}
+
+void MeshModel::setLinks(std::vector<RankLink> links) {
+  links_ = std::move(links);
+  most_load_ = 0;
+  for (const RankLink& link : links_) most_load_ = std::max(most_load_, link.mean_load);
+  recoloured(MeshBy::load);
+}
+
+void MeshModel::setNow(std::vector<RankNow> now) {
+  if (now == now_ && !now.empty()) return;  // why there are none may be another
+  now_ = std::move(now);
+  recoloured(MeshBy::phase);
+}
+
+void MeshModel::recoloured(MeshBy by) {
+  if (colouring_.by != by || rowCount() == 0) return;
+  emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1),
+                   {Qt::BackgroundRole, Qt::ForegroundRole, Qt::ToolTipRole});
+}
+
 void MeshModel::setChosenRank(int rank) {
   if (rank == chosen_) return;
   chosen_ = rank;
-  if (rowCount() > 0) emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
+  if (rowCount() == 0) return;
+  emit dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1), {PeerRole});
+}
+
+int MeshModel::typeCount() const {
+  return plan_ ? static_cast<int>(plan_->cluster.groups.size()) : 0;
 }
 
 std::vector<Role> MeshModel::roles() const {
   std::vector<Role> roles;
-  for (const RolePlan& role : plan_.roles) roles.push_back(role.role);
+  for (const RolePlan& role : plan_->roles) roles.push_back(role.role);
   return roles;
 }
 
@@ -140,47 +178,100 @@ int MeshModel::rowCount(const QModelIndex& parent) const {
 }
 
 int MeshModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() || world_size_ == 0 ? 0 : static_cast<int>(plan_.cluster.gpus_per_node);
+  return parent.isValid() || world_size_ == 0 ? 0 : static_cast<int>(plan_->cluster.gpus_per_node);
 }
 
-QColor MeshModel::colour(int rank) const {
-  const int group = group_of_[static_cast<std::size_t>(rank)];
-  return group < 0 ? QColor(0xe4, 0xe4, 0xe4) : colourOfGroup(group, groupCount());
+bool MeshModel::hasColours() const {
+  switch (colouring_.by) {
+    case MeshBy::memory:
+      return !memory_.empty();
+    case MeshBy::load:
+      return !links_.empty();
+    case MeshBy::phase:
+      return !now_.empty();
+    case MeshBy::groups:
+      break;
+  }
+  return true;
+}
+
+// Memory above the limit is as strong as the limit; loads are small, and are told apart by the
+// largest.
+double MeshModel::most() const { return colouring_.by == MeshBy::load ? most_load_ : 1; }
+
+// Of what the strongest colour stands for, or below 0 where there is nothing to share.
+double MeshModel::share(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  if (colouring_.by == MeshBy::load) return links_[at].mean_load;
+  const RankMemory& of = memory_[at];
+  if (of.limit <= 0) return -1;
+  return static_cast<double>(of.peak) / static_cast<double>(of.limit);
+}
+
+QColor MeshModel::colour(int rank, Theme theme) const {
+  const auto at = static_cast<std::size_t>(rank);
+  if (colouring_.by == MeshBy::groups) {
+    return group_of_[at] < 0 ? colourOfIdle() : colourOfGroup(group_of_[at], groupCount());
+  }
+  if (!hasColours()) return colourOfIdle();
+  if (colouring_.by == MeshBy::phase) {
+    const RankNow& now = now_[at];
+    return now.bad ? colourOfBad() : now.phase ? colourOf(*now.phase) : colourOfIdle();
+  }
+  const double of = share(rank), all = most();
+  return of < 0 ? colourOfIdle() : colourOfShare(all > 0 ? of / all : 0, theme);
+}
+
+// What others worked out for the rank, as far as it is known, in lines.
+QString MeshModel::measured(int rank) const {
+  const auto at = static_cast<std::size_t>(rank);
+  QString text;
+  if (!memory_.empty() && memory_[at].limit > 0) {
+    text += "<br>" +
+            Words::tr("memory at its peak: %1").arg(partText(memory_[at].peak, memory_[at].limit));
+  }
+  if (!links_.empty() && !links_[at].name.empty()) {
+    text += "<br>" + Words::tr("its busiest link (%1) carries %2 % of what it could in the step")
+                         .arg(said(links_[at].name))
+                         .arg(100 * links_[at].mean_load, 0, 'f', 1);
+  }
+  if (!now_.empty()) text += "<br>" + Words::tr("in the run: %1").arg(now_[at].text);
+  return text;
 }
 
 QString MeshModel::coordinate(int rank) const {
   if (colouring_.role) return coordinateText(maps_.at(*colouring_.role), rank);
   const auto& roles = roles_on_[static_cast<std::size_t>(rank)];
-  return roles.empty() ? QString("idle") : coordinateText(maps_.at(roles.front()), rank);
+  return roles.empty() ? Words::tr("idle") : coordinateText(maps_.at(roles.front()), rank);
 }
 
 QString MeshModel::describe(int rank) const {
-  QString text = QString("<b>rank %1</b>, node %2, %3")
+  QString text = Words::tr("<b>rank %1</b>, node %2, %3")
                      .arg(rank)
                      .arg(rank / columnCount())
                      .arg(typesText(rank, rank + 1));
   const auto& roles = roles_on_[static_cast<std::size_t>(rank)];
-  if (roles.empty()) return text + "<br>not used";
+  if (roles.empty()) return text + Words::tr("<br>not used") + measured(rank);
   for (const Role role : roles) {
     const RankMap& map = maps_.at(role);
-    text += QString("<br><b>%1</b> %2, layers %3")
+    text += Words::tr("<br><b>%1</b> %2, layers %3")
                 .arg(toText(name_of(role)), coordinateText(map, rank), layersText(map, rank));
     for (const Axis axis : {Axis::tp, Axis::pp, Axis::dp}) {
       const std::vector<int> group = group_of(map, axis, rank);
       if (group.size() > 1) {
-        text += QString("<br>&nbsp;&nbsp;%1 group: %2").arg(axisName(axis), ranksText(group));
+        text += Words::tr("<br>&nbsp;&nbsp;%1 group: %2").arg(axisName(axis), ranksText(group));
       }
     }
   }
-  return text;
+  return text + measured(rank);
 }
 
 int MeshModel::typeOf(int rank) const {
-  return typeCount() == 0 ? -1 : tessera::group_of(plan_.cluster, rank);
+  return typeCount() == 0 ? -1 : tessera::group_of(plan_->cluster, rank);
 }
 
 QString MeshModel::typeName(int type) const {
-  const auto& cluster = plan_.cluster;
+  const auto& cluster = plan_->cluster;
   return toText(type < 0 ? cluster.device.name
                          : cluster.groups[static_cast<std::size_t>(type)].device.name);
 }
@@ -238,7 +329,7 @@ QVariant MeshModel::data(const QModelIndex& index, int role) const {
 
 QVariant MeshModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (role != Qt::DisplayRole) return {};
-  return orientation == Qt::Vertical ? QString("node %1").arg(section)
+  return orientation == Qt::Vertical ? Words::tr("node %1").arg(section)
                                      : QString("GPU %1").arg(section);
 }
 

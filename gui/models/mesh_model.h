@@ -3,24 +3,46 @@
 //
 // Cells are coloured by the roles on a rank, or by the groups of one role along one axis: ranks of
 // one colour form one group, except along "model" where one colour is one replica. Peers are the
-// ranks of a chosen rank's group.
+// ranks of a chosen rank's group. Or by what others worked out for every rank: its memory at the
+// peak, the load of its busiest link, its phase in a run.
 #pragma once
 
 #include <QAbstractTableModel>
 #include <QColor>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
 
-#include "planner/plan/plan.h"
+#include "cost_models/layout/rank_map.h"
+#include "cost_models/spec/workload.h"
+#include "gui/document/shared_plan.h"
+#include "gui/models/colours.h"
+#include "gui/timeline/rank_link.h"
 
 namespace tessera::gui {
 
-/// What the colours of the mesh mean; without a role, which roles share a rank.
+enum class MeshBy { groups, memory, load, phase };
+
+/// What the colours of the mesh mean; by groups without a role: which roles share a rank.
 struct MeshColouring {
   std::optional<Role> role;
   Axis axis = Axis::tp;
+  MeshBy by = MeshBy::groups;
   bool operator==(const MeshColouring&) const = default;
+};
+
+/// What the planner counts for a rank at its peak, of what plans may use; bytes, 0 without a role.
+struct RankMemory {
+  std::int64_t peak = 0, limit = 0;
+};
+
+/// A rank as its heartbeats have it.
+struct RankNow {
+  std::optional<Phase> phase;  // that it works on; none once it has ended
+  bool bad = false;            // lost or failed
+  QString text;                // "update_actor of step 3"; "lost"
+  bool operator==(const RankNow&) const = default;
 };
 
 class MeshModel : public QAbstractTableModel {
@@ -37,8 +59,12 @@ class MeshModel : public QAbstractTableModel {
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  void setPlan(const Plan& plan);
+  void setPlan(SharedPlan plan);
   void setColouring(const MeshColouring& colouring);
+  /// What is known of every rank of the plan; empty: nothing. Another plan forgets them.
+  void setMemory(std::vector<RankMemory> memory);
+  void setLinks(std::vector<RankLink> links);
+  void setNow(std::vector<RankNow> now);
   /// -1 = none.
   void setChosenRank(int rank);
 
@@ -53,12 +79,17 @@ class MeshModel : public QAbstractTableModel {
   const std::vector<Role>& rolesOn(int rank) const {
     return roles_on_[static_cast<std::size_t>(rank)];
   }
-  QColor colour(int rank) const;
+  QColor colour(int rank, Theme theme = Theme::light) const;
+  /// What the colours are of is known.
+  bool hasColours() const;
+  /// The amount that the strongest colour stands for, of the limit or of what a link carries.
+  double most() const;
+  const std::vector<RankNow>& now() const { return now_; }
   QString coordinate(int rank) const;
   QString describe(int rank) const;
   /// The group of GPUs of one type that has the rank; -1 where all are alike.
   int typeOf(int rank) const;
-  int typeCount() const { return static_cast<int>(plan_.cluster.groups.size()); }
+  int typeCount() const;
   QString typeName(int type) const;
   /// The types of ranks in [first, end): "H800, H20".
   QString typesText(int first, int end) const;
@@ -75,19 +106,30 @@ class MeshModel : public QAbstractTableModel {
 
  private:
   void group();
+  void recoloured(MeshBy by);
+  double share(int rank) const;
+  QString measured(int rank) const;
   bool isPeer(int rank) const;
 
-  Plan plan_;
+  SharedPlan plan_;
   int world_size_ = 0;
   std::map<Role, RankMap> maps_;
   std::vector<std::vector<Role>> roles_on_;  // by rank
   MeshColouring colouring_;
   std::vector<std::vector<int>> groups_;
   std::vector<int> group_of_;  // by rank, -1 = none
+  std::vector<RankMemory> memory_;
+  std::vector<RankLink> links_;
+  double most_load_ = 0;
+  std::vector<RankNow> now_;
   int chosen_ = -1;
 };
 
 /// "tp", "pp", "dp", "model".
 QString axisName(Axis axis);
+
+/// Of a rank that has no phase: idle or ended, and lost or failed.
+QColor colourOfIdle();
+QColor colourOfBad();
 
 }  // namespace tessera::gui

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
@@ -15,7 +16,7 @@ namespace {
 QString ranksText(const std::vector<int>& ranks) {
   const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end());
   if (*most - *least + 1 != static_cast<int>(ranks.size())) {
-    return QString("%1 ranks").arg(ranks.size());
+    return Words::tr("%1 ranks").arg(ranks.size());
   }
   return *least == *most ? QString::number(*least) : QString("%1-%2").arg(*least).arg(*most);
 }
@@ -94,10 +95,13 @@ QVariant PhaseModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant PhaseModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Phase", "Role", "Ranks", "Start", "Time", "Share"};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("Words", "Phase"), QT_TRANSLATE_NOOP("Words", "Role"),
+      QT_TRANSLATE_NOOP("Words", "Ranks"), QT_TRANSLATE_NOOP("Words", "Start"),
+      QT_TRANSLATE_NOOP("Words", "Time"),  QT_TRANSLATE_NOOP("Words", "Share")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
 #include "planner/plan/placement.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_value.h"
 
@@ -40,42 +45,42 @@ QString letter(std::size_t plan) { return QChar('A' + static_cast<int>(plan)); }
 
 std::vector<std::pair<QString, Says>> everything_said() {
   std::vector<std::pair<QString, Says>> rows{
-      {"Model",
+      {Words::tr("Model"),
        [](const Plan& plan) { return QString::fromStdString(plan.models.at("actor").path); }},
-      {"Cluster",
+      {Words::tr("Cluster"),
        [](const Plan& plan) {
-         return QString("%1, %2 of %3 GPUs")
+         return Words::tr("%1, %2 of %3 GPUs")
              .arg(QString::fromStdString(plan.cluster.name))
              .arg(gpus_of(plan))
              .arg(plan.cluster.gpus());
        }},
-      {"Engine", [](const Plan& plan) { return QString::fromStdString(plan.engine); }},
-      {"Placement",
-       [](const Plan& plan) { return QString::fromStdString(describe_placement(plan)); }},
-      {"Step",
+      {Words::tr("Engine"), [](const Plan& plan) { return QString::fromStdString(plan.engine); }},
+      {Words::tr("Placement"), [](const Plan& plan) { return said(describe_placement(plan)); }},
+      {Words::tr("Step"),
        [](const Plan& plan) {
          return secondsText(plan.prediction.step_s, plan.prediction.step_error_s);
        }},
-      {"Tokens/s/GPU",
+      {Words::tr("Tokens/s/GPU"),
        [](const Plan& plan) { return countText(plan.prediction.tokens_per_s_per_gpu); }},
-      {"Peak memory", [](const Plan& plan) { return bytesText(plan.prediction.peak_bytes); }}};
+      {Words::tr("Peak memory"),
+       [](const Plan& plan) { return bytesText(plan.prediction.peak_bytes); }}};
   for (const Role role : kEveryRole) {
     rows.emplace_back(toText(name_of(role)),
                       [role](const Plan& plan) { return layout_text(plan, role); });
   }
   for (const Phase phase : kEveryPhase) {
-    rows.emplace_back(toText(name_of(phase)) + ", time",
+    rows.emplace_back(Words::tr("%1, time").arg(toText(name_of(phase))),
                       [phase](const Plan& plan) { return phase_text(plan, phase); });
   }
-  rows.emplace_back("Reshard, busiest rank", reshard_text);
+  rows.emplace_back(Words::tr("Reshard, busiest rank"), reshard_text);
   return rows;
 }
 
 }  // namespace
 
-void PinnedModel::pin(const Plan& plan) {
-  const bool known = std::any_of(plans_.begin(), plans_.end(), [&](const Plan& other) {
-    return other.roles == plan.roles && other.prediction == plan.prediction;
+void PinnedModel::pin(const SharedPlan& plan) {
+  const bool known = std::any_of(plans_.begin(), plans_.end(), [&](const SharedPlan& other) {
+    return other->roles == plan->roles && other->prediction == plan->prediction;
   });
   if (known) return;
   beginResetModel();
@@ -93,7 +98,7 @@ void PinnedModel::unpin(int column) {
   endResetModel();
 }
 
-void PinnedModel::setPlans(std::vector<Plan> plans) {
+void PinnedModel::setPlans(std::vector<SharedPlan> plans) {
   beginResetModel();
   plans_ = std::move(plans);
   if (count() > kMostPlans) plans_.erase(plans_.begin() + kMostPlans, plans_.end());
@@ -105,7 +110,7 @@ void PinnedModel::build() {
   rows_.clear();
   for (const auto& [name, says] : everything_said()) {
     Row row{name, {}};
-    for (const Plan& plan : plans_) row.values << says(plan);
+    for (const SharedPlan& plan : plans_) row.values << says(*plan);
     const auto same = [&](const QString& value) { return value == row.values.front(); };
     const bool equal = std::all_of(row.values.begin(), row.values.end(), same);
     const bool said = !plans_.empty() && (count() > 1 ? !equal : row.values.front() != "-");
@@ -116,24 +121,31 @@ void PinnedModel::build() {
 QString PinnedModel::sentence() const {
   if (count() < 2) return {};
   const auto [fast, slow] = std::minmax_element(
-      plans_.begin(), plans_.end(),
-      [](const Plan& a, const Plan& b) { return a.prediction.step_s < b.prediction.step_s; });
-  const double longer = (slow->prediction.step_s - fast->prediction.step_s).value;
+      plans_.begin(), plans_.end(), [](const SharedPlan& a, const SharedPlan& b) {
+        return a->prediction.step_s < b->prediction.step_s;
+      });
+  const double longer = ((*slow)->prediction.step_s - (*fast)->prediction.step_s).value;
   const QString a = letter(static_cast<std::size_t>(fast - plans_.begin()));
   const QString b = letter(static_cast<std::size_t>(slow - plans_.begin()));
-  if (longer <= 0) return QString("%1 and %2 take equally long.").arg(a, b);
-  Phase most = Phase::gen;
-  double apart = 0;
+  if (longer <= 0) return Words::tr("%1 and %2 take equally long.").arg(a, b);
+  std::vector<std::pair<double, Phase>> more;  // that phases of the slower plan take, most first
   for (const Phase phase : kEveryPhase) {
-    const double more = seconds_of(*slow, phase) - seconds_of(*fast, phase);
-    if (more > apart) {
-      apart = more;
-      most = phase;
-    }
+    const double apart = seconds_of(**slow, phase) - seconds_of(**fast, phase);
+    if (apart > 0) more.emplace_back(apart, phase);
   }
-  const QString begin = QString("%1 takes %2 longer than %3").arg(b, secondsText(longer), a);
-  if (apart <= 0) return begin + ": its phases wait for one another.";
-  return QString("%1: %2 takes %3 more.").arg(begin, toText(name_of(most)), secondsText(apart));
+  std::stable_sort(more.begin(), more.end(),
+                   [](const auto& left, const auto& right) { return left.first > right.first; });
+  double all = 0, told = 0;
+  for (const auto& [apart, phase] : more) all += apart;
+  QStringList phases;  // as many as make up nine tenths, but three at most
+  for (const auto& [apart, phase] : more) {
+    if (told >= 0.9 * all || phases.size() == 3) break;
+    phases << toText(name_of(phase)) + " " + secondsText(apart);
+    told += apart;
+  }
+  const QString begin = Words::tr("%1 takes %2 longer than %3").arg(b, secondsText(longer), a);
+  if (phases.isEmpty()) return Words::tr("%1: its phases wait for one another.").arg(begin);
+  return Words::tr("%1: %2 more.").arg(begin, phases.join(", "));
 }
 
 int PinnedModel::rowCount(const QModelIndex& parent) const {

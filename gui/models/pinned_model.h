@@ -9,7 +9,7 @@
 #include <QStringList>
 #include <vector>
 
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
 
 namespace tessera::gui {
 
@@ -22,11 +22,11 @@ class PinnedModel : public QAbstractTableModel {
   using QAbstractTableModel::QAbstractTableModel;
 
   /// Beyond kMostPlans the oldest goes; a plan that is there already changes nothing.
-  void pin(const Plan& plan);
+  void pin(const SharedPlan& plan);
   void unpin(int column);
   /// These instead of all that were pinned, the first kMostPlans of them.
-  void setPlans(std::vector<Plan> plans);
-  const std::vector<Plan>& plans() const { return plans_; }
+  void setPlans(std::vector<SharedPlan> plans);
+  const std::vector<SharedPlan>& plans() const { return plans_; }
   int count() const { return static_cast<int>(plans_.size()); }
   /// "B takes 3.1 s longer than A, 2.9 s of it in update_actor": of the slowest and the fastest;
   /// empty below two plans.
@@ -46,7 +46,7 @@ class PinnedModel : public QAbstractTableModel {
 
   void build();
 
-  std::vector<Plan> plans_;
+  std::vector<SharedPlan> plans_;
   std::vector<Row> rows_;
 };
 

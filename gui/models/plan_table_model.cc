@@ -8,6 +8,9 @@
 
 #include "gui/document/plan_query.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_value.h"
 
@@ -35,18 +38,18 @@ bool same_plan(const RunnerUp& a, const RunnerUp& b) {
 
 }  // namespace
 
-void PlanTableModel::setWinner(const Plan& winner) {
+void PlanTableModel::setWinner(const SharedPlan& winner) {
   beginResetModel();
   rows_.clear();
-  rows_.push_back({summary_of(winner), winner});
-  for (const RunnerUp& other : winner.certificate.runner_up) {
-    rows_.push_back({other, std::nullopt});
+  rows_.push_back({summary_of(*winner), winner});
+  for (const RunnerUp& other : winner->certificate.runner_up) {
+    rows_.push_back({other, nullptr});
   }
   endResetModel();
 }
 
-void PlanTableModel::setPlan(int row, const Plan& plan) {
-  rows_.at(static_cast<std::size_t>(row)).plan = plan;
+void PlanTableModel::setPlan(int row, SharedPlan plan) {
+  rows_.at(static_cast<std::size_t>(row)).plan = std::move(plan);
   emit dataChanged(index(row, 0), index(row, ColumnCount - 1));
 }
 
@@ -56,7 +59,7 @@ void PlanTableModel::addFront(const std::vector<RunnerUp>& front) {
     const auto known = std::find_if(rows_.begin(), rows_.end(),
                                     [&](const Row& row) { return same_plan(row.summary, plan); });
     if (known == rows_.end()) {
-      others.push_back({plan, std::nullopt, true});
+      others.push_back({plan, nullptr, true});
       continue;
     }
     known->on_front = true;
@@ -92,10 +95,10 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
     case SortRole:
       return sortKey(row, index.column());
     case HasPlanRole:
-      return row.plan.has_value();
+      return row.plan != nullptr;
     case Qt::ToolTipRole:
       return QString::fromStdString(row.summary.description).replace(", ", "\n") +
-             (row.plan ? "" : "\nselect it to plan it in full");
+             (row.plan ? "" : Words::tr("\nselect it to plan it in full"));
     case Qt::TextAlignmentRole:
       if (index.column() == Placement || index.column() == Layouts) {
         return QVariant(Qt::AlignLeft | Qt::AlignVCenter);
@@ -117,13 +120,13 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
   const Seconds best = rows_.front().summary.step_s;
   switch (column) {
     case Placement:
-      return QString::fromStdString(row.summary.placement);
+      return said(row.summary.placement);
     case Gpus:
       return row.summary.gpus > 0 ? countText(row.summary.gpus) : QString();
     case Step:
       return secondsText(row.summary.step_s);
     case Slower: {
-      if (&row == &rows_.front()) return QString("best");
+      if (&row == &rows_.front()) return Words::tr("best");
       const double slower = 100 * (row.summary.step_s / best - 1);
       return QString("%1%2 %").arg(slower < 0 ? "" : "+").arg(slower, 0, 'f', 1);
     }
@@ -155,11 +158,14 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
 }
 
 QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Placement",    "GPUs",        "Step",   "Against best",
-                                           "Tokens/s/GPU", "Peak memory", "Layouts"};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("Words", "Placement"),    QT_TRANSLATE_NOOP("Words", "GPUs"),
+      QT_TRANSLATE_NOOP("Words", "Step"),         QT_TRANSLATE_NOOP("Words", "Against best"),
+      QT_TRANSLATE_NOOP("Words", "Tokens/s/GPU"), QT_TRANSLATE_NOOP("Words", "Peak memory"),
+      QT_TRANSLATE_NOOP("Words", "Layouts")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

@@ -7,10 +7,10 @@
 #pragma once
 
 #include <QAbstractTableModel>
-#include <optional>
 #include <vector>
 
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
+#include "planner/plan/certificate.h"
 
 namespace tessera::gui {
 
@@ -22,16 +22,16 @@ class PlanTableModel : public QAbstractTableModel {
   enum Roles { SortRole = Qt::UserRole, HasPlanRole };
 
   struct Row {
-    RunnerUp summary;  // of the winner too
-    std::optional<Plan> plan;
+    RunnerUp summary;       // of the winner too
+    SharedPlan plan;        // nullptr = not planned in full
     bool on_front = false;  // of GPUs against step, where that was looked for
   };
 
   using QAbstractTableModel::QAbstractTableModel;
 
   /// A new search: the winner with its certificate.
-  void setWinner(const Plan& winner);
-  void setPlan(int row, const Plan& plan);
+  void setWinner(const SharedPlan& winner);
+  void setPlan(int row, SharedPlan plan);
   /// Marks the rows that are the front's plans, and appends the others. Precondition: a winner.
   void addFront(const std::vector<RunnerUp>& front);
   void clear();

@@ -3,29 +3,51 @@
 
 #include <QDateTime>
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "cost_models/spec/workload.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
+namespace {
+
+bool isBad(const RankStateModel::Row& row) {
+  if (row.status.state != RankState::running) return row.status.exit_code != 0;
+  return row.life == Life::gone || row.life == Life::silent;
+}
+
+// Ranks that are equally well stay in the order of their numbers.
+bool isWorse(const RankStateModel::Row& a, const RankStateModel::Row& b) {
+  const auto place = [](const RankStateModel::Row& row) {
+    const bool runs = row.status.state == RankState::running;
+    const int part = isBad(row) ? 0 : runs ? 1 : 2;
+    return std::tuple(part, part == 1 ? row.status.step : 0, row.status.rank);
+  };
+  return place(a) < place(b);
+}
+
+}  // namespace
 
 QString stateText(const RankStateModel::Row& row) {
   switch (row.status.state) {
     case RankState::finished:
-      return QString("finished (%1)").arg(row.status.exit_code);
+      return Words::tr("finished (%1)").arg(row.status.exit_code);
     case RankState::terminated:
-      return "terminated";
+      return Words::tr("terminated");
     default:
-      return row.life == Life::here || row.life == Life::beating ? "running"
-             : row.life == Life::silent                          ? "no heartbeat"
-             : row.life == Life::gone                            ? "lost"
-                                                                 : "on another host";
+      return row.life == Life::here || row.life == Life::beating ? Words::tr("running")
+             : row.life == Life::silent                          ? Words::tr("no heartbeat")
+             : row.life == Life::gone                            ? Words::tr("lost")
+                                                                 : Words::tr("on another host");
   }
 }
 
 void RankStateModel::setStates(std::vector<Row> rows, std::int64_t now_ns) {
   now_ns_ = now_ns;
+  std::stable_sort(rows.begin(), rows.end(), isWorse);
   if (rows.size() != rows_.size()) {
     beginResetModel();
     rows_ = std::move(rows);
@@ -59,10 +81,7 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
     const auto phase = phase_from(status.phase);
     return phase ? QVariant(colourOf(*phase)) : QVariant();
   }
-  if (role == BadRole && index.column() == State) {
-    return status.state == RankState::running ? row.life == Life::gone || row.life == Life::silent
-                                              : status.exit_code != 0;
-  }
+  if (role == BadRole && index.column() == State) return isBad(row);
   if (role != Qt::DisplayRole) return {};
   switch (index.column()) {
     case Rank:
@@ -86,7 +105,7 @@ QString RankStateModel::sinceText(const Row& row) const {
   const bool lost = status.state == RankState::running && row.life == Life::gone;
   if (lost) {
     const auto began = QDateTime::fromMSecsSinceEpoch(status.phase_since_ns / 1'000'000);
-    return "since " + began.toString("HH:mm:ss");
+    return Words::tr("since %1").arg(began.toString("HH:mm:ss"));
   }
   const std::int64_t until = status.ended_ns > 0 ? status.ended_ns : now_ns_;
   const std::int64_t ns = std::max<std::int64_t>(0, until - status.phase_since_ns);
@@ -94,10 +113,13 @@ QString RankStateModel::sinceText(const Row& row) const {
 }
 
 QVariant RankStateModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Rank", "State", "Phase", "Step", "In phase", "Process"};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("Words", "Rank"),     QT_TRANSLATE_NOOP("Words", "State"),
+      QT_TRANSLATE_NOOP("Words", "Phase"),    QT_TRANSLATE_NOOP("Words", "Step"),
+      QT_TRANSLATE_NOOP("Words", "In phase"), QT_TRANSLATE_NOOP("Words", "Process")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What every rank of a run is doing: its phase and step, and whether it still lives.
+// What every rank of a run is doing: its phase and step, and whether it still lives; the worst
+// first. GUI thread.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -25,7 +26,8 @@ class RankStateModel : public QAbstractTableModel {
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  /// Rows of ranks that stay are updated in place. `now_ns`: system clock since 1970.
+  /// Rows of ranks that stay are updated in place. `now_ns`: system clock since 1970. Those that
+  /// were lost or failed come first, then those that run, the earliest step first, then the others.
   void setStates(std::vector<Row> rows, std::int64_t now_ns);
   const std::vector<Row>& rows() const { return rows_; }
   /// Of those that have not ended: seen here, or not to be judged from here.

@@ -7,6 +7,9 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
+#include "gui/units/metric_text.h"
 
 namespace tessera::gui {
 namespace {
@@ -19,27 +22,44 @@ int rank_of(RuleOutcome outcome) {
   return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), outcome) - kOrder.begin());
 }
 
-QString number(const std::optional<double>& value) {
-  return value ? QString::number(*value, 'g', 4) : QString("-");
-}
-
 QString words_of(RuleOperator relation) {
   switch (relation) {
     case RuleOperator::less:
-      return "below";
+      return Words::tr("below");
     case RuleOperator::at_most:
-      return "at most";
+      return Words::tr("at most");
     case RuleOperator::greater:
-      return "above";
+      return Words::tr("above");
     case RuleOperator::at_least:
       break;
   }
-  return "at least";
+  return Words::tr("at least");
 }
 
+QString valueText(const JudgedRule& row) {
+  return row.verdict.value ? metricText(row.rule->metric, *row.verdict.value) : QString("-");
+}
+
+// As the file has it: "1.25 x predicted", "50 ms".
+QString statedText(const Rule& rule) {
+  const QString number = QString::number(rule.value, 'g', 4);
+  switch (rule.unit) {
+    case RuleUnit::predicted:
+      return Words::tr("%1 x predicted").arg(number);
+    case RuleUnit::step_share:
+      return Words::tr("%1 of the step").arg(number);
+    case RuleUnit::percent:
+      return number + " %";
+    default:
+      return metricText(rule.metric, rule.unit == RuleUnit::ms ? rule.value * 1e-3 : rule.value);
+  }
+}
+
+// In the metric's unit, and while that refers to a number that is not there as it is stated.
 QString limitText(const JudgedRule& row) {
-  return row.verdict.limit ? words_of(row.rule->relation) + " " + number(row.verdict.limit)
-                           : QString("-");
+  return words_of(row.rule->relation) + " " +
+         (row.verdict.limit ? metricText(row.rule->metric, *row.verdict.limit)
+                            : statedText(*row.rule));
 }
 
 }  // namespace
@@ -89,10 +109,11 @@ QString RuleModel::banner() const {
   const int count = violated();
   if (count == 0) return {};
   const JudgedRule& first = rows_.front();
-  return QString("%1: %2 is %3, where %4 was expected: %5")
-      .arg(count == 1 ? QString("A rule is violated") : QString("%1 rules are violated").arg(count),
-           QString::fromStdString(first.rule->metric), number(first.verdict.value),
-           limitText(first), QString::fromStdString(first.rule->advice));
+  return Words::tr("%1: %2 is %3, where %4 was expected: %5")
+      .arg(count == 1 ? Words::tr("A rule is violated")
+                      : Words::tr("%1 rules are violated").arg(count),
+           QString::fromStdString(first.rule->metric), valueText(first), limitText(first),
+           said(first.rule->advice));
 }
 
 QString RuleModel::describe() const {
@@ -124,9 +145,14 @@ QVariant RuleModel::data(const QModelIndex& index, int role) const {
   const JudgedRule& row = rows_[static_cast<std::size_t>(index.row())];
   if (role == BadRole) return row.verdict.outcome == RuleOutcome::violated;
   if (role == Qt::ToolTipRole) {
-    return QString("%1, evidence %2. %3")
-        .arg(QString::fromStdString(row.rule->source), toText(name_of(row.rule->evidence)),
-             QString::fromStdString(row.rule->published));
+    if (index.column() == Advice) return said(row.rule->advice);
+    return QString("%1 (%2) %3 %4\n")
+               .arg(QString::fromStdString(row.rule->name),
+                    QString::fromStdString(row.rule->metric), words_of(row.rule->relation),
+                    statedText(*row.rule)) +
+           Words::tr("%1, evidence %2. %3")
+               .arg(said(row.rule->source), said(name_of(row.rule->evidence)),
+                    said(row.rule->published));
   }
   if (role == Qt::TextAlignmentRole) {
     const bool right = index.column() == Value || index.column() == Limit;
@@ -135,25 +161,28 @@ QVariant RuleModel::data(const QModelIndex& index, int role) const {
   if (role != Qt::DisplayRole) return {};
   switch (index.column()) {
     case Outcome:
-      return toText(name_of(row.verdict.outcome));
+      return said(name_of(row.verdict.outcome));
     case Name:
       return QString::fromStdString(row.rule->name);
     case Metric:
       return QString::fromStdString(row.rule->metric);
     case Value:
-      return number(row.verdict.value);
+      return valueText(row);
     case Limit:
       return limitText(row);
     default:
-      return QString::fromStdString(row.rule->advice);
+      return said(row.rule->advice);
   }
 }
 
 QVariant RuleModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Outcome", "Rule", "Metric", "Value", "Limit", "Advice"};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("Words", "Outcome"), QT_TRANSLATE_NOOP("Words", "Rule"),
+      QT_TRANSLATE_NOOP("Words", "Metric"),  QT_TRANSLATE_NOOP("Words", "Value"),
+      QT_TRANSLATE_NOOP("Words", "Limit"),   QT_TRANSLATE_NOOP("Words", "Advice")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

@@ -28,6 +28,7 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   reading_ = false;
   loading_ = true;
   summary_ = {};
+  log_.clear();
   copied_ = false;
   own_plan_.reset();
   steps_.clear();
@@ -43,8 +44,8 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   timer_.start();
 }
 
-void RunFollower::setPlan(const std::optional<Plan>& plan) {
-  plan_ = plan ? std::make_shared<const Plan>(*plan) : nullptr;
+void RunFollower::setPlan(SharedPlan plan) {
+  plan_ = std::move(plan);
   if (!reader_) return;
   timer_.isActive() ? pollLater() : poll();
 }
@@ -58,11 +59,16 @@ void RunFollower::poll() {
 void RunFollower::pollLater() {
   if (!reader_ || reading_) return;
   reading_ = true;
-  pool_.start([this, reader = reader_, plan = plan_] {
+  Tails tails;
+  for (const Other& other : others_) {
+    if (other.tail) tails.push_back(other.tail);
+  }
+  pool_.start([this, reader = reader_, plan = plan_, tails] {
     auto news = std::make_shared<const RunNews>(reader->read(plan));
     QMetaObject::invokeMethod(
         this,
-        [this, reader, news] {
+        [this, reader, news, beside = readTails(tails)] {
+          takeTails(beside);
           if (reader != reader_) return;  // another run was opened meanwhile
           reading_ = false;
           take(*news);
@@ -75,10 +81,11 @@ void RunFollower::take(const RunNews& news) {
   loading_ = false;
   own_plan_ = news.own_plan;
   summary_ = news.summary;
+  log_ = news.log;
   copied_ = news.copied;
   if (news.restarted) steps_.clear();
   if (news.expectation) rules_.setExpectation(*news.expectation);
-  if (!news.steps.empty()) rules_.setValues(news.steps.back().data);
+  if (!news.steps.steps.empty()) rules_.setValues(news.last);
   steps_.append(news.steps);
   if (news.comparison) comparison_.setComparison(*news.comparison);
   ranks_.setStates(news.ranks, news.now_ns);
@@ -86,37 +93,69 @@ void RunFollower::take(const RunNews& news) {
   emit polled();
 }
 
+// A log of another kind (verl's console) is read once: only lines of metrics can be followed.
+RunFollower::OtherNews RunFollower::readOther(const std::filesystem::path& run, bool live) {
+  OtherNews news;
+  const std::filesystem::path file = run / "metrics.jsonl";
+  const auto steps = read_metrics(file, news.problems);
+  if (steps) news.steps = columns_of(*steps);
+  if (!steps || !live) return news;
+  Problems unheard;
+  const auto tail = std::make_shared<MetricsTail>(file);
+  StepColumns whole = columns_of(tail->read_new(unheard));
+  if (!unheard.empty()) return news;
+  news.tail = tail;
+  if (whole.steps.size() >= news.steps.steps.size()) news.steps = std::move(whole);
+  return news;
+}
+
+// Lines that cannot be read are told once, when the run is opened.
+std::vector<RunFollower::OtherNews> RunFollower::readTails(const Tails& tails) {
+  std::vector<OtherNews> all;
+  for (const auto& tail : tails) {
+    OtherNews news{.tail = tail};
+    news.steps = columns_of(tail->read_new(news.problems));
+    news.restarted = tail->restarted();
+    if (!news.steps.steps.empty() || news.restarted) all.push_back(std::move(news));
+  }
+  return all;
+}
+
 void RunFollower::addOther(const std::filesystem::path& run, bool live) {
-  const auto read = [run] {
-    auto found = std::make_shared<std::pair<std::vector<StepNumbers>, Problems>>();
-    if (auto steps = read_metrics(run / "metrics.jsonl", found->second)) {
-      found->first = *std::move(steps);
-    }
-    return found;
-  };
   if (!live) {
-    const auto found = read();
-    takeOther(run, found->first, found->second);
+    takeOther(run, readOther(run, live));
     return;
   }
-  pool_.start([this, run, read] {
+  pool_.start([this, run] {
     QMetaObject::invokeMethod(
-        this, [this, run, found = read()] { takeOther(run, found->first, found->second); },
+        this, [this, run, news = readOther(run, true)] { takeOther(run, news); },
         Qt::QueuedConnection);
   });
 }
 
-void RunFollower::takeOther(const std::filesystem::path& run, const std::vector<StepNumbers>& steps,
-                            const Problems& problems) {
-  if (!problems.empty()) {
-    emit problemsFound(problemsText(problems));
+void RunFollower::takeOther(const std::filesystem::path& run, const OtherNews& news) {
+  if (!news.problems.empty()) {
+    emit problemsFound(problemsText(news.problems));
     return;
   }
   if (others_.size() == kMostOthers) others_.erase(others_.begin());
   const auto model = std::make_shared<RunModel>();
-  model->append(steps);
-  others_.push_back({run, QString::fromStdString(run.filename().string()), model});
+  model->append(news.steps);
+  others_.push_back({run, QString::fromStdString(run.filename().string()), model, news.tail});
   emit othersChanged();
+}
+
+void RunFollower::takeTails(const std::vector<OtherNews>& news) {
+  bool any = false;
+  for (const OtherNews& one : news) {
+    for (const Other& other : others_) {
+      if (other.tail != one.tail) continue;
+      if (one.restarted) other.steps->clear();
+      other.steps->append(one.steps);
+      any = true;
+    }
+  }
+  if (any) emit othersChanged();
 }
 
 void RunFollower::clearOthers() {

@@ -13,12 +13,13 @@
 #include <optional>
 #include <vector>
 
+#include "gui/document/shared_plan.h"
 #include "gui/models/comparison_model.h"
 #include "gui/models/rank_state_model.h"
 #include "gui/models/rule_model.h"
 #include "gui/models/run_model.h"
 #include "gui/models/run_reader.h"
-#include "planner/plan/plan.h"
+#include "simulator/timeline/metrics.h"
 #include "simulator/timeline/run_signal.h"
 
 namespace tessera::gui {
@@ -35,12 +36,13 @@ class RunFollower : public QObject {
   /// else once, before it returns.
   void follow(const std::filesystem::path& run, bool live = true);
   /// What a run is compared with whose folder holds no plan.json of its own; nullopt = nothing.
-  void setPlan(const std::optional<Plan>& plan);
+  void setPlan(SharedPlan plan);
   /// Reads what is new now, in this thread.
   void poll();
   /// As `tessera signal` does, in the background; what speaks against it is a problem.
   void tell(RunSignal signal);
-  /// Another run, to be drawn beside this one: its steps so far. `live`: read in the background.
+  /// Another run, to be drawn beside this one: its steps so far. `live`: read in the background,
+  /// and whenever the run that is followed is read, too.
   void addOther(const std::filesystem::path& run, bool live = true);
   void clearOthers();
 
@@ -49,6 +51,7 @@ class RunFollower : public QObject {
     std::filesystem::path folder;
     QString name;
     std::shared_ptr<RunModel> steps;
+    std::shared_ptr<MetricsTail> tail;  // of a live one: the pool's; nullptr = it is not followed
   };
   const std::vector<Other>& others() const { return others_; }
 
@@ -62,6 +65,8 @@ class RunFollower : public QObject {
   /// The folder is a copy of a run on another host, which hears nothing from here.
   bool isCopy() const { return copied_; }
   const RunSummary& summary() const { return summary_; }
+  /// The end of what the run printed (gui/control/run_log.h); empty = no log is there.
+  const QString& log() const { return log_; }
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }
@@ -79,15 +84,26 @@ class RunFollower : public QObject {
  private:
   void pollLater();
   void take(const RunNews& news);
-  void takeOther(const std::filesystem::path& run, const std::vector<StepNumbers>& steps,
-                 const Problems& problems);
+  /// What came of a run beside it.
+  struct OtherNews {
+    std::shared_ptr<MetricsTail> tail;
+    StepColumns steps;
+    bool restarted = false;  // they are its first: it began again
+    Problems problems;
+  };
+  static OtherNews readOther(const std::filesystem::path& run, bool live);
+  using Tails = std::vector<std::shared_ptr<MetricsTail>>;
+  static std::vector<OtherNews> readTails(const Tails& tails);
+  void takeOther(const std::filesystem::path& run, const OtherNews& news);
+  void takeTails(const std::vector<OtherNews>& news);
 
   std::filesystem::path run_;
   std::shared_ptr<RunReader> reader_;
-  std::shared_ptr<const Plan> plan_, own_plan_;
+  SharedPlan plan_, own_plan_;
   bool loading_ = false, reading_ = false, copied_ = false;
   int telling_ = 0;
   RunSummary summary_;
+  QString log_;
   QTimer timer_;
   RunModel steps_;
   RankStateModel ranks_;

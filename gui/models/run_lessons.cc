@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/run_lessons.h"
 
+#include "gui/document/words.h"
+
 #include <exception>
 #include <utility>
 
@@ -20,7 +22,8 @@ namespace {
 MeasuredRun run_at(const std::filesystem::path& folder, const Plan& plan) {
   Problems problems;
   if (!plan.cluster.groups.empty()) {
-    throw Error(ExitCode::bad_input, "The run was on several GPU types: constants are of one.");
+    throw Error(ExitCode::bad_input,
+                Words::tr("The run was on several GPU types: constants are of one.").toStdString());
   }
   auto steps = read_metrics(folder / "metrics.jsonl", problems);
   if (!steps) throw Error(std::move(problems));

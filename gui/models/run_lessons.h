@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
 
 namespace tessera::gui {
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The steps of a run as metrics.jsonl names them: a table of the main figures, a series per name.
 //
-// A repeated step (a resumed run) replaces the earlier one and all after it.
+// A repeated step (a resumed run) replaces the earlier one and all after it. GUI thread; steps are
+// made columns of elsewhere, so that many of them hold it for a moment only.
 #pragma once
 
 #include <QAbstractTableModel>
 #include <QPointF>
-#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "simulator/timeline/comparison.h"
+#include "cost_models/spec/workload.h"
+#include "gui/document/words.h"
+#include "gui/metrics/step_columns.h"
 
 namespace tessera::gui {
 
@@ -20,21 +23,24 @@ class RunModel : public QAbstractTableModel {
  public:
   /// Columns after the step: the first of the names that the run has is shown.
   struct Figure {
-    QString title;
+    const char* name;  // in English
     std::vector<std::string> names;
     enum class Kind { number, seconds, bytes } kind = Kind::number;
+    QString title() const { return Words::tr(name); }
   };
   static const std::vector<Figure>& figures();
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  void append(const std::vector<StepNumbers>& steps);
+  void append(const StepColumns& steps);
   void clear();
 
   /// The numbers of the steps, ascending.
-  const std::vector<std::int64_t>& steps() const { return steps_; }
+  const std::vector<std::int64_t>& steps() const { return data_.steps; }
   /// NaN where the step has no such number.
   double value(const std::string& name, int row) const;
+  /// Of the last step that has the number.
+  std::optional<double> last(const std::string& name) const;
   /// (step, value) of the steps that have the name.
   std::vector<QPointF> series(const std::string& name) const;
   bool has(const std::string& name) const;
@@ -54,10 +60,7 @@ class RunModel : public QAbstractTableModel {
   void stepsChanged();
 
  private:
-  void cutFrom(std::size_t row);
-
-  std::vector<std::int64_t> steps_;
-  std::map<std::string, std::vector<double>> columns_;  // by name; NaN, and none behind the last
+  StepColumns data_;
 };
 
 }  // namespace tessera::gui

@@ -13,7 +13,10 @@
 
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
+#include "simulator/learn/measured_run.h"
 #include "simulator/rules/plan_metrics.h"
 
 namespace tessera::gui {
@@ -43,7 +46,7 @@ std::int64_t written_ns(const std::filesystem::path& file) {
 }  // namespace
 
 RunReader::RunReader(std::filesystem::path run)
-    : run_(std::move(run)), tail_(run_ / "metrics.jsonl") {}
+    : run_(std::move(run)), tail_(run_ / "metrics.jsonl"), log_(run_) {}
 
 void RunReader::readPlan(Problems& problems) {
   std::error_code error;
@@ -52,6 +55,18 @@ void RunReader::readPlan(Problems& problems) {
     own_plan_ = std::make_shared<const Plan>(*std::move(plan));
   }
   switches_ = read_wire_options(run_, problems);
+}
+
+void RunReader::readSteps(RunNews& news) {
+  std::vector<StepNumbers> steps = tail_.read_new(news.problems);
+  news.steps = columns_of(steps);
+  if (!steps.empty()) news.last = steps.back().data;
+  news.restarted = tail_.restarted();
+  if (news.restarted) steps_.clear();
+  for (StepNumbers& step : steps) {
+    std::erase_if(step.data, [](const auto& number) { return !is_compared(number.first); });
+    steps_.push_back(std::move(step));
+  }
 }
 
 double RunReader::meanStep() const {
@@ -78,11 +93,11 @@ void RunReader::readMirrored(const MirrorState& mirror, RunNews& news) {
                             written_ns(run_ / "metrics.jsonl"), news.now_ns);
   if (!old) return;
   const QDateTime last = QDateTime::fromMSecsSinceEpoch(mirror.reached_ns / 1'000'000);
-  news.summary = {
-      RunState::unreached,
-      QString("not reached since %1 (%2); then: %3")
-          .arg(last.toString("yyyy-MM-dd HH:mm:ss"),
-               mirror.fault.empty() ? "nobody asks" : toText(mirror.fault), news.summary.text)};
+  news.summary = {RunState::unreached,
+                  Words::tr("not reached since %1 (%2); then: %3")
+                      .arg(last.toString("yyyy-MM-dd HH:mm:ss"),
+                           mirror.fault.empty() ? Words::tr("nobody asks") : toText(mirror.fault),
+                           news.summary.text)};
 }
 
 void RunReader::readRanks(RunNews& news) {
@@ -116,7 +131,7 @@ RunComparison RunReader::compared() const {
   return {.times = compare(*compared_, steps_, 0, switches_)};
 }
 
-void RunReader::comparePlan(const std::shared_ptr<const Plan>& plan, RunNews& news) {
+void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
   const auto now = std::chrono::steady_clock::now();
   const bool other = plan != compared_;
   if (!other && !news.restarted && steps_.size() > kManySteps &&
@@ -137,17 +152,15 @@ void RunReader::comparePlan(const std::shared_ptr<const Plan>& plan, RunNews& ne
   compared_at_ = now;
 }
 
-RunNews RunReader::read(const std::shared_ptr<const Plan>& plan) {
+RunNews RunReader::read(const SharedPlan& plan) {
   RunNews news;
   news.now_ns = ns_of(std::chrono::system_clock::now());
   const bool first = !std::exchange(began_, true);
   if (first) readPlan(news.problems);
   news.own_plan = own_plan_;
-  news.steps = tail_.read_new(news.problems);
-  news.restarted = tail_.restarted();
-  if (news.restarted) steps_.clear();
-  steps_.insert(steps_.end(), news.steps.begin(), news.steps.end());
-  const std::shared_ptr<const Plan>& with = own_plan_ ? own_plan_ : plan;
+  readSteps(news);
+  news.log = log_.read();
+  const SharedPlan& with = own_plan_ ? own_plan_ : plan;
   if (first || with != compared_ || steps_.size() != compared_steps_ || news.restarted) {
     comparePlan(with, news);
   }

@@ -6,14 +6,18 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem.h"
+#include "gui/control/run_log.h"
+#include "gui/document/shared_plan.h"
+#include "gui/metrics/step_columns.h"
 #include "gui/models/rank_state_model.h"
-#include "planner/plan/plan.h"
 #include "simulator/learn/run_comparison.h"
 #include "simulator/remote/heart_watch.h"
 #include "simulator/remote/mirror_state.h"
@@ -24,15 +28,17 @@ namespace tessera::gui {
 
 /// What one reading found.
 struct RunNews {
-  std::vector<StepNumbers> steps;  // that came
-  bool restarted = false;          // they are the run's first: it began again
+  StepColumns steps;                   // that came
+  std::map<std::string, double> last;  // numbers of the last of them
+  bool restarted = false;              // they are the run's first: it began again
   std::vector<RankStateModel::Row> ranks;
   RunSummary summary;
   bool copied = false;  // the folder is a copy of a run on another host
   std::int64_t now_ns = 0;
   std::optional<RunComparison> comparison;  // where something of it changed
   std::optional<Expectation> expectation;   // of another plan than before
-  std::shared_ptr<const Plan> own_plan;     // the folder's plan.json
+  SharedPlan own_plan;                      // the folder's plan.json
+  QString log;                              // the end of what the run printed
   Problems problems;
 };
 
@@ -41,26 +47,28 @@ class RunReader {
   explicit RunReader(std::filesystem::path run);
 
   /// `plan`: what a run is compared with whose folder holds no plan; nullptr = nothing.
-  RunNews read(const std::shared_ptr<const Plan>& plan);
+  RunNews read(const SharedPlan& plan);
 
  private:
   void readPlan(Problems& problems);
+  void readSteps(RunNews& news);
   void readRanks(RunNews& news);
   void readMirrored(const MirrorState& mirror, RunNews& news);
   double meanStep() const;
-  void comparePlan(const std::shared_ptr<const Plan>& plan, RunNews& news);
+  void comparePlan(const SharedPlan& plan, RunNews& news);
   RunComparison compared() const;
 
   std::filesystem::path run_;
   MetricsTail tail_;
+  RunLog log_;
   bool began_ = false;
-  std::shared_ptr<const Plan> own_plan_, compared_;
+  SharedPlan own_plan_, compared_;
   std::optional<Calibration> calibration_;  // of compared_
   std::size_t compared_steps_ = 0;
   std::chrono::steady_clock::time_point compared_at_;
-  HeartWatch hearts_;     // of a copy of a run elsewhere
-  WireOptions switches_;  // of the run
-  std::vector<StepNumbers> steps_;
+  HeartWatch hearts_;               // of a copy of a run elsewhere
+  WireOptions switches_;            // of the run
+  std::vector<StepNumbers> steps_;  // in the file's order; of their numbers those that are compared
 };
 
 }  // namespace tessera::gui

@@ -11,6 +11,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 
 namespace tessera::gui {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::string_view kOn = " on ";  // "process 17 on host"
 constexpr double kLongSteps = 10, kLeastStallS = 60, kFirstStallS = 900;
 
 QString placeText(const RankStatus& rank) {
-  return QString("%1 of step %2").arg(QString::fromStdString(rank.phase)).arg(rank.step);
+  return Words::tr("%1 of step %2").arg(QString::fromStdString(rank.phase)).arg(rank.step);
 }
 
 // A rank that ended because it was asked to says so by its code.
@@ -44,21 +45,22 @@ RunSummary running_summary(const std::vector<RankStatus>& ranks, bool stop_asked
   };
   const bool loading = all_in("load");
   if (all_in("paused") && !stop_asked) {
-    return {RunState::paused, QString("paused after step %1").arg(ranks.front().step)};
+    return {RunState::paused, Words::tr("paused after step %1").arg(ranks.front().step)};
   }
   const double patience = step_s > 0 ? std::max(kLeastStallS, kLongSteps * step_s) : kFirstStallS;
   if (silent_s > patience) {
     const RankStatus& slowest = *std::min_element(
         ranks.begin(), ranks.end(),
         [](const auto& a, const auto& b) { return a.phase_since_ns < b.phase_since_ns; });
-    return {RunState::stalled, QString("stalled: nothing has moved for %1, rank %2 is in %3")
+    return {RunState::stalled, Words::tr("stalled: nothing has moved for %1, rank %2 is in %3")
                                    .arg(secondsText(silent_s))
                                    .arg(slowest.rank)
                                    .arg(placeText(slowest))};
   }
-  const QString number = QString("%1 ranks").arg(ranks.size());
-  if (loading) return {RunState::loading, number + " are loading"};
-  return {RunState::running, number + (stop_asked ? " are stopping" : " are running")};
+  const auto words = [&](const QString& text) { return text.arg(ranks.size()); };
+  if (loading) return {RunState::loading, words(Words::tr("%1 ranks are loading"))};
+  return {RunState::running, words(stop_asked ? Words::tr("%1 ranks are stopping")
+                                              : Words::tr("%1 ranks are running"))};
 }
 
 }  // namespace
@@ -107,26 +109,26 @@ std::vector<Life> lives_by(const std::vector<Pulse>& pulses) {
 RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
                       bool stop_asked, double step_s, std::int64_t last_sign_ns,
                       std::int64_t now_ns) {
-  if (ranks.empty()) return {RunState::none, "no rank has started"};
+  if (ranks.empty()) return {RunState::none, Words::tr("no rank has started")};
   std::vector<RankStatus> open;
   bool unseen = false;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const RankStatus& rank = ranks[i];
     if (rank.state == RankState::finished && rank.exit_code != 0 && !was_asked(rank)) {
-      return {RunState::failed, QString("rank %1 failed with code %2 in %3")
+      return {RunState::failed, Words::tr("rank %1 failed with code %2 in %3")
                                     .arg(rank.rank)
                                     .arg(rank.exit_code)
                                     .arg(placeText(rank))};
     }
     if (rank.state != RankState::running) continue;
     if (lives[i] == Life::silent) {
-      return {RunState::lost, QString("rank %1 has no heartbeat any more, its last was in %2")
+      return {RunState::lost, Words::tr("rank %1 has no heartbeat any more, its last was in %2")
                                   .arg(rank.rank)
                                   .arg(placeText(rank))};
     }
     if (lives[i] == Life::gone) {
       return {RunState::lost,
-              QString("rank %1 was lost in %2").arg(rank.rank).arg(placeText(rank))};
+              Words::tr("rank %1 was lost in %2").arg(rank.rank).arg(placeText(rank))};
     }
     open.push_back(rank);
     unseen |= lives[i] == Life::elsewhere;
@@ -134,8 +136,8 @@ RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Li
   const double silent_s =
       std::max(0.0, 1e-9 * static_cast<double>(now_ns - lastSign(ranks, last_sign_ns)));
   if (!open.empty() && unseen) {
-    return {RunState::unseen, QString("on another host: %1 of %2 ranks have not ended, the last "
-                                      "sign of life is %3 old")
+    return {RunState::unseen, Words::tr("on another host: %1 of %2 ranks have not ended, the last "
+                                        "sign of life is %3 old")
                                   .arg(open.size())
                                   .arg(ranks.size())
                                   .arg(secondsText(silent_s))};
@@ -145,9 +147,9 @@ RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Li
     return rank.state == RankState::terminated;
   });
   stop_asked = stop_asked || std::any_of(ranks.begin(), ranks.end(), was_asked);
-  if (ended) return {RunState::stopped, "stopped: its ranks were told to end"};
-  if (stop_asked) return {RunState::stopped, "stopped as it was asked to"};
-  return {RunState::finished, QString("finished: all %1 ranks ended well").arg(ranks.size())};
+  if (ended) return {RunState::stopped, Words::tr("stopped: its ranks were told to end")};
+  if (stop_asked) return {RunState::stopped, Words::tr("stopped as it was asked to")};
+  return {RunState::finished, Words::tr("finished: all %1 ranks ended well").arg(ranks.size())};
 }
 
 }  // namespace tessera::gui

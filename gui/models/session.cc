@@ -6,11 +6,44 @@
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/plans/opened_plan.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/timeline/link_steps.h"
+#include "gui/translations/said.h"
 #include "planner/engines/read_plan.h"
+#include "planner/explain/memory_account.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera::gui {
+
+std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration) {
+  Problems problems;
+  std::vector<RankMemory> memory;
+  for (const RankPeak& rank : rank_peaks(plan, calibration, problems)) {
+    memory.push_back({rank.peak.value, rank.limit.value});
+  }
+  if (!problems.empty()) throw Error(problems);
+  return memory;
+}
+
+std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int ranks) {
+  std::vector<RankNow> now(static_cast<std::size_t>(ranks));
+  if (static_cast<int>(rows.size()) != ranks) return {};
+  for (const RankStateModel::Row& row : rows) {
+    const RankStatus& status = row.status;
+    if (status.rank < 0 || status.rank >= ranks) return {};
+    RankNow& rank = now[static_cast<std::size_t>(status.rank)];
+    const bool runs = status.state == RankState::running;
+    rank.bad = runs ? row.life == Life::gone || row.life == Life::silent : status.exit_code != 0;
+    if (runs && !rank.bad) rank.phase = phase_from(status.phase);
+    rank.text =
+        runs && !rank.bad
+            ? Words::tr("%1 of step %2").arg(QString::fromStdString(status.phase)).arg(status.step)
+            : stateText(row);
+  }
+  return now;
+}
 
 Session::Session(QObject* parent) : QObject(parent) {
   connect(&search_, &PlannerJob::answerAvailable, this,
@@ -20,7 +53,7 @@ Session::Session(QObject* parent) : QObject(parent) {
   connect(&front_, &FrontSearch::found, this,
           [this](const std::vector<RunnerUp>& front) { plans_.addFront(front); });
   connect(&front_, &FrontSearch::planned, this, [this](int row, const PlanAnswer& answer) {
-    if (const Plan* plan = std::get_if<Plan>(&answer.result)) plans_.setPlan(row, *plan);
+    if (const auto* plan = std::get_if<SharedPlan>(&answer.result)) plans_.setPlan(row, *plan);
   });
   connect(&front_, &FrontSearch::changed, this, &Session::frontChanged);
   connect(&run_, &RunFollower::folderChanged, this, [this] {
@@ -29,7 +62,18 @@ Session::Session(QObject* parent) : QObject(parent) {
   });
   connect(&remote_, &RemoteCopy::contacted, this, &Session::followCopy);
   connect(&run_, &RunFollower::polled, &samples_, &SampleFollower::poll);
+  connect(&run_, &RunFollower::polled, this, &Session::tellMesh);
+  connect(&timeline_, &PlanWatch::changed, this, [this] {
+    const auto& facts = timeline_.facts();
+    mesh_.setLinks(facts ? busiest_links(facts->simulation) : std::vector<RankLink>{});
+  });
+  connect(&peaks_, &PlanWatch::changed, this, [this] {
+    mesh_.setMemory(peaks_.facts() ? *peaks_.facts() : std::vector<RankMemory>{});
+  });
 }
+
+// What the ranks of the run do; of no run, or one of other ranks, nothing.
+void Session::tellMesh() { mesh_.setNow(ranks_now(run_.ranks()->rows(), mesh_.ranks())); }
 
 void Session::changed() {
   document_.planning = isBusy();
@@ -40,12 +84,14 @@ void Session::ask(const PlanQuery& query) {
   if (began_ && query == document_.question) return;
   const Edit edit{query, nullptr, {}};
   began_ ? edits_.edit(edit) : edits_.replace(edit);
+  edited_ = began_;
   goTo(edit);
 }
 
 void Session::askOn(const PlanQuery& query) {
   if (!began_ || query == document_.question) return;
   edits_.replace({query, nullptr, {}});
+  edited_ = true;
   goTo(edits_.now());
 }
 
@@ -69,8 +115,8 @@ void Session::goTo(const Edit& edit) {
   document_.none_fits.reset();
   document_.problems.clear();
   document_.seconds = 0;
-  setWinner(*edit.opened);
-  show(0, *edit.opened);
+  setWinner(edit.opened);
+  show(0, edit.opened);
 }
 
 void Session::search() {
@@ -88,11 +134,15 @@ void Session::cancel() {
 }
 
 void Session::undo() {
-  if (canUndo()) goTo(edits_.undo());
+  if (!canUndo()) return;
+  edited_ = true;
+  goTo(edits_.undo());
 }
 
 void Session::redo() {
-  if (canRedo()) goTo(edits_.redo());
+  if (!canRedo()) return;
+  edited_ = true;
+  goTo(edits_.redo());
 }
 
 void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
@@ -100,7 +150,7 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   document_.none_fits.reset();
   document_.problems.clear();
   document_.seconds = answer.seconds;
-  if (const Plan* plan = std::get_if<Plan>(&answer.result)) {
+  if (const auto* plan = std::get_if<SharedPlan>(&answer.result)) {
     document_.saved = false;
     setWinner(*plan);
     show(0, *plan);
@@ -118,7 +168,7 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   changed();
 }
 
-void Session::setWinner(const Plan& winner) {
+void Session::setWinner(const SharedPlan& winner) {
   plans_.setWinner(winner);
   front_.setWinner(winner, document_.answered->fixed);
 }
@@ -131,23 +181,29 @@ void Session::wantEveryPlan() {
   front_.planInFull(rivals);
 }
 
+std::vector<std::string> Session::fixed() const {
+  if (row_ > 0 && row_ < plans_.rowCount()) return plans_.row(row_).summary.settings;
+  return document_.answered ? document_.answered->fixed : std::vector<std::string>{};
+}
+
 void Session::selectRow(int row) {
   if (row < 0 || row >= plans_.rowCount() || row == wanted_row_) return;
   const PlanTableModel::Row& chosen = plans_.row(row);
   wanted_row_ = row;
+  edited_ = true;
   detail_.cancel();
   if (chosen.plan) {
     document_.saved = false;
-    show(row, Plan(*chosen.plan));
+    show(row, chosen.plan);
     return;
   }
   detail_.submit(
-      [winner = *plans_.row(0).plan, other = chosen.summary] { return answer(winner, other); });
+      [winner = plans_.row(0).plan, other = chosen.summary] { return answer(*winner, other); });
   changed();
 }
 
 void Session::takeDetail(int row, const PlanAnswer& answer) {
-  if (const Plan* plan = std::get_if<Plan>(&answer.result)) {
+  if (const auto* plan = std::get_if<SharedPlan>(&answer.result)) {
     plans_.setPlan(row, *plan);
     document_.saved = false;
     show(row, *plan);
@@ -155,32 +211,34 @@ void Session::takeDetail(int row, const PlanAnswer& answer) {
   }
   wanted_row_ = row_;
   if (const Infeasible* none = std::get_if<Infeasible>(&answer.result)) {
-    report(none->reasons.empty() ? QString("this row has no plan any more")
-                                 : QString::fromStdString(none->reasons.front()));
+    report(none->reasons.empty() ? Words::tr("this row has no plan any more")
+                                 : said(none->reasons.front()));
   } else {
     report(problemsText(std::get<Problems>(answer.result)));
   }
 }
 
-void Session::show(int row, const Plan& plan) {
+void Session::show(int row, const SharedPlan& plan) {
   row_ = wanted_row_ = row;
   document_.plan = plan;
   Problems unheard;  // the views say what they lack
-  calibration_ = calibration_named(plan.provenance.calibration, plan.cluster, unheard);
+  calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
   mesh_.setPlan(plan);
   memory_.setPlan(plan, calibration_);
-  phases_.setPlan(plan);
+  phases_.setPlan(*plan);
   run_.setPlan(plan);
   timeline_.setPlan(plan, calibration_);
   reshard_.setPlan(plan, calibration_);
+  peaks_.setPlan(plan, calibration_);
+  tellMesh();
   view_ = {};
-  emit planSelected(plan);
+  emit planSelected(*plan);
   emit viewChanged(view_);
   changed();
 }
 
 void Session::pin() {
-  if (document_.valid()) pinned_.pin(*document_.plan);
+  if (document_.valid()) pinned_.pin(document_.plan);
 }
 
 void Session::look(const ViewState& view) {
@@ -262,10 +320,11 @@ bool Session::openPlan(const QString& file) {
     report(problemsText(problems));
     return false;
   }
-  auto opened = std::make_shared<const Plan>(*std::move(plan));
-  const Edit edit{query_of(opened), opened, file};
+  const OpenedPlan shown = opened(*std::move(plan));
+  const Edit edit{query_of(shown.plan), shown.plan, file};
   began_ ? edits_.edit(edit) : edits_.replace(edit);
   goTo(edit);
+  if (!shown.notice.isEmpty()) report(shown.notice);
   return true;
 }
 
@@ -279,6 +338,7 @@ bool Session::savePlan(const QString& file) {
   }
   document_.file = file;
   document_.saved = true;
+  edited_ = false;
   report({});
   return true;
 }

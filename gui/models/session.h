@@ -9,6 +9,8 @@
 #include <QObject>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "gui/document/document.h"
 #include "gui/document/front_search.h"
@@ -29,6 +31,12 @@
 #include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
+
+/// What the planner counts for every rank; throws Error where a layout is impossible.
+std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration);
+
+/// What every rank of a plan does in a run; empty where the run has other ranks than the plan.
+std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int ranks);
 
 class Session : public QObject {
   Q_OBJECT
@@ -80,18 +88,29 @@ class Session : public QObject {
   void followRemote(const RemoteName& name, const std::string& token);
   /// A question was asked, or a plan opened.
   bool isAsked() const { return began_; }
+  /// The question or the row was changed, and no file has what is shown since.
+  bool hasEdits() const { return edited_ && !document_.saved; }
   /// Says what is wrong with a file or a folder; empty = nothing any more.
   void report(const QString& problems);
 
   const Document& document() const { return document_; }
-  const std::optional<Plan>& plan() const { return document_.plan; }
+  const SharedPlan& plan() const { return document_.plan; }
+  /// The run is held against the plan that is shown, and that does not answer the question.
+  bool isHeldAgainstStale() const {
+    return document_.stale() && run_.plan() == document_.plan.get();
+  }
   /// The constants that the plan was made with, where they can be found.
   const std::optional<Calibration>& calibration() const { return calibration_; }
   bool isBusy() const { return search_.isBusy() || detail_.isBusy(); }
 
+  /// What the search of the plan that is shown left no choice of: what the question fixes, and of
+  /// another row than the first all that makes it that row.
+  std::vector<std::string> fixed() const;
+
   /// What was asked to be worked out of the plan, or to be read of the run, is on its way.
   bool isWorking() const {
-    return timeline_.isBusy() || reshard_.isBusy() || front_.isBusy() || samples_.isBusy();
+    return timeline_.isBusy() || reshard_.isBusy() || peaks_.isBusy() || front_.isBusy() ||
+           samples_.isBusy();
   }
 
   PlanTableModel* plans() { return &plans_; }
@@ -106,6 +125,8 @@ class Session : public QObject {
   SampleFollower* samples() { return &samples_; }
   PlanJob<TimelineIndex>* timeline() { return &timeline_; }
   PlanJob<ReshardFacts>* reshard() { return &reshard_; }
+  /// What every rank holds at most; the mesh is told.
+  PlanJob<std::vector<RankMemory>>* peaks() { return &peaks_; }
 
  signals:
   /// After every change of document().
@@ -121,17 +142,18 @@ class Session : public QObject {
   /// A step of the history: a question, or a plan that was opened, which is its own answer.
   struct Edit {
     PlanQuery question;
-    std::shared_ptr<const Plan> opened;
+    SharedPlan opened;
     QString file;
   };
 
   void goTo(const Edit& edit);
   void search();
   void followCopy();
+  void tellMesh();
   void takeAnswer(const PlanQuery& query, const PlanAnswer& answer);
   void takeDetail(int row, const PlanAnswer& answer);
-  void setWinner(const Plan& winner);
-  void show(int row, const Plan& plan);
+  void setWinner(const SharedPlan& winner);
+  void show(int row, const SharedPlan& plan);
   void changed();
 
   Document document_;
@@ -147,11 +169,13 @@ class Session : public QObject {
   SampleFollower samples_;
   PlanJob<TimelineIndex> timeline_{simulated};
   PlanJob<ReshardFacts> reshard_{reshard_facts};
+  PlanJob<std::vector<RankMemory>> peaks_{memory_of_ranks};
   ViewState view_;
   FrontSearch front_;
   KeptPlanner planner_;
   int row_ = -1, wanted_row_ = -1;
   bool began_ = false;          // a question was asked
+  bool edited_ = false;         // since it began, or since a plan was opened or saved
   PlannerJob search_, detail_;  // last: their work ends before anything else goes
 };
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "gui/translations/language.h"
 #include "simulator/remote/remote_name.h"
 
 namespace tessera::gui {
@@ -27,9 +28,11 @@ QList<QCommandLineOption> every_option() {
        "127.0.0.1:PORT; the token is in TESSERA_REMOTE_TOKEN, or asked for.",
        "127.0.0.1:PORT[/RUN]"},
       {"export", "Write every view into a folder and exit (no display is needed).", "DIR"},
-      {"formats", "What the export writes: png, svg, csv, json, html (a report).", "LIST", "png"},
+      {"formats", "What the export writes: png, svg, csv, json, html (a report), whole (windows).",
+       "LIST", "png"},
       {"compare", "Pin the best N plans before the export.", "N"},
       {"theme", "Colours: light or dark.", "NAME", "light"},
+      {"language", "Language of the window: en or zh_CN; the system's unless given.", "NAME"},
       {"size", "Size of the window, as 1280x720.", "SIZE"},
       {"engine", "Engine to plan for.", "NAME"},
       {"objective", "What is minimised.", "NAME"},
@@ -62,7 +65,7 @@ Arguments parse_arguments(const QStringList& words) {
   if (const auto formats = formats_of(parser.value("formats"))) {
     arguments.formats = *formats;
   } else {
-    refuse("formats", parser.value("formats"), "some of png,svg,csv,json,html");
+    refuse("formats", parser.value("formats"), "some of png,svg,csv,json,html,whole");
   }
   PlanQuery& query = arguments.query;
   query = {"qwen2.5-7b", "h200-8", "grpo-7b-1k"};
@@ -77,6 +80,10 @@ Arguments parse_arguments(const QStringList& words) {
   take("engine", query.engine);
   take("objective", query.objective);
   arguments.compared = parser.value("compare").toInt();
+  arguments.language = parser.value("language");
+  if (parser.isSet("language") && !languages().contains(arguments.language)) {
+    refuse("language", arguments.language, qPrintable(languages().join(" or ")));
+  }
   const QStringList size = parser.value("size").split('x');
   if (size.size() == 2) arguments.size = {size[0].toInt(), size[1].toInt()};
   arguments.has_theme = parser.isSet("theme");

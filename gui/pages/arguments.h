@@ -16,7 +16,8 @@ struct Arguments {
   QStringList other_runs;  // beside `run`
   Theme theme = Theme::light;
   bool has_theme = false;
-  QSize size;  // of the window; empty = as the screen allows
+  QString language;  // empty: the one that is remembered, or the system's
+  QSize size;        // of the window; empty = as the screen allows
   PlanQuery query;
   ExportFormats formats;   // of the export
   int compared = 0;        // best plans to pin

@@ -3,19 +3,53 @@
 
 #include <QSignalBlocker>
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "cost_models/spec/preset_algorithms.h"
+#include "gui/document/words.h"
 #include "gui/pages/form_row.h"
 
 namespace tessera::gui {
 
-BatchFields::BatchFields(QGridLayout* layout, QObject* parent)
-    : QObject(parent),
-      prompts_(add(layout, "Prompts a s&tep")),
-      samples_(add(layout, "Samp&les a prompt")),
-      tokens_(add(layout, "Response to&kens")) {
-  tokens_.box->setToolTip(
-      "The mean length of a response; the limit and all other lengths change by the same factor");
+BatchFields::BatchFields(QGridLayout* layout, QObject* parent) : QObject(parent) {
+  addAlgorithm(layout);
+  prompts_ = add(layout, Words::tr("Prompts a s&tep"));
+  samples_ = add(layout, Words::tr("Samp&les a prompt"));
+  prompt_tokens_ = add(layout, Words::tr("Prompt tokens"));
+  tokens_ = add(layout, Words::tr("Response to&kens"));
+  tokens_.box->setToolTip(Words::tr(
+      "The mean length of a response; the limit and all other lengths change by the same factor"));
+}
+
+void BatchFields::addAlgorithm(QGridLayout* layout) {
+  algorithm_ = new QComboBox;
+  algorithm_->setToolTip(
+      Words::tr("PPO has a critic, GRPO compares the samples of a prompt with one another; a "
+                "workload that lists its own calls keeps them"));
+  const int row = layout->rowCount();
+  layout->addWidget(labelOf(Words::tr("&Algorithm"), algorithm_), row, 0);
+  layout->addWidget(algorithm_, row, 1, 1, 2);
+  connect(algorithm_, &QComboBox::currentTextChanged, this, [this] {
+    emit algorithmChanged();
+    emit changed();
+  });
+}
+
+void BatchFields::showAlgorithm(const std::optional<Workload>& own, const std::string& asked) {
+  own_algorithm_ = own ? own->algorithm : std::string();
+  const QSignalBlocker quiet(algorithm_);
+  algorithm_->clear();
+  const bool preset = is_preset_algorithm(own_algorithm_);
+  for (const std::string_view name : kPresetAlgorithms) {
+    if (preset) algorithm_->addItem(QString::fromStdString(std::string(name)));
+  }
+  if (own && !preset) algorithm_->addItem(QString::fromStdString(own_algorithm_));
+  algorithm_->setEnabled(preset);
+  algorithm_->setCurrentText(
+      QString::fromStdString(preset && !asked.empty() ? asked : own_algorithm_));
 }
 
 BatchFields::Field BatchFields::add(QGridLayout* layout, const QString& label) {
@@ -48,6 +82,7 @@ void BatchFields::show(Field& field, std::int64_t own, std::int64_t asked,
 
 void BatchFields::show(const std::optional<Workload>& own, const WorkloadChange& change) {
   constexpr double kFarther = 16;
+  showAlgorithm(own, change.algorithm);
   const Workload workload = own.value_or(Workload{});
   const std::int64_t mean = std::llround(workload.response_tokens.mean);
   const auto prompts = static_cast<double>(workload.prompts_per_step);
@@ -57,6 +92,9 @@ void BatchFields::show(const std::optional<Workload>& own, const WorkloadChange&
        octave_steps(static_cast<double>(workload.mini_batches), 1, kFarther * prompts, 2, prompts));
   show(samples_, own ? workload.samples_per_prompt : 0, change.samples_per_prompt,
        octave_steps(1, 1, std::max(64.0, samples), 4, samples));
+  const auto prompt = static_cast<double>(workload.prompt_tokens);
+  show(prompt_tokens_, workload.prompt_tokens, change.prompt_tokens,
+       octave_steps(1, prompt / kFarther, kFarther * prompt, 4, prompt));
   show(tokens_, mean, change.response_tokens,
        octave_steps(1, tokens / kFarther, kFarther * tokens, 4, tokens));
 }
@@ -66,12 +104,15 @@ std::int64_t BatchFields::asked(const Field& field) {
 }
 
 WorkloadChange BatchFields::change() const {
-  return {asked(prompts_), asked(samples_), asked(tokens_)};
+  const std::string algorithm = algorithm_->currentText().toStdString();
+  return {asked(prompts_), asked(samples_), asked(tokens_), asked(prompt_tokens_),
+          algorithm == own_algorithm_ ? std::string() : algorithm};
 }
 
 bool BatchFields::isSliding() const {
-  return prompts_.slider->isSliderDown() || samples_.slider->isSliderDown() ||
-         tokens_.slider->isSliderDown();
+  const std::array fields{&prompts_, &samples_, &prompt_tokens_, &tokens_};
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const Field* field) { return field->slider->isSliderDown(); });
 }
 
 }  // namespace tessera::gui

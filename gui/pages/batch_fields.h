@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The numbers of a workload that a question may change: prompts, samples, length of a response.
+// What of a workload a question may change: algorithm, prompts, samples, lengths.
 //
-// Each is a field and a slider that reaches some octaves to both sides of what the workload says.
+// Each number is a field and a slider that reaches some octaves to both sides of what the workload
+// says.
 // GUI thread; its widgets belong to the form that they are added to.
 #pragma once
 
+#include <QComboBox>
 #include <QGridLayout>
 #include <QObject>
 #include <QSpinBox>
 #include <array>
 #include <optional>
+#include <string>
 
 #include "gui/document/plan_query.h"
 #include "gui/pages/step_slider.h"
@@ -33,6 +36,8 @@ class BatchFields : public QObject {
 
  signals:
   void changed();
+  /// Before changed(): the workload has other calls, and by them other roles.
+  void algorithmChanged();
 
  private:
   struct Field {
@@ -46,7 +51,12 @@ class BatchFields : public QObject {
                    const std::vector<double>& steps);
   static std::int64_t asked(const Field& field);
 
-  Field prompts_, samples_, tokens_;
+  void addAlgorithm(QGridLayout* layout);
+  void showAlgorithm(const std::optional<Workload>& own, const std::string& asked);
+
+  QComboBox* algorithm_ = nullptr;
+  std::string own_algorithm_;  // empty = the workload cannot be read
+  Field prompts_, samples_, prompt_tokens_, tokens_;
 };
 
 }  // namespace tessera::gui

@@ -8,6 +8,8 @@
 #include <QMenu>
 #include <QVBoxLayout>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 namespace {
 
@@ -64,12 +66,12 @@ QString nameOf(const QAction& action) { return action.text().remove('&').remove(
 
 void runCommand(QWidget& parent, const QList<QAction*>& commands) {
   QDialog dialog(&parent);
-  dialog.setWindowTitle("Do anything");
+  dialog.setWindowTitle(Words::tr("Do anything"));
   auto* line = new QLineEdit;
-  line->setPlaceholderText("Part of a command's name");
-  line->setAccessibleName("Command");
+  line->setPlaceholderText(Words::tr("Part of a command's name"));
+  line->setAccessibleName(Words::tr("Command"));
   auto* list = new QListWidget;
-  list->setAccessibleName("Commands");
+  list->setAccessibleName(Words::tr("Commands"));
   auto* layout = new QVBoxLayout(&dialog);
   layout->addWidget(line);
   layout->addWidget(list);

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 
 namespace tessera::gui {
 namespace {
@@ -29,7 +30,7 @@ std::string wordOf(const DegreeGrid::Key& key, const QString& value) {
 /// "actor.tp=16 does not divide ..."; of a reason that does not begin with the setting, behind it.
 QString sentence(const std::string& word, const QString& reason) {
   const QString setting = QString::fromStdString(word);
-  return reason.startsWith(setting) ? reason : setting + " cannot be: " + reason;
+  return reason.startsWith(setting) ? reason : Words::tr("%1 cannot be: %2").arg(setting, reason);
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ DegreeGrid::DegreeGrid(QWidget* parent) : QWidget(parent), why_(new QLabel) {
   why_->setWordWrap(true);
   why_->setTextFormat(Qt::PlainText);
   why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  why_->setAccessibleName("Why a degree cannot be");
+  why_->setAccessibleName(Words::tr("Why a degree cannot be"));
   why_->setObjectName("why");
   why_->hide();
   layout->addWidget(why_);
@@ -177,8 +178,8 @@ void DegreeGrid::sayAll(const Key& key) {
     if (!why) open << box->itemText(item);
     if (why && !why->isEmpty()) lines << sentence(word, *why);
   }
-  if (!open.isEmpty()) lines << "still checking " + open.join(", ");
-  tell(lines.isEmpty() ? QString("Every value of %1 can be.").arg(box->accessibleName())
+  if (!open.isEmpty()) lines << Words::tr("still checking %1").arg(open.join(", "));
+  tell(lines.isEmpty() ? Words::tr("Every value of %1 can be.").arg(box->accessibleName())
                        : lines.join("\n"));
 }
 

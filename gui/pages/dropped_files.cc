@@ -64,6 +64,7 @@ void open_one(MainWindow& window, FileKind kind, const QString& path, bool& has_
     case FileKind::model:
     case FileKind::cluster:
     case FileKind::workload:
+    case FileKind::topology:
       window.explore().form()->choose(kind, path);
       window.showPage(&window.explore());
       break;

@@ -11,8 +11,11 @@
 
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
 #include "gui/views/view.h"
 #include "planner/explain/report.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -41,8 +44,8 @@ QSplitter* column(Place place, Session& session) {
 QTabWidget* tabs(Place place, Session& session) {
   auto* tabs = new QTabWidget;
   tabs->setDocumentMode(true);
-  tabs->setAccessibleName("Comparison and report");
-  for (const ViewKind& kind : viewsOf(place)) tabs->addTab(makeView(kind, session), kind.title);
+  tabs->setAccessibleName(Words::tr("Comparison and report"));
+  for (const ViewKind& kind : viewsOf(place)) tabs->addTab(makeView(kind, session), titleOf(kind));
   return tabs;
 }
 
@@ -52,21 +55,23 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
       form_(new RequestForm),
-      answer_(new MessageBar("Answer")),
-      files_(new MessageBar("What is wrong with a file")) {
+      answer_(new MessageBar(Words::tr("Answer"))),
+      files_(new MessageBar(Words::tr("What is wrong with a file"))) {
   auto* left = column(Place::left, session);
   left->addWidget(tabs(Place::tabs, session));
   left->setSizes({360, 230});
   auto* details = splitter(Qt::Horizontal, {left, column(Place::right, session)});
   details->setSizes({600, 600});
-  auto* pictures = new QWidget;  // the cover's: a splitter would give it a place of its own
-  auto* whole_of_them = new QVBoxLayout(pictures);
+  QSplitter* plans = column(Place::plans, session);
+  auto* both = splitter(Qt::Vertical, {plans, details});
+  both->setSizes({140, 660});
+  both->setStretchFactor(1, 1);
+  auto* answered = new QWidget;  // the cover's: a splitter would give it a place of its own
+  auto* whole_of_them = new QVBoxLayout(answered);
   whole_of_them->setContentsMargins(0, 0, 0, 0);
-  whole_of_them->addWidget(details);
-  cover_ = new StaleCover(pictures);
-  auto* main = splitter(Qt::Vertical, {answers(), pictures});
-  main->setSizes({190, 660});
-  main->setStretchFactor(1, 1);
+  whole_of_them->addWidget(both);
+  cover_ = new StaleCover(answered);
+  QWidget* main = answers(answered);
 
   auto* scroll = new QScrollArea;
   scroll->setWidget(form_);
@@ -83,7 +88,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   patience_.setInterval(kPatienceMs);
   connect(&patience_, &QTimer::timeout, this, [this] {
     waiting_->show();
-    cover_->setStale(session_.document().stale());
+    showStale();
   });
   connect(form_, &RequestForm::sliderMoved, this, [this] {
     moved_ = true;
@@ -101,7 +106,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   connect(files_, &MessageBar::offerTaken, this, [this] { session_.report({}); });
 }
 
-QWidget* ExplorePage::answers() {
+QWidget* ExplorePage::answers(QWidget* below) {
   auto* top = new QWidget;
   auto* layout = new QVBoxLayout(top);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -112,9 +117,7 @@ QWidget* ExplorePage::answers() {
   layout->addWidget(files_);
   layout->addWidget(waiting_);
   layout->addWidget(answer_);
-  for (const ViewKind& kind : viewsOf(Place::plans)) {
-    layout->addWidget(makeTitledView(kind, session_), kind.stretch);
-  }
+  layout->addWidget(below, 1);
   return top;
 }
 
@@ -125,12 +128,12 @@ QWidget* ExplorePage::waiting() {
   auto* progress = new QProgressBar;
   progress->setRange(0, 0);
   progress->setMaximumHeight(10);
-  progress->setAccessibleName("Planning");
-  auto* cancel = new QPushButton("Cancel");
+  progress->setAccessibleName(Words::tr("Planning"));
+  auto* cancel = new QPushButton(Words::tr("Cancel"));
   cancel->setObjectName("cancel");
-  cancel->setToolTip("Stop waiting for this plan (Esc)");
+  cancel->setToolTip(Words::tr("Stop waiting for this plan (Esc)"));
   connect(cancel, &QPushButton::clicked, &session_, &Session::cancel);
-  layout->addWidget(new QLabel("Planning"));
+  layout->addWidget(new QLabel(Words::tr("Planning")));
   layout->addWidget(progress, 1);
   layout->addWidget(cancel);
   bar->setObjectName("waiting");
@@ -164,10 +167,19 @@ void ExplorePage::documentChanged() {
   if (moved_ && !document.planning) {
     QMetaObject::invokeMethod(this, &ExplorePage::askMoved, Qt::QueuedConnection);
   }
-  // Pictures are hatched as soon as they are known to stay: not between two quick answers.
-  cover_->setStale(document.stale() && (!document.planning || !waiting_->isHidden()));
+  showStale();
   files_->say(document.file_problems, Tone::bad);
-  files_->offer(document.file_problems.isEmpty() ? QString() : QString("Dismiss"));
+  files_->offer(document.file_problems.isEmpty() ? QString() : Words::tr("Dismiss"));
+}
+
+// Whatever answers an earlier question is hatched until the answer is there. While a slider is held
+// answers follow one another: these are hatched once they are known to stay.
+void ExplorePage::showStale() {
+  const Document& document = session_.document();
+  const bool stays = !document.planning || !sliding_ || !waiting_->isHidden();
+  cover_->setStale(document.stale() && stays);
+  const bool said = document.planning && document.answered && !answer_->text().isEmpty();
+  answer_->setStale(said && document.answered != document.question && stays);
 }
 
 void ExplorePage::showAnswer() {
@@ -176,19 +188,21 @@ void ExplorePage::showAnswer() {
   if (document.answered != document.question) {
     // The former answer stays in sight for the moment that a search takes.
     if (!document.planning)
-      answer_->say("This question is not planned: F5 plans it", Tone::warning);
+      answer_->say(Words::tr("This question is not planned: F5 plans it"), Tone::warning);
   } else if (!document.problems.empty()) {
     answer_->say(problemsText(document.problems), Tone::bad);
   } else if (document.none_fits) {
     const Infeasible& none = *document.none_fits;
     answer_->say(headline_of(none), Tone::bad, QString::fromStdString(describe(none)));
-    if (none.change.any()) fix = "Try: " + QString::fromStdString(none.nearest_fix);
+    if (none.change.any()) fix = Words::tr("Try: %1").arg(said(none.nearest_fix));
   } else if (document.plan) {
     const PlanTableModel& rows = *session_.plans();
     const bool first = rows.rowCount() == 0 || session_.shownRow() == 0;
-    const Plan* best = first ? nullptr : &*rows.row(0).plan;
-    const Headline line = headline_of(*document.plan, session_.calibration(), best);
-    answer_->say(line.text(), Tone::calm, proof_text(*document.plan, document.seconds));
+    const Plan* best = first ? nullptr : rows.row(0).plan.get();
+    const Headline line =
+        headline_of(*document.plan, session_.calibration(), session_.fixed(), best);
+    answer_->say(line.text(), Tone::calm,
+                 proof_text(*document.plan, document.seconds, session_.fixed()));
   }
   answer_->offer(fix);
 }

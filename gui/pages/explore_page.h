@@ -22,10 +22,11 @@ class ExplorePage : public QWidget {
   RequestForm* form() { return form_; }
 
  private:
-  QWidget* answers();
+  QWidget* answers(QWidget* below);
   QWidget* waiting();
   void documentChanged();
   void showAnswer();
+  void showStale();
   void askMoved();
 
   Session& session_;

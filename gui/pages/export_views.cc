@@ -16,6 +16,7 @@
 
 #include "cost_models/documents/document.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/report/report.h"
 #include "gui/views/view.h"
 
@@ -35,12 +36,13 @@ struct Export {
   ExportFormats formats;
   QStringList written;
 
+  void png(QWidget& widget, const QString& name) {
+    const QString file = folder.filePath(name + ".png");
+    if (!widget.grab().save(file)) refuse(file);
+    written << file;
+  }
   void picture(QWidget& widget, const QString& name) {
-    if (formats.png) {
-      const QString file = folder.filePath(name + ".png");
-      if (!widget.grab().save(file)) refuse(file);
-      written << file;
-    }
+    if (formats.png) png(widget, name);
     if (formats.svg) {
       const QString file = folder.filePath(name + ".svg");
       QSvgGenerator generator;
@@ -103,6 +105,7 @@ void save_page(MainWindow& window, QWidget& page, const QString& name,
       waitFor(at_rest, kWorkSeconds);
       to.picture(*view, kind.name);
       const QString file(kind.name);
+      if (to.formats.whole) to.png(window, "window_" + file);
       if (to.formats.csv && kind.csv != nullptr) to.data(file + ".csv", kind.csv(session));
       if (to.formats.json && kind.json != nullptr) to.data(file + ".json", kind.json(session));
     }
@@ -138,6 +141,8 @@ std::optional<ExportFormats> formats_of(const QString& words) {
       formats.json = true;
     } else if (word == "html") {
       formats.html = true;
+    } else if (word == "whole") {
+      formats.whole = true;
     } else {
       return std::nullopt;
     }
@@ -149,7 +154,9 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
   Export to{QDir(folder), formats, {}};
   if (!to.folder.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
   window.show();
-  if (formats.png || formats.svg || formats.csv || formats.json) save_pages(window, to);
+  if (formats.png || formats.svg || formats.csv || formats.json || formats.whole) {
+    save_pages(window, to);
+  }
   if (formats.html && has_report(window.session())) {
     const QString file = to.folder.filePath("report.html");
     write_report(window.session(), file);
@@ -160,12 +167,12 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
 
 void chooseReport(MainWindow& window) {
   Session& session = window.session();
-  const QString file =
-      QFileDialog::getSaveFileName(&window, "Save report", "report.html", "Reports (*.html)");
+  const QString file = QFileDialog::getSaveFileName(&window, Words::tr("Save report"),
+                                                    "report.html", Words::tr("Reports (*.html)"));
   if (file.isEmpty()) return;
   try {
     write_report(session, file);
-    window.statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
+    window.statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
   } catch (const Error& error) {
     session.report(problemsText(error.problems()));
   }

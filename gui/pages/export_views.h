@@ -10,13 +10,14 @@
 
 namespace tessera::gui {
 
-/// Which files of a view are written; `html`: the report (gui/report/report.h).
+/// Which files of a view are written; `html`: the report (gui/report/report.h), `whole`: the window
+/// with the view in front, as window_NAME.png.
 struct ExportFormats {
-  bool png = true, svg = false, csv = false, json = false, html = false;
+  bool png = true, svg = false, csv = false, json = false, html = false, whole = false;
 };
 inline constexpr ExportFormats kAllFormats{true, true, true, true, true};
 
-/// "png,csv"; nullopt where a word is none of png, svg, csv, json, html.
+/// "png,csv"; nullopt where a word is none of png, svg, csv, json, html, whole.
 std::optional<ExportFormats> formats_of(const QString& words);
 
 /// Writes explore, understand and run as pictures and every named view in the formats it has; where

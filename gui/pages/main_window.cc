@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/main_window.h"
 
+#include <QActionGroup>
 #include <QApplication>
-#include <QCloseEvent>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QMenuBar>
@@ -12,11 +12,15 @@
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/layout/kept_layout.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/dropped_files.h"
+#include "gui/pages/export_job.h"
 #include "gui/pages/export_views.h"
 #include "gui/remote/remote_runs.h"
 #include "gui/report/report.h"
+#include "gui/translations/language.h"
 
 namespace tessera::gui {
 namespace {
@@ -34,20 +38,20 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
       run_(new RunPage(session_)),
       pages_(new QTabWidget) {
   setWindowTitle("Tessera");
-  pages_->addTab(explore_, "Explore");
-  pages_->addTab(understand_, "Understand");
-  pages_->addTab(run_, "Run");
+  pages_->addTab(explore_, Words::tr("Explore"));
+  pages_->addTab(understand_, Words::tr("Understand"));
+  pages_->addTab(run_, Words::tr("Run"));
   setCentralWidget(pages_);
   const QScreen* screen = QGuiApplication::primaryScreen();
   resize(screen ? kUsualSize.boundedTo(screen->availableSize()) : kUsualSize);
   if (!memory_.empty()) {
     Problems problems;
-    workspace_ = read_workspace(memory_, problems);
+    workspace_ = kept_ = read_workspace(memory_, problems);
     if (!problems.empty()) session_.report(problemsText(problems));
   }
   addFileActions();
   addEditActions();
-  menuBar()->addMenu("&Run")->addActions(run_->controls());
+  menuBar()->addMenu(Words::tr("&Run"))->addActions(run_->controls());
   addViewActions();
   remembering_.setSingleShot(true);
   remembering_.setInterval(kRememberMs);
@@ -61,6 +65,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(session_.pinned(), &QAbstractItemModel::modelReset, this, &MainWindow::documentChanged);
   documentChanged();
   takeDroppedFiles(*this);
+  restore(*this, workspace_.layout);
 }
 
 void MainWindow::addRecent(QMenu* menu, const QStringList& paths,
@@ -71,76 +76,103 @@ void MainWindow::addRecent(QMenu* menu, const QStringList& paths,
       if ((this->*open)(path) && open == &MainWindow::openPlan) pages_->setCurrentWidget(explore_);
     });
   }
-  if (paths.isEmpty()) menu->addAction("none so far")->setEnabled(false);
+  if (paths.isEmpty()) menu->addAction(Words::tr("none so far"))->setEnabled(false);
 }
 
 void MainWindow::addFileActions() {
-  QMenu* file = menuBar()->addMenu("&File");
-  file->addAction("&Open plan...", QKeySequence::Open, this, &MainWindow::choosePlan);
-  QMenu* plans = file->addMenu("Recent &plans");
+  QMenu* file = menuBar()->addMenu(Words::tr("&File"));
+  file->addAction(Words::tr("&Open plan..."), QKeySequence::Open, this, &MainWindow::choosePlan);
+  QMenu* plans = file->addMenu(Words::tr("Recent &plans"));
   connect(plans, &QMenu::aboutToShow, this,
           [this, plans] { addRecent(plans, workspace_.recent_plans, &MainWindow::openPlan); });
-  save_ = file->addAction("&Save plan", QKeySequence::Save, this, &MainWindow::save);
-  save_as_ = file->addAction("Save plan &as...", QKeySequence("Ctrl+Shift+S"), this,
+  save_ = file->addAction(Words::tr("&Save plan"), QKeySequence::Save, this, &MainWindow::save);
+  save_as_ = file->addAction(Words::tr("Save plan &as..."), QKeySequence("Ctrl+Shift+S"), this,
                              &MainWindow::chooseWhereToSave);
   file->addSeparator();
   addProjectActions(file);
   file->addSeparator();
   addRunActions(file);
   file->addSeparator();
-  file->addAction("&Export views...", QKeySequence("Ctrl+E"), this, &MainWindow::chooseExport);
-  report_ = file->addAction("Save repor&t...", QKeySequence("Ctrl+Shift+E"), this,
+  job_ = file->addAction(Words::tr("Export &job for verl, Megatron, vLLM, Slurm..."),
+                         QKeySequence("Ctrl+J"), this, &MainWindow::chooseJob);
+  file->addAction(Words::tr("&Export views..."), QKeySequence("Ctrl+E"), this,
+                  &MainWindow::chooseExport);
+  report_ = file->addAction(Words::tr("Save repor&t..."), QKeySequence("Ctrl+Shift+E"), this,
                             [this] { chooseReport(*this); });
   file->addSeparator();
-  file->addAction("&Quit", QKeySequence("Ctrl+Q"), this, &QWidget::close);
+  file->addAction(Words::tr("&Quit"), QKeySequence("Ctrl+Q"), this, &QWidget::close);
 }
 
 void MainWindow::addProjectActions(QMenu* file) {
-  file->addAction("Open pro&ject...", QKeySequence("Ctrl+Alt+O"), this, &MainWindow::chooseProject);
-  QMenu* recent = file->addMenu("Recent projec&ts");
+  file->addAction(Words::tr("Open pro&ject..."), QKeySequence("Ctrl+Alt+O"), this,
+                  &MainWindow::chooseProject);
+  QMenu* recent = file->addMenu(Words::tr("Recent projec&ts"));
   connect(recent, &QMenu::aboutToShow, this, [this, recent] {
     addRecent(recent, workspace_.recent_projects, &MainWindow::openLiveProject);
   });
-  file->addAction("Sa&ve project", QKeySequence("Ctrl+Alt+S"), this, &MainWindow::keepProject);
-  file->addAction("Save project as...", QKeySequence("Ctrl+Alt+Shift+S"), this,
+  file->addAction(Words::tr("Sa&ve project"), QKeySequence("Ctrl+Alt+S"), this,
+                  &MainWindow::keepProject);
+  file->addAction(Words::tr("Save project as..."), QKeySequence("Ctrl+Alt+Shift+S"), this,
                   &MainWindow::chooseWhereToKeepProject);
 }
 
 void MainWindow::addEditActions() {
-  QMenu* edit = menuBar()->addMenu("&Edit");
-  undo_ = edit->addAction("&Undo", QKeySequence::Undo, &session_, &Session::undo);
-  redo_ = edit->addAction("&Redo", QKeySequence::Redo, &session_, &Session::redo);
+  QMenu* edit = menuBar()->addMenu(Words::tr("&Edit"));
+  undo_ = edit->addAction(Words::tr("&Undo"), QKeySequence::Undo, &session_, &Session::undo);
+  redo_ = edit->addAction(Words::tr("&Redo"), QKeySequence::Redo, &session_, &Session::redo);
   edit->addSeparator();
-  edit->addAction("Plan &again", QKeySequence("F5"), &session_, &Session::askAgain);
-  cancel_ = edit->addAction("&Cancel planning", QKeySequence("Esc"), &session_, &Session::cancel);
-  pin_ = edit->addAction("&Pin this plan", QKeySequence("Ctrl+D"), &session_, &Session::pin);
+  edit->addAction(Words::tr("Plan &again"), QKeySequence("F5"), &session_, &Session::askAgain);
+  cancel_ = edit->addAction(Words::tr("&Cancel planning"), QKeySequence("Esc"), &session_,
+                            &Session::cancel);
+  pin_ = edit->addAction(Words::tr("&Pin this plan"), QKeySequence("Ctrl+D"), &session_,
+                         &Session::pin);
+}
+
+// What is shown already keeps its language.
+void MainWindow::addLanguages(QMenu* view) {
+  QMenu* menu = view->addMenu(Words::tr("&Language"));
+  auto* one = new QActionGroup(menu);
+  const auto add = [&](const QString& name, const QString& language) {
+    QAction* action = menu->addAction(name);
+    action->setShortcut(QKeySequence(QString("Ctrl+Alt+%1").arg(menu->actions().size())));
+    action->setCheckable(true);
+    action->setChecked(language == workspace_.language);
+    one->addAction(action);
+    connect(action, &QAction::triggered, this, [this, language] {
+      workspace_.language = language;
+      rememberSoon();
+      statusBar()->showMessage(Words::tr("The language changes when the window is opened again."),
+                               5000);
+    });
+  };
+  add(Words::tr("As the system"), {});
+  for (const QString& language : languages()) add(nameOfLanguage(language), language);
 }
 
 void MainWindow::addViewActions() {
-  QMenu* view = menuBar()->addMenu("&View");
+  QMenu* view = menuBar()->addMenu(Words::tr("&View"));
   for (int page = 0; page < pages_->count(); ++page) {
     view->addAction(pages_->tabText(page), QKeySequence(QString("Ctrl+%1").arg(page + 1)), this,
                     [this, page] { pages_->setCurrentIndex(page); });
   }
-  view->addAction("&Question", QKeySequence("Ctrl+L"), this, [this] {
+  view->addAction(Words::tr("&Question"), QKeySequence("Ctrl+L"), this, [this] {
     pages_->setCurrentWidget(explore_);
     explore_->form()->findChild<QComboBox*>()->setFocus();
   });
   view->addSeparator();
-  view->addAction("&Light or dark", QKeySequence("Ctrl+T"), this, [this] {
-    const bool dark = themeOf(QApplication::palette()) == Theme::dark;
-    setTheme(dark ? Theme::light : Theme::dark);
+  view->addAction(Words::tr("&Light or dark"), QKeySequence("Ctrl+T"), this, [this] {
+    workspace_.dark = themeOf(QApplication::palette()) != Theme::dark;
+    setTheme(workspace_.dark ? Theme::dark : Theme::light);
+    rememberSoon();
   });
-  QMenu* help = menuBar()->addMenu("&Help");
-  help->addAction("&Do anything...", QKeySequence("Ctrl+P"), this, &MainWindow::showPalette);
-  help->addAction("&Keys", QKeySequence("?"), this, &MainWindow::showKeys);
+  addLanguages(view);
+  QMenu* help = menuBar()->addMenu(Words::tr("&Help"));
+  help->addAction(Words::tr("&Do anything..."), QKeySequence("Ctrl+P"), this,
+                  &MainWindow::showPalette);
+  help->addAction(Words::tr("&Keys"), QKeySequence("?"), this, &MainWindow::showKeys);
 }
 
-void MainWindow::setTheme(Theme theme) {
-  QApplication::setPalette(paletteOf(theme));
-  workspace_.dark = theme == Theme::dark;
-  rememberSoon();
-}
+void MainWindow::setTheme(Theme theme) { QApplication::setPalette(paletteOf(theme)); }
 
 void MainWindow::documentChanged() {
   const Document& document = session_.document();
@@ -148,6 +180,7 @@ void MainWindow::documentChanged() {
   save_as_->setEnabled(document.valid());
   pin_->setEnabled(document.valid());
   report_->setEnabled(has_report(session_));
+  job_->setEnabled(document.valid());
   undo_->setEnabled(session_.canUndo());
   redo_->setEnabled(session_.canRedo());
   cancel_->setEnabled(document.planning);
@@ -189,19 +222,16 @@ void MainWindow::rememberNow() {
   } else if (!run.empty()) {
     remember(now.recent_runs, QFileInfo(placeText(run)).absoluteFilePath());
   }
-  if (now == workspace_) return;
+  now.layout = layout_of(*this);
   workspace_ = std::move(now);
+  if (workspace_ == kept_) return;
+  kept_ = workspace_;
   try {
     write_workspace(workspace_, memory_);
   } catch (const Error& error) {
     memory_.clear();  // once is enough
     session_.report(problemsText(error.problems()));
   }
-}
-
-void MainWindow::closeEvent(QCloseEvent* event) {
-  rememberNow();
-  QMainWindow::closeEvent(event);
 }
 
 void MainWindow::askLast(const PlanQuery& otherwise) {
@@ -214,89 +244,23 @@ void MainWindow::askLast(const PlanQuery& otherwise) {
   session_.ask(whole ? last : otherwise);
 }
 
-bool MainWindow::openPlan(const QString& file) {
-  if (!session_.openPlan(file)) return false;
-  statusBar()->showMessage("Opened " + QFileInfo(file).fileName(), 5000);
-  return true;
-}
-
-bool MainWindow::openProject(const QString& file, bool live) {
-  Problems problems;
-  const auto project = read_project(file.toStdString(), problems);
-  if (!project) {
-    session_.report(problemsText(problems));
-    return false;
-  }
-  project_file_ = file;
-  project_ = *project;
-  session_.openProject(*project, live);
-  statusBar()->showMessage("Opened " + QFileInfo(file).fileName(), 5000);
-  pages_->setCurrentWidget(explore_);
-  return true;
-}
-
-bool MainWindow::saveProject(const QString& file) {
-  Project now = session_.project();
-  try {
-    write_project(now, file.toStdString());
-  } catch (const Error& error) {
-    session_.report(problemsText(error.problems()));
-    return false;
-  }
-  project_file_ = file;
-  project_ = std::move(now);
-  session_.report({});
-  statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
-  return true;
-}
-
-void MainWindow::chooseProject() {
-  const QString file = QFileDialog::getOpenFileName(this, "Open project", {}, "Projects (*.json)");
-  if (!file.isEmpty()) openProject(file);
-}
-
-void MainWindow::keepProject() {
-  if (project_file_.isEmpty()) {
-    chooseWhereToKeepProject();
-  } else {
-    saveProject(project_file_);
-  }
-}
-
-void MainWindow::chooseWhereToKeepProject() {
-  const QString file =
-      QFileDialog::getSaveFileName(this, "Save project", "project.json", "Projects (*.json)");
-  if (!file.isEmpty()) saveProject(file);
-}
-
-void MainWindow::choosePlan() {
-  const QString file = QFileDialog::getOpenFileName(this, "Open plan", {}, "Plans (*.json)");
-  if (!file.isEmpty() && openPlan(file)) pages_->setCurrentWidget(explore_);
-}
-
-void MainWindow::save() {
-  const QString file = session_.document().file;
-  if (file.isEmpty()) {
-    chooseWhereToSave();
-  } else if (session_.savePlan(file)) {
-    statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
-  }
-}
-
-void MainWindow::chooseWhereToSave() {
-  const QString file =
-      QFileDialog::getSaveFileName(this, "Save plan", "plan.json", "Plans (*.json)");
-  if (!file.isEmpty() && session_.savePlan(file)) {
-    statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
-  }
-}
-
 void MainWindow::chooseExport() {
-  const QString folder = QFileDialog::getExistingDirectory(this, "Export views into");
+  const QString folder = QFileDialog::getExistingDirectory(this, Words::tr("Export views into"));
   if (folder.isEmpty()) return;
   try {
     const QStringList written = exportViews(*this, folder, kAllFormats);
-    statusBar()->showMessage(QString("%1 files written").arg(written.size()), 5000);
+    statusBar()->showMessage(Words::tr("%1 files written").arg(written.size()), 5000);
+  } catch (const Error& error) {
+    session_.report(problemsText(error.problems()));
+  }
+}
+
+void MainWindow::chooseJob() {
+  ExportJob job(session_.document().plan, this);
+  if (job.exec() != QDialog::Accepted) return;
+  try {
+    job.write();
+    statusBar()->showMessage(Words::tr("Saved %1").arg(job.folder()), 5000);
   } catch (const Error& error) {
     session_.report(problemsText(error.problems()));
   }
@@ -306,21 +270,20 @@ void MainWindow::showPalette() { runCommand(*this, commandsOf(*menuBar())); }
 
 void MainWindow::showKeys() {
   QString rows;
+  const auto add = [&](const QString& keys, const QString& what) {
+    rows += QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>").arg(keys, what);
+  };
   for (const QAction* action : commandsOf(*menuBar())) {
     if (action->shortcut().isEmpty()) continue;
-    rows += QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
-                .arg(action->shortcut().toString(QKeySequence::NativeText), nameOf(*action));
+    add(action->shortcut().toString(QKeySequence::NativeText), nameOf(*action));
   }
-  rows +=
-      "<tr><td><b>Ctrl+F</b></td><td>Filter the plans or samples</td></tr>"
-      "<tr><td><b>arrows, + -, Home</b>&nbsp;&nbsp;</td><td>In a chart: move, zoom, fit</td>"
-      "</tr>"
-      "<tr><td><b>W S A D, F</b></td><td>In the timeline, over time: zoom, move, fit what is "
-      "chosen</td></tr>"
-      "<tr><td><b>. , N Enter</b></td><td>There: next and previous span, next found, fold</td>"
-      "</tr>";
-  QMessageBox box(QMessageBox::NoIcon, "Keys", "<table>" + rows + "</table>", QMessageBox::Close,
-                  this);
+  add("Ctrl+F", Words::tr("Filter the plans, metrics or samples"));
+  add(Words::tr("arrows, + -, Home"), Words::tr("In a chart: move, zoom, fit"));
+  add("C", Words::tr("In the mesh: other colours"));
+  add("W S A D, F", Words::tr("In the timeline, over time: zoom, move, fit what is chosen"));
+  add(". , N Enter", Words::tr("There: next and previous span, next found, fold"));
+  QMessageBox box(QMessageBox::NoIcon, Words::tr("Keys"), "<table>" + rows + "</table>",
+                  QMessageBox::Close, this);
   box.exec();
 }
 

@@ -45,17 +45,22 @@ class MainWindow : public QMainWindow {
   /// nothing changes, where the file is no project.
   bool openProject(const QString& file, bool live = true);
   bool saveProject(const QString& file);
+  /// For as long as the window is open: only what is chosen in the window is remembered.
   void setTheme(Theme theme);
 
  protected:
   void closeEvent(QCloseEvent* event) override;
 
  private:
+  /// What of the user's work is in no file.
+  enum class Unsaved { nothing, plan, project };
+
   void addFileActions();
   void addProjectActions(QMenu* file);
   void addRunActions(QMenu* file);
   void addEditActions();
   void addViewActions();
+  void addLanguages(QMenu* view);
   void addRecent(QMenu* menu, const QStringList& paths, bool (MainWindow::*open)(const QString&));
   bool openLiveRun(const QString& place);
   void openPlanOf(const QString& run);
@@ -64,11 +69,14 @@ class MainWindow : public QMainWindow {
   void rememberSoon();
   void rememberNow();
   void choosePlan();
-  void save();
-  void chooseWhereToSave();
+  bool save();
+  bool chooseWhereToSave();
+  bool savePlan(const QString& file);
   void chooseProject();
-  void keepProject();
-  void chooseWhereToKeepProject();
+  bool keepProject();
+  bool chooseWhereToKeepProject();
+  Unsaved unsaved() const;
+  bool mayClose();
   QString titleOfAll() const;
   void chooseRun();
   void chooseRemote(const RemoteName& name);
@@ -76,13 +84,14 @@ class MainWindow : public QMainWindow {
   std::string tokenOf(const RemoteName& name) const;
   void chooseOtherRun();
   void chooseExport();
+  void chooseJob();
   void showKeys();
   void showPalette();
 
   Session session_;
-  Workspace workspace_;
-  QString project_file_;  // empty = none
-  Project project_;       // as that file has it
+  Workspace workspace_, kept_;  // kept_: as the file has it
+  QString project_file_;        // empty = none
+  Project project_;             // as that file has it
   std::filesystem::path memory_;
   std::map<int, std::string> tokens_;  // that were given here, by port
   QTimer remembering_;
@@ -91,7 +100,7 @@ class MainWindow : public QMainWindow {
   RunPage* run_;
   QTabWidget* pages_;
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
-          *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr;
+          *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr, *job_ = nullptr;
 };
 
 }  // namespace tessera::gui

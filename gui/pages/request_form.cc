@@ -12,8 +12,12 @@
 
 #include "cost_models/documents/preset.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/pages/form_row.h"
+#include "gui/topology/node_topology.h"
+#include "gui/translations/said.h"
 #include "planner/engines/engine.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
 #include "planner/space/placements.h"
@@ -21,8 +25,8 @@
 namespace tessera::gui {
 namespace {
 
-const QString kOpened = "as in the opened plan";
-const QString kFree = "free";
+QString asOpened() { return Words::tr("as in the opened plan"); }
+QString freeWord() { return Words::tr("free"); }
 
 /// The entry with this text, added when it is none of them.
 void chooseText(QComboBox* box, const QString& text) {
@@ -35,22 +39,30 @@ void chooseText(QComboBox* box, const QString& text) {
 }
 
 void chooseName(QComboBox* box, const std::string& name) {
-  chooseText(box, name.empty() ? kOpened : QString::fromStdString(name));
+  chooseText(box, name.empty() ? asOpened() : QString::fromStdString(name));
+}
+
+const QString kFree = "";  // data of the entry that fixes no placement
+
+/// The placement of these words, which the list has in the window's language.
+void choosePlacement(QComboBox* box, const QString& words) {
+  if (box->findData(words) < 0) box->insertItem(0, said(words.toStdString()), words);
+  box->setCurrentIndex(box->findData(words));
 }
 
 std::string nameIn(const QComboBox* box) {
-  return box->currentText() == kOpened ? std::string() : box->currentText().toStdString();
+  return box->currentText() == asOpened() ? std::string() : box->currentText().toStdString();
 }
 
 /// Words of the fixed settings: "placement=a | b" may have spaces, others have none.
-struct Words {
+struct FixedWords {
   DegreeGrid::Degrees degrees;
   QString placement = kFree;
   QStringList others;
 };
 
-Words sorted(const std::vector<std::string>& fixed, const DegreeGrid& grid) {
-  Words words;
+FixedWords sorted(const std::vector<std::string>& fixed, const DegreeGrid& grid) {
+  FixedWords words;
   for (const std::string& text : fixed) {
     const QString word = QString::fromStdString(text);
     if (word.startsWith("placement=")) {
@@ -77,26 +89,30 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
   auto* layout = new QVBoxLayout(this);
   auto* choices = new QGridLayout;
   choices->setColumnStretch(1, 1);
-  model_ = addChoice(choices, "&Model", "models", "", "config.json (*.json)");
-  cluster_ = addChoice(choices, "&Cluster", "clusters", ".yaml", "Cluster (*.yaml *.yml)");
-  workload_ = addChoice(choices, "&Workload", "workloads", ".yaml", "Workload (*.yaml *.yml)");
+  model_ = addChoice(choices, Words::tr("&Model"), "models", "", "config.json (*.json)");
+  cluster_ = addChoice(choices, Words::tr("&Cluster"), "clusters", ".yaml",
+                       Words::tr("Cluster (*.yaml *.yml)"));
+  addTopology(choices);
+  workload_ = addChoice(choices, Words::tr("&Workload"), "workloads", ".yaml",
+                        Words::tr("Workload (*.yaml *.yml)"));
   batch_ = new BatchFields(choices, this);
-  nodes_ = addCount(choices, "&Nodes");
-  gpus_ = addCount(choices, "&GPUs per node");
+  nodes_ = addCount(choices, Words::tr("&Nodes"));
+  gpus_ = addCount(choices, Words::tr("&GPUs per node"));
   addSettings(choices);
   layout->addLayout(choices);
   layout->addSpacing(8);
-  layout->addWidget(new QLabel("<b>Fixed degrees</b> (empty = free)"));
+  layout->addWidget(new QLabel(Words::tr("<b>Fixed degrees</b> (empty = free)")));
   degrees_ = new DegreeGrid;
   layout->addWidget(degrees_);
   others_ = new QLineEdit;
   others_->setPlaceholderText("actor.zero=3 actor.recompute=full");
-  layout->addWidget(labelOf("Other &settings", others_));
+  layout->addWidget(labelOf(Words::tr("Other &settings"), others_));
   layout->addWidget(others_);
-  auto* free = new QPushButton("&Free all");
+  auto* free = new QPushButton(Words::tr("&Free all"));
   layout->addWidget(free, 0, Qt::AlignRight);
   layout->addStretch(1);
   connect(batch_, &BatchFields::changed, this, &RequestForm::changed);
+  connect(batch_, &BatchFields::algorithmChanged, this, [this] { showWorkload(query()); });
   connect(degrees_, &DegreeGrid::changed, this, &RequestForm::changed);
   connect(others_, &QLineEdit::textEdited, this, &RequestForm::changed);
   connect(free, &QPushButton::clicked, this, &RequestForm::freeAll);
@@ -122,8 +138,8 @@ QComboBox* RequestForm::addChoice(QGridLayout* layout, const QString& label, con
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   box->setMinimumContentsLength(14);
   auto* open = new QPushButton("...");
-  open->setToolTip("Open a file");
-  open->setAccessibleName("Open a file: " + QString(label).remove('&'));
+  open->setToolTip(Words::tr("Open a file"));
+  open->setAccessibleName(Words::tr("Open a file: %1").arg(QString(label).remove('&')));
   open->setFixedWidth(28);
   const int row = layout->rowCount();
   layout->addWidget(labelOf(label, box), row, 0);
@@ -131,10 +147,37 @@ QComboBox* RequestForm::addChoice(QGridLayout* layout, const QString& label, con
   layout->addWidget(open, row, 2);
   connect(box, &QComboBox::currentTextChanged, this, &RequestForm::changed);
   connect(open, &QPushButton::clicked, this, [this, box, filter] {
-    const QString file = QFileDialog::getOpenFileName(this, "Open a file", {}, filter);
+    const QString file = QFileDialog::getOpenFileName(this, Words::tr("Open a file"), {}, filter);
     if (!file.isEmpty()) chooseText(box, file);
   });
   return box;
+}
+
+// What `nvidia-smi topo -m` printed; the number of GPUs begins with the one that is there.
+void RequestForm::addTopology(QGridLayout* layout) {
+  topology_ = new QLineEdit;
+  topology_->setPlaceholderText(Words::tr("as the cluster says"));
+  topology_->setClearButtonEnabled(true);
+  topology_->setToolTip(
+      Words::tr("A file of what nvidia-smi topo -m prints on a node: its GPUs, NVLink and network "
+                "cards replace the cluster's"));
+  auto* open = new QPushButton("...");
+  open->setToolTip(Words::tr("Open a file"));
+  open->setFixedWidth(28);
+  const int row = layout->rowCount();
+  layout->addWidget(labelOf(Words::tr("Topolog&y"), topology_), row, 0);
+  layout->addWidget(topology_, row, 1);
+  layout->addWidget(open, row, 2);
+  open->setAccessibleName(Words::tr("Open a file: %1").arg(topology_->accessibleName()));
+  connect(topology_, &QLineEdit::textChanged, this, [this] {
+    showCluster({});
+    changed();
+  });
+  connect(open, &QPushButton::clicked, this, [this] {
+    const QString file = QFileDialog::getOpenFileName(this, Words::tr("Open a file"), {},
+                                                      Words::tr("Topology (*.txt)"));
+    if (!file.isEmpty()) topology_->setText(file);
+  });
 }
 
 QSpinBox* RequestForm::addCount(QGridLayout* layout, const QString& label) {
@@ -160,11 +203,11 @@ QComboBox* RequestForm::addList(QGridLayout* layout, const QString& label) {
 }
 
 void RequestForm::addSettings(QGridLayout* layout) {
-  engine_ = addList(layout, "&Engine");
+  engine_ = addList(layout, Words::tr("&Engine"));
   engine_->addItem(toText(kAnyEngine));
   for (const std::string& name : engine_names()) engine_->addItem(QString::fromStdString(name));
   engine_->setCurrentText(toText(kOwnEngine));
-  objective_ = addList(layout, "&Objective");
+  objective_ = addList(layout, Words::tr("&Objective"));
   for (const std::string& name : objective_names()) {
     objective_->addItem(QString::fromStdString(name));
   }
@@ -174,8 +217,8 @@ void RequestForm::addSettings(QGridLayout* layout) {
   risk_->setValue(100 * kDefaultRisk);
   risk_->setSuffix(" %");
   risk_->setKeyboardTracking(false);
-  risk_->setToolTip("The probability of running out of memory that a plan may have");
-  risk_slider_ = addSliderRow(layout, "Memory &risk", risk_);
+  risk_->setToolTip(Words::tr("The probability of running out of memory that a plan may have"));
+  risk_slider_ = addSliderRow(layout, Words::tr("Memory &risk"), risk_);
   risk_slider_->setSteps(decade_steps(100 * kLeastRisk, 100 * kMostRisk));
   risk_slider_->showNumber(risk_->value());
   connect(risk_slider_, &QSlider::sliderReleased, this, &RequestForm::changed);
@@ -184,12 +227,27 @@ void RequestForm::addSettings(QGridLayout* layout) {
     risk_slider_->showNumber(value);
     changed();
   });
-  placement_ = addList(layout, "&Placement");
+  placement_ = addList(layout, Words::tr("&Placement"));
+  addPrice(layout);
+}
+
+// Of the objective "cost", and of the costs that are shown.
+void RequestForm::addPrice(QGridLayout* layout) {
+  price_ = new QDoubleSpinBox;
+  price_->setDecimals(2);
+  price_->setRange(0, 1e6);
+  price_->setSpecialValueText(Words::tr("as the cluster says"));
+  price_->setKeyboardTracking(false);
+  price_->setToolTip(Words::tr("What a GPU costs an hour, in any money"));
+  const int row = layout->rowCount();
+  layout->addWidget(labelOf(Words::tr("Price a GPU &hour"), price_), row, 0);
+  layout->addWidget(price_, row, 1, 1, 2);
+  connect(price_, &QDoubleSpinBox::valueChanged, this, &RequestForm::changed);
 }
 
 void RequestForm::freeAll() {
   degrees_->setDegrees({});
-  placement_->setCurrentText(kFree);
+  choosePlacement(placement_, kFree);
   others_->clear();
   changed();
 }
@@ -216,16 +274,18 @@ void RequestForm::showWorkload(const PlanQuery& query) {
     workload = query.opened->workload;
   }
   batch_->show(workload, query.batch);
+  if (workload) workload = resized(*std::move(workload), query.batch);
   const std::vector<Role> roles = workload ? roles_of(*workload) : std::vector<Role>{};
   degrees_->setRoles(roles);
   const QSignalBlocker quiet(placement_);
-  const QString kept = placement_->currentText();
+  const QString kept = placement_->currentData().toString();
   placement_->clear();
-  placement_->addItem(kFree);
+  placement_->addItem(freeWord(), kFree);
   for (const Placement& placement : all_placements(roles)) {
-    placement_->addItem(QString::fromStdString(describe(placement)));
+    const std::string words = describe(placement);
+    placement_->addItem(said(words), QString::fromStdString(words));
   }
-  placement_->setCurrentIndex(std::max(0, placement_->findText(kept)));
+  placement_->setCurrentIndex(std::max(0, placement_->findData(kept)));
 }
 
 // A new cluster begins with its own size.
@@ -242,6 +302,10 @@ void RequestForm::showCluster(const PlanQuery& query) {
   const auto bounded = [](std::int64_t count) {
     return static_cast<int>(std::clamp<std::int64_t>(count, 1, 1'000'000));
   };
+  if (cluster && !topology_->text().isEmpty()) {
+    const auto node = read_topology(topology_->text().toStdString(), unheard);
+    if (node) cluster->gpus_per_node = node->gpus;
+  }
   if (cluster) {
     nodes_->setValue(bounded(cluster->nodes));
     gpus_->setValue(bounded(cluster->gpus_per_node));
@@ -271,6 +335,7 @@ void RequestForm::tell() {
 }
 
 void RequestForm::choose(FileKind kind, const QString& file) {
+  if (kind == FileKind::topology) return topology_->setText(file);
   QComboBox* const box = kind == FileKind::model     ? model_
                          : kind == FileKind::cluster ? cluster_
                                                      : workload_;
@@ -284,6 +349,8 @@ PlanQuery RequestForm::query() const {
   query.engine = engine_->currentText().toStdString();
   query.objective = objective_->currentText().toStdString();
   query.risk = risk_->value() / 100;
+  query.price_per_gpu_hour = price_->value();
+  query.topology = topology_->text().toStdString();
   query.batch = batch_->change();
   query.opened = opened_;
   for (const auto& [key, degree] : degrees_->degrees()) {
@@ -293,8 +360,8 @@ PlanQuery RequestForm::query() const {
   for (const QString& word : others_->text().split(' ', Qt::SkipEmptyParts)) {
     query.fixed.push_back(word.toStdString());
   }
-  if (placement_->currentText() != kFree && placement_->currentIndex() >= 0) {
-    query.fixed.push_back("placement=" + placement_->currentText().toStdString());
+  if (const QString words = placement_->currentData().toString(); !words.isEmpty()) {
+    query.fixed.push_back("placement=" + words.toStdString());
   }
   return query;
 }
@@ -307,16 +374,18 @@ void RequestForm::setQuery(const PlanQuery& query) {
   opened_ = query.opened;
   chooseName(model_, query.model);
   chooseName(cluster_, query.cluster);
+  topology_->setText(QString::fromStdString(query.topology));
   chooseName(workload_, query.workload);
   chooseText(engine_, QString::fromStdString(query.engine));
   chooseText(objective_, QString::fromStdString(query.objective));
   risk_->setValue(100 * query.risk);
   risk_slider_->showNumber(risk_->value());
+  price_->setValue(query.price_per_gpu_hour);
   showCluster(query);
   showWorkload(query);
-  const Words words = sorted(query.fixed, *degrees_);
+  const FixedWords words = sorted(query.fixed, *degrees_);
   degrees_->setDegrees(words.degrees);
-  chooseText(placement_, words.placement);
+  choosePlacement(placement_, words.placement);
   others_->setText(words.others.join(' '));
   pause_.stop();
   degrees_->setQuestion(query);

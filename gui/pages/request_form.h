@@ -32,7 +32,7 @@ class RequestForm : public QWidget {
   PlanQuery query() const;
   /// Shows a query, and says nothing.
   void setQuery(const PlanQuery& query);
-  /// As the user's choice of a file. Precondition: a model, a cluster or a workload.
+  /// As the user's choice of a file. Precondition: a model, a cluster, a workload or a topology.
   void choose(FileKind kind, const QString& file);
 
  signals:
@@ -45,11 +45,13 @@ class RequestForm : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  void addTopology(QGridLayout* layout);
   QComboBox* addChoice(QGridLayout* layout, const QString& label, const char* kind,
                        const char* extension, const QString& filter);
   QSpinBox* addCount(QGridLayout* layout, const QString& label);
   QComboBox* addList(QGridLayout* layout, const QString& label);
   void addSettings(QGridLayout* layout);
+  void addPrice(QGridLayout* layout);
   void freeAll();
   void showWorkload(const PlanQuery& query);
   void showCluster(const PlanQuery& query);
@@ -61,7 +63,8 @@ class RequestForm : public QWidget {
   QSpinBox *nodes_, *gpus_;
   BatchFields* batch_;
   StepSlider* risk_slider_ = nullptr;
-  QDoubleSpinBox* risk_;
+  QDoubleSpinBox *risk_, *price_ = nullptr;
+  QLineEdit* topology_ = nullptr;
   QLineEdit* others_;  // settings that have no field of their own
   DegreeGrid* degrees_;
   std::shared_ptr<const Plan> opened_;

@@ -11,13 +11,18 @@
 #include <QTabWidget>
 #include <QVBoxLayout>
 
+#include "gui/control/run_log.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/remote/remote_runs.h"
 #include "gui/run_views/start_dialog.h"
 #include "gui/views/view.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
+
+constexpr int kLogLines = 8;  // that stand behind the state
 
 Tone toneOf(RunState state) {
   switch (state) {
@@ -44,17 +49,17 @@ Tone toneOf(RunState state) {
 RunPage::RunPage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
-      folder_(new QLabel("No run is open")),
-      state_(new MessageBar("State of the run")),
-      rules_(new MessageBar("Rules that are violated")),
-      gaps_(new MessageBar("Largest difference from the prediction")),
-      message_(new MessageBar("What is wrong with the run's files")),
-      start_(control("Star&t a run...", "F6", &RunPage::askToStart)),
-      pause_(control("&Pause the run", "F7", &RunPage::pause)),
-      go_(control("&Go on with the run", "F8", &RunPage::goOn)),
-      stop_(control("&Stop the run", "F9", &RunPage::askToStop)),
-      learn_(new QPushButton("&Learn")),
-      advise_(new QPushButton("&Advise...")) {
+      folder_(new ElidedLabel(Words::tr("No run is open"), Qt::ElideLeft)),
+      state_(new MessageBar(Words::tr("State of the run"))),
+      rules_(new MessageBar(Words::tr("Rules that are violated"))),
+      gaps_(new MessageBar(Words::tr("Largest difference from the prediction"))),
+      message_(new MessageBar(Words::tr("What is wrong with the run's files"))),
+      start_(control(Words::tr("Star&t a run..."), "F6", &RunPage::askToStart)),
+      pause_(control(Words::tr("&Pause the run"), "F7", &RunPage::pause)),
+      go_(control(Words::tr("&Go on with the run"), "F8", &RunPage::goOn)),
+      stop_(control(Words::tr("&Stop the run"), "F9", &RunPage::askToStop)),
+      learn_(new QPushButton(Words::tr("&Learn"))),
+      advise_(new QPushButton(Words::tr("&Advise..."))) {
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(header());
   layout->addWidget(state_);
@@ -67,10 +72,10 @@ RunPage::RunPage(Session& session, QWidget* parent)
   split->setSizes({640, 640});
   auto* tabs = new QTabWidget;
   tabs->setDocumentMode(true);
-  tabs->setAccessibleName("Views of the run");
-  tabs->addTab(split, "Figures");
+  tabs->setAccessibleName(Words::tr("Views of the run"));
+  tabs->addTab(split, Words::tr("Figures"));
   for (const ViewKind& kind : viewsOf(Place::run_tabs)) {
-    tabs->addTab(makeView(kind, session), kind.title);
+    tabs->addTab(makeView(kind, session), titleOf(kind));
   }
   layout->addWidget(tabs, 1);
   hear();
@@ -95,7 +100,7 @@ void RunPage::hear() {
   });
   connect(&starting_, &RunStart::refused, this, [this](const QString& why) {
     showControls();
-    message_->say("The run did not start: " + why, Tone::bad);
+    message_->say(Words::tr("The run did not start: %1").arg(why), Tone::bad);
   });
   connect(learn_, &QPushButton::clicked, this, &RunPage::learn);
   connect(advise_, &QPushButton::clicked, this, &RunPage::advise);
@@ -135,16 +140,18 @@ QWidget* RunPage::header() {
   auto* bar = new QWidget;
   auto* layout = new QHBoxLayout(bar);
   layout->setContentsMargins(0, 0, 0, 0);
-  auto* open = new QPushButton("&Open run...");
+  auto* open = new QPushButton(Words::tr("&Open run..."));
   connect(open, &QPushButton::clicked, this, &RunPage::openRequested);
-  folder_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   folder_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  QFont bold = font();
+  bold.setBold(true);
+  folder_->setFont(bold);
   layout->addWidget(folder_, 1);
-  auto* beside = new QPushButton("&Beside it...");
-  beside->setToolTip("Draw another run beside this one");
+  auto* beside = new QPushButton(Words::tr("&Beside it..."));
+  beside->setToolTip(Words::tr("Draw another run beside this one"));
   connect(beside, &QPushButton::clicked, this, &RunPage::compareRequested);
-  learn_->setToolTip("Refit the constants from what this run measured (tessera learn)");
-  advise_->setToolTip("What to change about this run (tessera advise)");
+  learn_->setToolTip(Words::tr("Refit the constants from what this run measured (tessera learn)"));
+  advise_->setToolTip(Words::tr("What to change about this run (tessera advise)"));
   for (QPushButton* button : {open, beside, learn_, advise_}) layout->addWidget(button);
   for (QAction* action : controls()) layout->addWidget(buttonOf(action));
   return bar;
@@ -183,13 +190,11 @@ void RunPage::showState() {
   const auto& steps = run.steps()->steps();
   const QString folder = QString::fromStdString(run.folder().string());
   const QString place = placeText(run.folder());
-  folder_->setText(QString("<b>%1</b>&nbsp;&nbsp; step %2")
-                       .arg(place.toHtmlEscaped())
-                       .arg(steps.empty() ? 0 : steps.back()));
+  folder_->setText(place + "  " + Words::tr("step %1").arg(steps.empty() ? 0 : steps.back()));
   folder_->setToolTip(folder);
   const RunSummary& summary = run.summary();
-  state_->say(run.isLoading() ? QString("reading the folder") : summary.text,
-              toneOf(summary.state));
+  state_->say(run.isLoading() ? Words::tr("reading the folder") : summary.text,
+              toneOf(summary.state), lastLines(run.log(), kLogLines));
 }
 
 // A copy that is here says itself when it was reached last.
@@ -209,19 +214,20 @@ void RunPage::showControls() {
   const bool stopping = goes_on && run.stopRequested();
   const bool pausing = goes_on && !stopping && run.pauseRequested();
   start_->setEnabled(session_.document().valid() && !starting_.isStarting());
-  start_->setText(starting_.isStarting() ? "Starting..." : "Star&t a run...");
+  start_->setText(starting_.isStarting() ? Words::tr("Starting...") : Words::tr("Star&t a run..."));
   pause_->setEnabled(goes_on && !stopping && !pausing);
   go_->setEnabled(pausing);
   stop_->setEnabled(goes_on && !stopping);
-  stop_->setText(stopping ? "Stopping..." : "&Stop the run");
+  stop_->setText(stopping ? Words::tr("Stopping...") : Words::tr("&Stop the run"));
+  for (MessageBar* bar : {rules_, gaps_}) bar->setStale(session_.isHeldAgainstStale());
 }
 
 // Nothing starts but by the dialog's button.
 void RunPage::askToStart() {
-  StartDialog dialog(std::make_shared<const Plan>(*session_.plan()), this);
+  StartDialog dialog(session_.plan(), this);
   if (dialog.exec() != QDialog::Accepted) return;
   const StartRequest request = dialog.request();
-  message_->say("Starting in " + request.folder, Tone::calm);
+  message_->say(Words::tr("Starting in %1").arg(request.folder), Tone::calm);
   starting_.begin(request);
   showControls();
 }
@@ -239,19 +245,20 @@ void RunPage::goOn() {
 // Of the run's own plan, with what has been measured so far.
 void RunPage::learn() {
   const RunFollower& run = *session_.run();
-  lesson_.start([folder = run.folder(), plan = *run.plan()] { return learned_from(folder, plan); },
-                [this](const Lesson& lesson) { showLesson("Learned from this run", lesson); });
+  lesson_.start(
+      [folder = run.folder(), plan = *run.plan()] { return learned_from(folder, plan); },
+      [this](const Lesson& lesson) { showLesson(Words::tr("Learned from this run"), lesson); });
   showState();
 }
 
 void RunPage::advise() {
   const QString into = QFileDialog::getExistingDirectory(
-      this, "Folder for the learned calibration.json and the run's plan.json");
+      this, Words::tr("Folder for the learned calibration.json and the run's plan.json"));
   if (into.isEmpty()) return;
   const RunFollower& run = *session_.run();
   lesson_.start([folder = run.folder(), plan = *run.plan(),
                  into = into.toStdString()] { return advice_for(folder, plan, into); },
-                [this](const Lesson& lesson) { showLesson("What to change", lesson); });
+                [this](const Lesson& lesson) { showLesson(Words::tr("What to change"), lesson); });
   showState();
 }
 
@@ -271,14 +278,14 @@ void RunPage::showLesson(const QString& title, const Lesson& lesson) {
   text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   text->setAccessibleName(title);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
-  buttons->button(QDialogButtonBox::Save)->setText("Save the calibration...");
+  buttons->button(QDialogButtonBox::Save)->setText(Words::tr("Save the calibration..."));
   auto* layout = new QVBoxLayout(dialog);
   layout->addWidget(text);
   layout->addWidget(buttons);
   connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
   connect(buttons, &QDialogButtonBox::accepted, dialog, [this, dialog, lesson] {
     const QString file =
-        QFileDialog::getSaveFileName(dialog, "Save the calibration", "calibration.json");
+        QFileDialog::getSaveFileName(dialog, Words::tr("Save the calibration"), "calibration.json");
     if (file.isEmpty()) return;
     try {
       write_calibration(*lesson.learned, file.toStdString());
@@ -291,9 +298,10 @@ void RunPage::showLesson(const QString& title, const Lesson& lesson) {
 }
 
 void RunPage::askToStop() {
-  const auto answer = QMessageBox::question(
-      this, "Stop the run", "Ask all ranks to end after the phase that they are in?",
-      QMessageBox::Yes | QMessageBox::No, QMessageBox::No);
+  const auto answer =
+      QMessageBox::question(this, Words::tr("Stop the run"),
+                            Words::tr("Ask all ranks to end after the phase that they are in?"),
+                            QMessageBox::Yes | QMessageBox::No, QMessageBox::No);
   if (answer == QMessageBox::Yes) session_.run()->tell(RunSignal::stop);
   showControls();
 }

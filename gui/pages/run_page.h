@@ -11,6 +11,7 @@
 #include "gui/document/newest.h"
 #include "gui/models/run_lessons.h"
 #include "gui/models/session.h"
+#include "gui/views/elided_label.h"
 #include "gui/views/message_bar.h"
 
 namespace tessera::gui {
@@ -49,7 +50,7 @@ class RunPage : public QWidget {
   void showLesson(const QString& title, const Lesson& lesson);
 
   Session& session_;
-  QLabel* folder_;
+  ElidedLabel* folder_;
   MessageBar *state_, *rules_, *gaps_, *message_;
   QAction *start_, *pause_, *go_, *stop_;
   QPushButton *learn_, *advise_;

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 
 StepSlider::StepSlider(const QString& name, QWidget* parent) : QSlider(Qt::Horizontal, parent) {
-  setAccessibleName("Slider: " + name);
+  setAccessibleName(Words::tr("Slider: %1").arg(name));
   setPageStep(2);
   setMinimumWidth(60);
   setFocusPolicy(Qt::StrongFocus);

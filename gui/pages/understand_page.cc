@@ -3,6 +3,7 @@
 
 #include <QVBoxLayout>
 
+#include "gui/document/words.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -10,9 +11,9 @@ namespace tessera::gui {
 UnderstandPage::UnderstandPage(Session& session, QWidget* parent) : QWidget(parent) {
   auto* tabs = new QTabWidget;
   tabs->setDocumentMode(true);
-  tabs->setAccessibleName("Views of the step");
+  tabs->setAccessibleName(Words::tr("Views of the step"));
   for (const ViewKind& kind : viewsOf(Place::whole)) {
-    tabs->addTab(makeView(kind, session), kind.title);
+    tabs->addTab(makeView(kind, session), titleOf(kind));
   }
   auto* covered = new QWidget;
   auto* inner = new QVBoxLayout(covered);
@@ -22,10 +23,8 @@ UnderstandPage::UnderstandPage(Session& session, QWidget* parent) : QWidget(pare
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(covered);
   const Session* shown = &session;
-  connect(shown, &Session::documentChanged, this, [=, this] {
-    const Document& document = shown->document();
-    cover_->setStale(document.stale() && !document.planning);
-  });
+  connect(shown, &Session::documentChanged, this,
+          [=, this] { cover_->setStale(shown->document().stale()); });
 }
 
 }  // namespace tessera::gui

@@ -6,6 +6,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "simulator/remote/run_client.h"
 #include "simulator/remote/run_listing.h"
 #include "simulator/remote/serve_token.h"
@@ -21,11 +22,12 @@ ServedRuns served_runs(int port, const std::string& token, const std::stop_token
   const QString address = toText(address_of({port, {}}));
   const RunReply reply = RunClient(port, token).get("/runs", {}, kMostNames, stop);
   if (!reply.fault.empty()) return {Contact::unreached, address + ": " + toText(reply.fault), {}};
-  if (reply.status == 401) return {Contact::denied, address + ": the token is refused", {}};
+  if (reply.status == 401)
+    return {Contact::denied, Words::tr("%1: the token is refused").arg(address), {}};
   Problems problems;
   const auto names = runs_from(reply.body, address.toStdString(), problems);
   if (reply.status != 200 || !names) {
-    return {Contact::wrong, "no tessera serve answers at " + address, {}};
+    return {Contact::wrong, Words::tr("no tessera serve answers at %1").arg(address), {}};
   }
   ServedRuns runs{Contact::reached, {}, {}};
   for (const std::string& name : *names) runs.names << QString::fromStdString(name);

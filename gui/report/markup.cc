@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 namespace {
 
@@ -89,7 +91,7 @@ void add_table(Markup& to, const QAbstractItemModel& model, int bad_role, int mo
   to.close();
   to.close();
   if (model.rowCount() > rows) {
-    to.element("p", QString("and %1 rows more").arg(model.rowCount() - rows));
+    to.element("p", Words::tr("and %1 rows more").arg(model.rowCount() - rows));
   }
   to.close();
 }

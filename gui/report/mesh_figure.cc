@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/models/mesh_model.h"
 #include "gui/report/figure_frame.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -52,7 +54,7 @@ void add_rank(Markup& to, const QModelIndex& at, double x, double y, double widt
   const QColor fill = at.data(Qt::BackgroundRole).value<QColor>();
   const QString coordinate = at.data(MeshModel::CoordinateRole).toString();
   add_box(to, x, y, width, kCellHeight, fill,
-          QString("rank %1, %2").arg(at.data().toString(), coordinate));
+          Words::tr("rank %1, %2").arg(at.data().toString(), coordinate));
   const double part = width / static_cast<double>(std::max<qsizetype>(1, roles.size()));
   for (qsizetype i = 0; i < roles.size(); ++i) {
     add_box(to, x + part * static_cast<double>(i), y + kCellHeight - kStrip, part, kStrip,
@@ -66,20 +68,20 @@ void add_rank(Markup& to, const QModelIndex& at, double x, double y, double widt
 }
 
 QString name_of_row(const NodeRow& row) {
-  return row.first == row.last ? QString("node %1").arg(row.first)
-                               : QString("nodes %1-%2").arg(row.first).arg(row.last);
+  return row.first == row.last ? Words::tr("node %1").arg(row.first)
+                               : Words::tr("nodes %1-%2").arg(row.first).arg(row.last);
 }
 
 }  // namespace
 
-void draw_mesh(Markup& to, const Plan& plan) {
+void draw_mesh(Markup& to, const SharedPlan& plan) {
   MeshModel mesh;
   mesh.setPlan(plan);
   const std::vector<NodeRow> rows = rows_of(mesh);
   const int drawn = std::min(static_cast<int>(rows.size()), kMostRows);
   const int columns = std::min(mesh.columnCount(), kMostColumns);
   const double width = columns <= 8 ? 80 : 40;
-  open_figure(to, QString("Roles on %1 ranks").arg(plan.world_size()),
+  open_figure(to, Words::tr("Roles on %1 ranks").arg(plan->world_size()),
               kNames + (width + 3) * columns, kHeader + (kCellHeight + 3) * drawn);
   for (int gpu = 0; gpu < columns; ++gpu) {
     add_label(to, kNames + (width + 3) * gpu + width / 2, 13,
@@ -98,14 +100,15 @@ void draw_mesh(Markup& to, const Plan& plan) {
   for (const Role role : mesh.roles()) legend.emplace_back(toText(name_of(role)), colourOf(role));
   close_figure(to, legend);
   const int hidden = static_cast<int>(rows.size()) - drawn;
-  if (hidden > 0) to.element("p", QString("and %1 rows of nodes more").arg(hidden));
+  if (hidden > 0) to.element("p", Words::tr("and %1 rows of nodes more").arg(hidden));
   if (columns < mesh.columnCount()) {
     to.element("p",
-               QString("the first %1 of a node's %2 GPUs").arg(columns).arg(mesh.columnCount()));
+               Words::tr("the first %1 of a node's %2 GPUs").arg(columns).arg(mesh.columnCount()));
   }
   const bool folded = std::any_of(rows.begin(), rows.end(),
                                   [](const NodeRow& row) { return row.first != row.last; });
-  if (folded) to.element("p", "Nodes with the same roles share a row: the first one's is drawn.");
+  if (folded)
+    to.element("p", Words::tr("Nodes with the same roles share a row: the first one's is drawn."));
 }
 
 }  // namespace tessera::gui

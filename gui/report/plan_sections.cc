@@ -3,11 +3,13 @@
 
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/report/figure.h"
 #include "gui/report/mesh_figure.h"
 #include "gui/report/sections.h"
 #include "planner/explain/report.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -27,9 +29,9 @@ QString words(const std::vector<std::string>& fixed) {
 }
 
 QString batch_text(const Workload& workload) {
-  const QString numbers(
+  const QString numbers(Words::tr(
       "%1 prompts a step, %2 responses each; %3 prompt tokens, %4 of a response on average, %5 at "
-      "most");
+      "most"));
   const QString algorithm = QString::fromStdString(workload.algorithm) + ", ";
   return algorithm + numbers.arg(workload.prompts_per_step)
                          .arg(workload.samples_per_prompt)
@@ -39,20 +41,20 @@ QString batch_text(const Workload& workload) {
 }
 
 void add_step(Markup& to, PhaseModel& phases) {
-  to.element("h2", "The step");
+  to.element("h2", Words::tr("The step"));
   std::vector<FigureSpan> spans;
   for (const PhaseModel::Row& row : phases.rows()) {
     const QString name = toText(name_of(row.phase));
-    const QString detail =
-        QString("%1, %2 from %3 on").arg(name, secondsText(row.seconds), secondsText(row.start_s));
+    const QString detail = Words::tr("%1, %2 from %3 on")
+                               .arg(name, secondsText(row.seconds), secondsText(row.start_s));
     spans.push_back({row.block, row.start_s, row.seconds, name, detail, colourOf(row.phase)});
   }
-  draw_spans(to, "Predicted iteration", phases.blocks(), spans, phases.step());
+  draw_spans(to, Words::tr("Predicted iteration"), phases.blocks(), spans, phases.step());
   add_table(to, phases);
 }
 
-void add_memory(Markup& to, const Plan& plan, const std::optional<Calibration>& calibration) {
-  to.element("h2", "Memory");
+void add_memory(Markup& to, const SharedPlan& plan, const std::optional<Calibration>& calibration) {
+  to.element("h2", Words::tr("Memory"));
   MemoryModel memory;
   memory.setPlan(plan, calibration);
   if (!memory.problem().isEmpty()) {
@@ -65,15 +67,15 @@ void add_memory(Markup& to, const Plan& plan, const std::optional<Calibration>& 
   }
   const FigureLimit limit{
       static_cast<double>(memory.limit()),
-      QString("usable %1 of %2").arg(bytesText(memory.limit()), bytesText(memory.device()))};
-  draw_stacks(to, QString("Rank %1, the fullest, by phase").arg(memory.rank()), byte_number,
+      Words::tr("usable %1 of %2").arg(bytesText(memory.limit()), bytesText(memory.device()))};
+  draw_stacks(to, Words::tr("Rank %1, the fullest, by phase").arg(memory.rank()), byte_number,
               memory.phases(), series, limit);
   add_table(to, memory, MemoryModel::BadRole);
 }
 
 void add_pinned(Markup& to, const PinnedModel& pinned) {
   if (pinned.count() < 2) return;
-  to.element("h2", "Pinned plans");
+  to.element("h2", Words::tr("Pinned plans"));
   to.element("p", pinned.sentence());
   add_table(to, pinned);
 }
@@ -82,28 +84,28 @@ void add_pinned(Markup& to, const PinnedModel& pinned) {
 
 void add_question(Markup& to, const Document& document) {
   const PlanQuery& asked = document.question;
-  const Plan* plan = document.valid() ? &*document.plan : asked.opened.get();
+  const Plan* plan = document.valid() ? document.plan.get() : asked.opened.get();
   const auto named = [](const std::string& name, const std::string& otherwise) {
     return QString::fromStdString(name.empty() ? otherwise : name);
   };
-  to.element("h2", "The question");
+  to.element("h2", Words::tr("The question"));
   to.open("div", {{"class", "wide"}});
   to.open("table");
-  add_row(to, "Model", named(asked.model, plan ? plan->models.at("actor").path : ""));
-  add_row(to, "Cluster", named(asked.cluster, plan ? plan->cluster.name : ""));
+  add_row(to, Words::tr("Model"), named(asked.model, plan ? plan->models.at("actor").path : ""));
+  add_row(to, Words::tr("Cluster"), named(asked.cluster, plan ? plan->cluster.name : ""));
   if (plan != nullptr) {
-    add_row(to, "Size",
-            QString("%1 nodes of %2 %3")
+    add_row(to, Words::tr("Size"),
+            Words::tr("%1 nodes of %2 %3")
                 .arg(plan->cluster.nodes)
                 .arg(plan->cluster.gpus_per_node)
                 .arg(QString::fromStdString(plan->cluster.device.name)));
   }
-  add_row(to, "Workload", named(asked.workload, ""));
-  if (plan != nullptr) add_row(to, "Batch", batch_text(plan->workload));
-  add_row(to, "Engine", QString::fromStdString(asked.engine));
-  add_row(to, "Objective", QString::fromStdString(asked.objective));
-  add_row(to, "Memory risk", QString::number(100 * asked.risk, 'g', 4) + " %");
-  add_row(to, "Fixed", words(asked.fixed));
+  add_row(to, Words::tr("Workload"), named(asked.workload, ""));
+  if (plan != nullptr) add_row(to, Words::tr("Batch"), batch_text(plan->workload));
+  add_row(to, Words::tr("Engine"), QString::fromStdString(asked.engine));
+  add_row(to, Words::tr("Objective"), QString::fromStdString(asked.objective));
+  add_row(to, Words::tr("Memory risk"), QString::number(100 * asked.risk, 'g', 4) + " %");
+  add_row(to, Words::tr("Fixed"), words(asked.fixed));
   to.close();
   to.close();
 }
@@ -111,7 +113,7 @@ void add_question(Markup& to, const Document& document) {
 void add_shortage(Markup& to, const Document& document) {
   to.element("p", headline_of(*document.none_fits), {{"class", "failure"}});
   add_question(to, document);
-  to.element("h2", "Why nothing fits");
+  to.element("h2", Words::tr("Why nothing fits"));
   to.element("pre", QString::fromStdString(describe(*document.none_fits)));
 }
 
@@ -120,21 +122,22 @@ void add_plan(Markup& to, Session& session) {
   const auto& calibration = session.calibration();
   PlanTableModel& rows = *session.plans();
   const bool first = rows.rowCount() == 0 || session.shownRow() == 0;
-  const Plan* best = first ? nullptr : &*rows.row(0).plan;
-  to.element("p", headline_of(plan, calibration, best).text(), {{"class", "headline"}});
+  const Plan* best = first ? nullptr : rows.row(0).plan.get();
+  to.element("p", headline_of(plan, calibration, session.fixed(), best).text(),
+             {{"class", "headline"}});
   add_question(to, session.document());
-  to.element("h2", "Plans");
+  to.element("h2", Words::tr("Plans"));
   if (!first) {
-    to.element("p", QString("This report is of row %1.").arg(session.shownRow() + 1));
+    to.element("p", Words::tr("This report is of row %1.").arg(session.shownRow() + 1));
   }
   add_table(to, rows);
   add_step(to, *session.phases());
-  add_memory(to, plan, calibration);
-  to.element("h2", "Mesh");
-  draw_mesh(to, plan);
+  add_memory(to, session.plan(), calibration);
+  to.element("h2", Words::tr("Mesh"));
+  draw_mesh(to, session.plan());
   add_pinned(to, *session.pinned());
-  to.element("h2", "Why");
-  to.element("p", proof_text(plan, session.document().seconds));
+  to.element("h2", Words::tr("Why"));
+  to.element("p", proof_text(plan, session.document().seconds, session.fixed()));
   to.element("pre", QString::fromStdString(describe(plan, calibration ? &*calibration : nullptr)));
 }
 

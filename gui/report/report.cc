@@ -3,9 +3,11 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/utc_now.h"
+#include "gui/document/words.h"
 #include "gui/report/markup.h"
 #include "gui/report/sections.h"
 #include "gui/report/style.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -25,11 +27,11 @@ QString title_of_report(Session& session) {
   const Document& document = session.document();
   if (document.valid()) {
     const Plan& plan = *document.plan;
-    return QString("%1 on %2")
+    return Words::tr("%1 on %2")
         .arg(last_of(plan.models.at("actor").path), QString::fromStdString(plan.cluster.name));
   }
   if (is_infeasible(document)) {
-    return QString("%1 on %2")
+    return Words::tr("%1 on %2")
         .arg(last_of(document.question.model), last_of(document.question.cluster));
   }
   return last_of(session.run()->folder().string());
@@ -56,7 +58,7 @@ QString report_of(Session& session, const QString& written) {
   const Document& document = session.document();
   const QString title = title_of_report(session);
   Markup to;
-  to.open("html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", "en"}});
+  to.open("html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", Words::tr("en")}});
   add_head(to, title);
   to.open("body");
   to.element("h1", title);
@@ -66,11 +68,11 @@ QString report_of(Session& session, const QString& written) {
     add_shortage(to, document);
   }
   if (!session.run()->folder().empty()) add_run(to, session);
-  QString from = "Written " + written;
+  QString from = Words::tr("Written %1").arg(written);
   if (document.valid()) {
     const Provenance& made = document.plan->provenance;
     from +=
-        QString("; planned %1 by Tessera %2 with the constants %3")
+        Words::tr("; planned %1 by Tessera %2 with the constants %3")
             .arg(QString::fromStdString(made.created), QString::fromStdString(made.tessera_version),
                  QString::fromStdString(made.calibration));
   }

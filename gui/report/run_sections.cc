@@ -5,6 +5,7 @@
 #include <set>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/report/figure.h"
 #include "gui/report/sections.h"
@@ -62,7 +63,7 @@ std::vector<FigureLine> lines_of(RunFollower& run, const std::string& metric, QR
   const std::vector<QPointF> own = lines.front().points;
   if (own.empty()) return lines;
   for (const RuleModel::Line& rule : run.rules()->linesOf(metric)) {
-    lines.push_back({"rule: " + rule.name,
+    lines.push_back({Words::tr("rule: %1").arg(rule.name),
                      QColor(rule.violated ? kViolated : kLimit),
                      {{own.front().x(), rule.limit}, {own.back().x(), rule.limit}},
                      true});
@@ -93,7 +94,7 @@ void add_phases_by_step(Markup& to, const RunModel& model) {
   if (rows == 0) return;
   const double first = static_cast<double>(model.steps().front());
   const double last = static_cast<double>(model.steps().back());
-  draw_columns(to, "Time by phase", second_number, first - 0.5, last + 0.5, series);
+  draw_columns(to, Words::tr("Time by phase"), second_number, first - 0.5, last + 0.5, series);
 }
 
 /// The figures that a run is judged by; returns the metrics that they have.
@@ -111,17 +112,17 @@ std::set<std::string> add_main_figures(Markup& to, RunFollower& run) {
         lines.push_back(std::move(line));
       }
     }
-    draw_lines(to, figure.title, unit_of(figure.kind), lines);
+    draw_lines(to, figure.title(), unit_of(figure.kind), lines);
   }
   to.close();
   return shown;
 }
 
 void add_metrics(Markup& to, RunFollower& run) {
-  to.element("h2", "Metrics");
+  to.element("h2", Words::tr("Metrics"));
   const RunModel& model = *run.steps();
   if (model.steps().empty()) {
-    to.element("p", "No step has ended so far.");
+    to.element("p", Words::tr("No step has ended so far."));
     return;
   }
   const std::set<std::string> shown = add_main_figures(to, run);
@@ -131,7 +132,7 @@ void add_metrics(Markup& to, RunFollower& run) {
   }
   if (others.empty()) return;
   to.open("details");
-  to.element("summary", QString("All other metrics (%1)").arg(others.size()));
+  to.element("summary", Words::tr("All other metrics (%1)").arg(others.size()));
   to.open("div", {{"class", "pictures"}});
   for (std::size_t i = 0; i < std::min(others.size(), kMostMetrics); ++i) {
     const std::string& name = others[i];
@@ -142,18 +143,18 @@ void add_metrics(Markup& to, RunFollower& run) {
   }
   to.close();
   if (others.size() > kMostMetrics) {
-    to.element("p", QString("and %1 metrics more").arg(others.size() - kMostMetrics));
+    to.element("p", Words::tr("and %1 metrics more").arg(others.size() - kMostMetrics));
   }
   to.close();
 }
 
 void add_comparison(Markup& to, const ComparisonModel& model) {
   if (model.rowCount() == 0) return;
-  to.element("h2", "Predicted beside measured");
+  to.element("h2", Words::tr("Predicted beside measured"));
   for (const QString& gap : model.gaps()) to.element("p", gap);
   QStringList names;
-  FigureSeries predicted{"predicted", QColor(kPredicted), {}, {}};
-  FigureSeries measured{"measured", QColor(kOwn), {}, {}};
+  FigureSeries predicted{Words::tr("predicted"), QColor(kPredicted), {}, {}};
+  FigureSeries measured{Words::tr("measured"), QColor(kOwn), {}, {}};
   for (const PhaseComparison& row : model.comparison().phases) {
     if (row.phase == "step" || (row.predicted_s <= 0 && row.measured_s <= 0)) continue;
     names << QString::fromStdString(row.phase);
@@ -163,7 +164,7 @@ void add_comparison(Markup& to, const ComparisonModel& model) {
     measured.errors.push_back(row.measured_deviation_s);
   }
   if (!names.isEmpty()) {
-    draw_beside(to, "By phase, with one standard deviation", second_number, names,
+    draw_beside(to, Words::tr("By phase, with one standard deviation"), second_number, names,
                 {predicted, measured});
   }
   add_table(to, model, ComparisonModel::BadRole);
@@ -174,23 +175,24 @@ void add_comparison(Markup& to, const ComparisonModel& model) {
 void add_run(Markup& to, Session& session) {
   RunFollower& run = *session.run();
   const auto& steps = run.steps()->steps();
-  to.element("h2", "The run " + QString::fromStdString(run.folder().filename().string()));
+  to.element("h2",
+             Words::tr("The run %1").arg(QString::fromStdString(run.folder().filename().string())));
   const RunSummary& summary = run.summary();
-  to.element("p", run.isLoading() ? QString("The folder is being read.") : summary.text,
+  to.element("p", run.isLoading() ? Words::tr("The folder is being read.") : summary.text,
              {{"class", class_of(summary.state)}});
   if (!steps.empty()) {
-    to.element("p", QString("Steps %1 to %2.").arg(steps.front()).arg(steps.back()));
+    to.element("p", Words::tr("Steps %1 to %2.").arg(steps.front()).arg(steps.back()));
   }
   const RuleModel& rules = *run.rules();
   if (!rules.banner().isEmpty()) to.element("p", rules.banner(), {{"class", "warning"}});
   add_comparison(to, *run.comparison());
   add_metrics(to, run);
   if (!steps.empty()) {
-    to.element("h2", "Rules");
+    to.element("h2", Words::tr("Rules"));
     add_table(to, rules, RuleModel::BadRole);
   }
   if (run.ranks()->rowCount() > 0) {
-    to.element("h2", "Ranks");
+    to.element("h2", Words::tr("Ranks"));
     add_table(to, *run.ranks(), RankStateModel::BadRole);
   }
 }

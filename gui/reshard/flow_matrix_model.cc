@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 
 namespace tessera::gui {
 namespace {
@@ -62,7 +63,7 @@ std::int64_t FlowMatrixModel::bytes(int from, int to) const {
 }
 
 QString FlowMatrixModel::endName(int end) const {
-  return (facts_ && facts_->by_node ? QString("node %1") : QString("rank %1")).arg(end);
+  return (facts_ && facts_->by_node ? Words::tr("node %1") : Words::tr("rank %1")).arg(end);
 }
 
 int FlowMatrixModel::rowCount(const QModelIndex& parent) const {
@@ -81,8 +82,8 @@ QVariant FlowMatrixModel::data(const QModelIndex& index, int role) const {
     case Qt::DisplayRole:
       return moved > 0 ? shortBytes(moved) : QString();
     case Qt::ToolTipRole:
-      if (stays) return QString("%1 keeps %2").arg(endName(index.row()), bytesText(moved));
-      return QString("%1 sends %2 %3")
+      if (stays) return Words::tr("%1 keeps %2").arg(endName(index.row()), bytesText(moved));
+      return Words::tr("%1 sends %2 %3")
           .arg(endName(index.row()), endName(index.column()), bytesText(moved));
     case Qt::TextAlignmentRole:
       return QVariant(Qt::AlignCenter);
@@ -100,7 +101,7 @@ QVariant FlowMatrixModel::data(const QModelIndex& index, int role) const {
 QVariant FlowMatrixModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (role == Qt::DisplayRole) return QString::number(section);
   if (role != Qt::ToolTipRole) return {};
-  return (orientation == Qt::Vertical ? QString("sent by %1") : QString("received by %1"))
+  return (orientation == Qt::Vertical ? Words::tr("sent by %1") : Words::tr("received by %1"))
       .arg(endName(section));
 }
 

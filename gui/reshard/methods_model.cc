@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
 namespace {
@@ -28,7 +30,7 @@ QString textOf(const MethodCost& row, int column) {
     case MethodsModel::Total:
       return secondsText(row.total.value);
     default:
-      return toText(row.overlap) + (row.fits ? "" : "; does not fit");
+      return said(row.overlap) + (row.fits ? "" : Words::tr("; does not fit"));
   }
 }
 
@@ -81,9 +83,9 @@ QVariant MethodsModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
       if (usable || index.column() == Method) return textOf(row, index.column());
-      return index.column() == Meanwhile ? QString::fromStdString(row.unusable) : QString("-");
+      return index.column() == Meanwhile ? said(row.unusable) : QString("-");
     case Qt::ToolTipRole:
-      return toText(meaning_of(row.method));
+      return said(meaning_of(row.method));
     case Qt::TextAlignmentRole:
       return QVariant((number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
     case SortRole:
@@ -96,11 +98,15 @@ QVariant MethodsModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant MethodsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Method", "Received", "Sent",  "Redundant", "Peak",
-                                           "Wire",   "Software", "Total", "Meanwhile"};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("Words", "Method"),   QT_TRANSLATE_NOOP("Words", "Received"),
+      QT_TRANSLATE_NOOP("Words", "Sent"),     QT_TRANSLATE_NOOP("Words", "Redundant"),
+      QT_TRANSLATE_NOOP("Words", "Peak"),     QT_TRANSLATE_NOOP("Words", "Wire"),
+      QT_TRANSLATE_NOOP("Words", "Software"), QT_TRANSLATE_NOOP("Words", "Total"),
+      QT_TRANSLATE_NOOP("Words", "Meanwhile")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

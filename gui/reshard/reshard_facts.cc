@@ -7,6 +7,8 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
+#include "gui/document/words.h"
+#include "planner/plan/plan.h"
 #include "simulator/reshard/methods_report.h"
 
 namespace tessera::gui {
@@ -19,7 +21,8 @@ ReshardQuestion question_of(const Plan& plan, const Calibration& calibration) {
   const RolePlan* const actor = plan.find(Role::actor);
   const RolePlan* const rollout = plan.find(Role::rollout);
   if (actor == nullptr || rollout == nullptr) {
-    throw Error(ExitCode::bad_input, "This plan has no rollout to bring weights to.");
+    throw Error(ExitCode::bad_input,
+                Words::tr("This plan has no rollout to bring weights to.").toStdString());
   }
   ReshardQuestion question{.table = parameter_table(plan.model_of(Role::actor)),
                            .from = rank_map_of(plan, Role::actor),
@@ -37,8 +40,9 @@ ReshardQuestion question_of(const Plan& plan, const Calibration& calibration) {
   const auto from = static_cast<std::ptrdiff_t>(question.from.ranks.size());
   if (shared != 0 && (shared != to || to != from)) {
     throw Error(ExitCode::bad_input,
-                "The rollout has some of the trainer's GPUs and others: the methods know those "
-                "that share all, or none.");
+                Words::tr("The rollout has some of the trainer's GPUs and others: the methods know "
+                          "those that share all, or none.")
+                    .toStdString());
   }
   return question;
 }
@@ -47,13 +51,13 @@ QString part_of(const Parameter& row) {
   switch (row.place) {
     case StagePlace::embedding:
     case StagePlace::embedding_and_head:
-      return "embedding";
+      return Words::tr("embedding");
     case StagePlace::head:
-      return "head and last norm";
+      return Words::tr("head and last norm");
     case StagePlace::layer:
       break;
   }
-  return QString("layer %1").arg(row.layer);
+  return Words::tr("layer %1").arg(row.layer);
 }
 
 void add_flows(const Plan& plan, const PlannedReshard& pair, const ReshardQuestion& question,
@@ -61,7 +65,7 @@ void add_flows(const Plan& plan, const PlannedReshard& pair, const ReshardQuesti
   const ReshardPlan exact = reshard_plan_of(plan, pair);
   const std::int64_t element = size_of(question.weights);
   std::map<QString, std::size_t> known;
-  facts.parts.push_back({"the whole model", {}});
+  facts.parts.push_back({Words::tr("the whole model"), {}});
   std::vector<std::size_t> part_of_row;
   for (const Parameter& row : question.table.rows) {
     const auto [found, fresh] = known.emplace(part_of(row), facts.parts.size());
@@ -95,9 +99,10 @@ ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration) {
     return each.from == Role::actor && each.to == Role::rollout;
   });
   if (pair == plan.reshard.end()) {
-    facts.no_flows = "Training and rollout hold the weights alike: nothing travels.";
+    facts.no_flows = Words::tr("Training and rollout hold the weights alike: nothing travels.");
   } else if (!has_exact_reshard(*pair) || facts.ranks > kMostExactRanks) {
-    facts.no_flows = "This plan is too large for exact ranges: who sends to whom is not listed.";
+    facts.no_flows =
+        Words::tr("This plan is too large for exact ranges: who sends to whom is not listed.");
   } else {
     add_flows(plan, *pair, question, facts);
   }

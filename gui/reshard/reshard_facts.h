@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
+#include "gui/document/shared_plan.h"
 #include "simulator/reshard/methods.h"
 
 namespace tessera::gui {

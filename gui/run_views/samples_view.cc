@@ -13,7 +13,9 @@
 #include <limits>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/samples/sample_model.h"
+#include "gui/views/elided_label.h"
 #include "gui/views/message_bar.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
@@ -34,9 +36,10 @@ struct TextPane {
 TextPane textPane(const QString& name) {
   TextPane pane{new QWidget, new QLabel("<b>" + name + "</b>"), new QPlainTextEdit};
   pane.title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  pane.title->setWordWrap(true);
   pane.text->setReadOnly(true);
   pane.text->setTabChangesFocus(true);
-  pane.text->setAccessibleName(name + " of the sample");
+  pane.text->setAccessibleName(Words::tr("%1 of the sample").arg(name));
   auto* layout = new QVBoxLayout(pane.panel);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(2);
@@ -75,17 +78,16 @@ class SamplesView : public QWidget {
 SamplesView::SamplesView(Session& session)
     : samples_(*session.samples()),
       order_(new SampleOrder(samples_.model(), this)),
-      table_(makeTable(order_, "Samples of the run")),
+      table_(makeTable(order_, Words::tr("Samples of the run"))),
       filter_(new QLineEdit),
       last_(new QSpinBox),
-      extent_(new QLabel),
-      problems_(new MessageBar("What is wrong with the samples")),
-      prompt_(textPane("Prompt")),
-      response_(textPane("Response")),
-      truth_(textPane("Expected")) {
+      extent_(new ElidedLabel),
+      problems_(new MessageBar(Words::tr("What is wrong with the samples"))),
+      prompt_(textPane(Words::tr("Prompt"))),
+      response_(textPane(Words::tr("Response"))),
+      truth_(textPane(Words::tr("Expected"))) {
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->setWordWrap(false);
   table_->setSortingEnabled(true);
   table_->sortByColumn(-1, Qt::AscendingOrder);  // as the file has them
   table_->verticalHeader()->hide();
@@ -118,18 +120,17 @@ QWidget* SamplesView::choices() {
   auto* bar = new QWidget;
   auto* layout = new QHBoxLayout(bar);
   layout->setContentsMargins(0, 0, 0, 0);
-  filter_->setPlaceholderText("Filter samples by a part of their texts");
-  filter_->setAccessibleName("Filter of the samples");
+  filter_->setPlaceholderText(Words::tr("Filter samples by a part of their texts"));
+  filter_->setAccessibleName(Words::tr("Filter of the samples"));
   filter_->setClearButtonEnabled(true);
   last_->setRange(kNewest, std::numeric_limits<int>::max());
   last_->setValue(kNewest);
-  last_->setSpecialValueText("newest");
+  last_->setSpecialValueText(Words::tr("newest"));
   last_->setKeyboardTracking(false);
-  last_->setAccessibleName("Last step whose samples are shown");
-  last_->setToolTip("Samples up to this step; the smallest value follows the run");
-  extent_->setAccessibleName("Which samples are shown");
-  extent_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  auto* up_to = new QLabel("&up to step");
+  last_->setAccessibleName(Words::tr("Last step whose samples are shown"));
+  last_->setToolTip(Words::tr("Samples up to this step; the smallest value follows the run"));
+  extent_->setAccessibleName(Words::tr("Which samples are shown"));
+  auto* up_to = new QLabel(Words::tr("&up to step"));
   up_to->setBuddy(last_);
   layout->addWidget(filter_, 2);
   layout->addWidget(up_to);
@@ -162,7 +163,7 @@ QWidget* SamplesView::texts() {
 void SamplesView::showCount() {
   const int all = samples_.model()->rowCount(), shown = order_->rowCount();
   const QString extent = samples_.extent();
-  extent_->setText(shown == all ? extent : countText(shown) + " of " + extent);
+  extent_->setText(shown == all ? extent : Words::tr("%1 of %2").arg(countText(shown), extent));
   extent_->setToolTip(extent_->text());
 }
 
@@ -185,24 +186,24 @@ void SamplesView::showSample(const QModelIndex& index) {
   const Sample& sample = any ? samples_.model()->sample(order_->mapToSource(index).row()) : none;
   const auto tokens = [](std::int64_t count) {
     return count < 0 ? QString()
-                     : QString(", %1 tokens").arg(countText(static_cast<double>(count)));
+                     : Words::tr(", %1 tokens").arg(countText(static_cast<double>(count)));
   };
-  prompt_.title->setText("<b>Prompt</b>" + tokens(sample.prompt_tokens));
+  prompt_.title->setText(Words::tr("<b>Prompt</b>") + tokens(sample.prompt_tokens));
   QString about = tokens(sample.response_tokens);
   if (any) {
-    about += sample.finished ? ", ended" : ", cut at the limit";
-    about += sample.reward ? QString(", reward %1").arg(*sample.reward, 0, 'g', 4)
-                           : QString(", no reward");
-    about += QString(", step %1").arg(sample.step);
+    about += sample.finished ? Words::tr(", ended") : Words::tr(", cut at the limit");
+    about += sample.reward ? Words::tr(", reward %1").arg(*sample.reward, 0, 'g', 4)
+                           : Words::tr(", no reward");
+    about += Words::tr(", step %1").arg(sample.step);
   }
-  response_.title->setText("<b>Response</b>" + about);
+  response_.title->setText(Words::tr("<b>Response</b>") + about);
   prompt_.text->setPlainText(QString::fromStdString(sample.prompt));
   response_.text->setPlainText(QString::fromStdString(sample.response));
   truth_.text->setPlainText(QString::fromStdString(sample.truth));
 }
 
 const RegisteredView kSamplesView(
-    {"samples", Place::run_tabs, 0, 1, "Samples",
+    {"samples", Place::run_tabs, 1, 1, QT_TRANSLATE_NOOP("Words", "Samples"),
      [](Session& session) -> QWidget* { return new SamplesView(session); },
      [](Session& session) { return csv_of(*session.samples()->model()); },
      [](Session& session) { return json_of(*session.samples()->model()); }});

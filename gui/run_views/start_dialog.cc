@@ -11,12 +11,14 @@
 
 #include "cost_models/documents/preset.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
 
 QString planText(const Plan& plan) {
-  return QString("%1 ranks on %2, for the engine %3")
+  return Words::tr("%1 ranks on %2, for the engine %3")
       .arg(plan.world_size())
       .arg(QString::fromStdString(plan.cluster.device.name), QString::fromStdString(plan.engine));
 }
@@ -31,32 +33,35 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
       folder_(new QLineEdit),
       command_(new QLineEdit),
       problem_(new QLabel) {
-  setWindowTitle("Start a run");
+  setWindowTitle(Words::tr("Start a run"));
   resize(720, 360);
   config_->setEditable(true);
-  config_->setAccessibleName("Run file");
+  config_->setAccessibleName(Words::tr("Run file"));
   for (const std::string& name : preset_names("runs", ".yaml")) {
     config_->addItem(QString::fromStdString(name));
   }
   config_->setCurrentText({});
-  config_->lineEdit()->setPlaceholderText("a run.yaml, or a preset");
-  settings_->setAccessibleName("Settings of the run");
-  settings_->setPlaceholderText("KEY=VALUE, one a line, as data.train_files=[digits.jsonl]");
+  config_->lineEdit()->setPlaceholderText(Words::tr("a run.yaml, or a preset"));
+  settings_->setAccessibleName(Words::tr("Settings of the run"));
+  settings_->setPlaceholderText(
+      Words::tr("KEY=VALUE, one a line, as data.train_files=[digits.jsonl]"));
   settings_->setTabChangesFocus(true);
-  folder_->setAccessibleName("Folder of the run");
-  folder_->setPlaceholderText("a new folder");
+  folder_->setAccessibleName(Words::tr("Folder of the run"));
+  folder_->setPlaceholderText(Words::tr("a new folder"));
   command_->setReadOnly(true);
-  command_->setAccessibleName("Command");
+  command_->setAccessibleName(Words::tr("Command"));
   problem_->setWordWrap(true);
-  problem_->setAccessibleName("What is missing");
+  problem_->setAccessibleName(Words::tr("What is missing"));
   auto* form = new QFormLayout;
-  form->addRow("Plan", new QLabel(planText(*plan_)));
-  form->addRow("&Run file", withButton(config_, "Choose a run file", &StartDialog::chooseConfig));
-  form->addRow("&Settings", settings_);
-  form->addRow("&Folder", withButton(folder_, "Choose a folder", &StartDialog::chooseFolder));
-  form->addRow("Command", command_);
+  form->addRow(Words::tr("Plan"), new QLabel(planText(*plan_)));
+  form->addRow(Words::tr("&Run file"),
+               withButton(config_, Words::tr("Choose a run file"), &StartDialog::chooseConfig));
+  form->addRow(Words::tr("&Settings"), settings_);
+  form->addRow(Words::tr("&Folder"),
+               withButton(folder_, Words::tr("Choose a folder"), &StartDialog::chooseFolder));
+  form->addRow(Words::tr("Command"), command_);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel);
-  start_ = buttons->addButton("S&tart", QDialogButtonBox::AcceptRole);
+  start_ = buttons->addButton(Words::tr("S&tart"), QDialogButtonBox::AcceptRole);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form, 1);
   layout->addWidget(problem_);
@@ -99,13 +104,15 @@ StartRequest StartDialog::request() const {
 }
 
 void StartDialog::chooseConfig() {
-  const QString file = QFileDialog::getOpenFileName(this, "Run file", {}, "Run files (*.yaml)");
+  const QString file = QFileDialog::getOpenFileName(this, Words::tr("Run file"), {},
+                                                    Words::tr("Run files (*.yaml)"));
   if (!file.isEmpty()) config_->setCurrentText(file);
 }
 
 // The run makes its own folder, in the one that is chosen.
 void StartDialog::chooseFolder() {
-  const QString above = QFileDialog::getExistingDirectory(this, "Folder to make the run's in");
+  const QString above =
+      QFileDialog::getExistingDirectory(this, Words::tr("Folder to make the run's in"));
   if (above.isEmpty()) return;
   QString name = "run";
   for (int i = 2; QDir(above).exists(name); ++i) name = QString("run-%1").arg(i);

@@ -5,6 +5,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 
 namespace tessera::gui {
 namespace {
@@ -67,15 +68,16 @@ void SampleFollower::take(SampleNews news) {
 }
 
 QString SampleFollower::extent() const {
-  if (run_.empty()) return "No run is open";
-  if (!read_) return "reading samples.jsonl";
+  if (run_.empty()) return Words::tr("No run is open");
+  if (!read_) return Words::tr("reading samples.jsonl");
   const auto& samples = model_.samples();
-  if (samples.empty()) return later_ ? "no sample of that step or an earlier one" : "no samples";
-  QString text = QString("%1 samples of steps %2 to %3")
+  if (samples.empty())
+    return later_ ? Words::tr("no sample of that step or an earlier one") : Words::tr("no samples");
+  QString text = Words::tr("%1 samples of steps %2 to %3")
                      .arg(countText(static_cast<double>(samples.size())),
                           countText(static_cast<double>(samples.front().step)),
                           countText(static_cast<double>(samples.back().step)));
-  if (earlier_ || model_.hasLost()) text += "; the file has earlier ones: choose a step";
+  if (earlier_ || model_.hasLost()) text += Words::tr("; the file has earlier ones: choose a step");
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 
 namespace tessera::gui {
 namespace {
@@ -119,18 +120,24 @@ QVariant SampleModel::data(const QModelIndex& index, int role) const {
     case PromptLength:
       return lengthText(of.prompt_tokens);
     case Ended:
-      return of.finished ? "yes" : "cut";
+      return of.finished ? Words::tr("yes") : Words::tr("cut");
     default:
       return beginningOf(textOf(of, index.column()));
   }
 }
 
 QVariant SampleModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Step",  "Reward", "Response tokens", "Prompt tokens",
-                                           "Ended", "Prompt", "Response",        "Expected"};
+  static constexpr const char* kNames[] = {QT_TRANSLATE_NOOP("Words", "Step"),
+                                           QT_TRANSLATE_NOOP("Words", "Reward"),
+                                           QT_TRANSLATE_NOOP("Words", "Response tokens"),
+                                           QT_TRANSLATE_NOOP("Words", "Prompt tokens"),
+                                           QT_TRANSLATE_NOOP("Words", "Ended"),
+                                           QT_TRANSLATE_NOOP("Words", "Prompt"),
+                                           QT_TRANSLATE_NOOP("Words", "Response"),
+                                           QT_TRANSLATE_NOOP("Words", "Expected")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 SampleOrder::SampleOrder(SampleModel* samples, QObject* parent)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/step/memory_text.h"
 
@@ -19,9 +20,9 @@ void MemoryMomentModel::setMoment(const MemorySteps& steps, const MemoryLimits& 
     rows.push_back({name, colourOfMemory(name), now[*at].second.value, peak[*at].second.value});
   }
   const std::int64_t all = steps.total(sample), most = steps.total(steps.peak);
-  rows.push_back({"all", {}, all, most});
+  rows.push_back({Words::tr("all"), {}, all, most});
   if (limits.usable > 0) {
-    rows.push_back({"left", {}, limits.usable - all, limits.usable - most, true});
+    rows.push_back({Words::tr("left"), {}, limits.usable - all, limits.usable - most, true});
   }
   setRows(std::move(rows));
 }
@@ -71,10 +72,12 @@ QVariant MemoryMomentModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant MemoryMomentModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Class", "Then", "At the peak"};
+  static constexpr const char* kNames[] = {QT_TRANSLATE_NOOP("Words", "Class"),
+                                           QT_TRANSLATE_NOOP("Words", "Then"),
+                                           QT_TRANSLATE_NOOP("Words", "At the peak")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
 namespace {
@@ -14,40 +16,45 @@ QString timeText(double ns) { return secondsText(ns * 1e-9); }
 // "126.6 of the 133.0 GiB that plans may use".
 QString ofLimit(std::int64_t bytes, const MemoryLimits& limits) {
   if (limits.usable <= 0) return bytesText(bytes);
-  const QString part = limits.usable > 100 * bytes
-                           ? bytesText(bytes) + " of the " + bytesText(limits.usable)
-                           : partText(bytes, limits.usable).replace(" of ", " of the ");
-  return part + " that plans may use";
+  if (limits.usable > 100 * bytes) {
+    return Words::tr("%1 of the %2 that plans may use")
+        .arg(bytesText(bytes), bytesText(limits.usable));
+  }
+  return Words::tr("%1 of the %2 %3 that plans may use")
+      .arg(partOf(bytes, limits.usable), partOf(limits.usable, limits.usable),
+           unitOf(limits.usable));
 }
 
 // The two largest of what comes to what the rank always holds.
 QString meeting(const MemorySteps& steps) {
   const std::vector<ClassBytes> growth = growth_at_peak(steps);
-  if (growth.empty()) return "It holds the same all the time.";
+  if (growth.empty()) return Words::tr("It holds the same all the time.");
   const auto named = [](const ClassBytes& one) {
     return QString("%1 (%2)").arg(className(one.index), bytesText(one.bytes));
   };
-  const QString held = bytesText(always_held(steps)) + " that it always holds";
+  const QString held = bytesText(always_held(steps));
   if (growth.size() == 1)
-    return QString("There %1 come on top of the %2.").arg(named(growth[0]), held);
-  return QString("There %1 and %2 meet, on top of the %3.")
+    return Words::tr("There %1 come on top of the %2 that it always holds.")
+        .arg(named(growth[0]), held);
+  return Words::tr("There %1 and %2 meet, on top of the %3 that it always holds.")
       .arg(named(growth[0]), named(growth[1]), held);
 }
 
 }  // namespace
 
-QString className(std::size_t index) { return toText(memory_classes({})[index].first); }
+QString className(std::size_t index) { return said(memory_classes({})[index].first); }
 
 QString peakText(const MemorySteps& steps, const MemoryLimits& limits) {
-  if (steps.empty()) return QString("Rank %1 has no role.").arg(steps.rank);
+  if (steps.empty()) return Words::tr("Rank %1 has no role.").arg(steps.rank);
   const std::int64_t peak = steps.total(steps.peak);
-  const QString where = steps.peak_phase == Phase::load ? QString("between phases")
-                                                        : "in " + toText(name_of(steps.peak_phase));
-  QString text = QString("<b>%1 %2</b>, %3 into the step. ")
+  const QString where = steps.peak_phase == Phase::load
+                            ? Words::tr("between phases")
+                            : Words::tr("in %1").arg(toText(name_of(steps.peak_phase)));
+  QString text = Words::tr("<b>%1 %2</b>, %3 into the step. ")
                      .arg(ofLimit(peak, limits), where,
                           timeText(static_cast<double>(steps.samples[steps.peak].time_ns)));
   if (limits.usable > 0 && peak > limits.usable) {
-    text += QString("<b>%1 too much.</b> ").arg(bytesText(peak - limits.usable));
+    text += Words::tr("<b>%1 too much.</b> ").arg(bytesText(peak - limits.usable));
   }
   return text + meeting(steps);
 }
@@ -55,14 +62,16 @@ QString peakText(const MemorySteps& steps, const MemoryLimits& limits) {
 QString phaseText(const MemorySteps& steps, Phase phase) {
   const auto fullest = fullest_in(steps, phase);
   if (!fullest) return {};
-  return QString("In %1 at most %2.").arg(toText(name_of(phase)), bytesText(steps.total(*fullest)));
+  return Words::tr("In %1 at most %2.")
+      .arg(toText(name_of(phase)), bytesText(steps.total(*fullest)));
 }
 
 QString momentText(const MemorySteps& steps, double ns) {
   const auto phase = phase_at(steps, ns);
-  return QString("rank %1 at %2, %3")
+  return Words::tr("rank %1 at %2, %3")
       .arg(steps.rank)
-      .arg(timeText(ns), phase ? "in " + toText(name_of(*phase)) : QString("waiting"));
+      .arg(timeText(ns),
+           phase ? Words::tr("in %1").arg(toText(name_of(*phase))) : Words::tr("waiting"));
 }
 
 QString describe(const MemorySteps& steps, double ns) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/timeline/span_text.h"
 
 namespace tessera::gui {
@@ -70,11 +71,13 @@ QVariant ReplicaModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant ReplicaModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Replica",    "Sequences",  "Active then",
-                                           "Ended then", "Half after", "All after"};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("Words", "Replica"),     QT_TRANSLATE_NOOP("Words", "Sequences"),
+      QT_TRANSLATE_NOOP("Words", "Active then"), QT_TRANSLATE_NOOP("Words", "Ended then"),
+      QT_TRANSLATE_NOOP("Words", "Half after"),  QT_TRANSLATE_NOOP("Words", "All after")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

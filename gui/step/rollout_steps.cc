@@ -7,6 +7,7 @@
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/timeline/span_text.h"
 
 namespace tessera::gui {
@@ -117,15 +118,16 @@ QString tailText(const RolloutSteps& steps) {
   const RolloutTail& tail = steps.tail;
   if (steps.empty()) return {};
   if (tail.half_ns == tail.end_ns) {
-    return QString("All %1 responses end together, after %2: there is no tail.")
+    return Words::tr("All %1 responses end together, after %2: there is no tail.")
         .arg(countText(static_cast<double>(tail.sequences)), sinceText(steps, tail.end_ns));
   }
   const auto last =
       std::max_element(steps.replicas.begin(), steps.replicas.end(),
                        [](const auto& a, const auto& b) { return a.tail.end_ns < b.tail.end_ns; });
-  const QString where =
-      steps.replicas.size() > 1 ? ", the very last on " + ranksOf(*last->rollout) : QString();
-  return QString(
+  const QString where = steps.replicas.size() > 1
+                            ? Words::tr(", the very last on %1").arg(ranksOf(*last->rollout))
+                            : QString();
+  return Words::tr(
              "Half of the %1 responses have ended after %2, nine tenths after %3. The others "
              "take another %4: <b>the tail is %5 % of the generation</b>%6.")
       .arg(countText(static_cast<double>(tail.sequences)), sinceText(steps, tail.half_ns),
@@ -138,12 +140,13 @@ QString tailText(const RolloutSteps& steps) {
 QString describe(const RolloutSteps& steps, int replica, double ns) {
   if (steps.empty()) return {};
   const auto words = [](const ActiveSample& at, std::int64_t of) {
-    return QString("%1 active, %2 of %3 ended")
+    return Words::tr("%1 active, %2 of %3 ended")
         .arg(countText(static_cast<double>(at.active)), countText(static_cast<double>(at.ended)),
              countText(static_cast<double>(of)));
   };
-  QString text = secondsText(ns * 1e-9) +
-                 " into the generation: " + words(active_at(steps, ns), steps.tail.sequences);
+  QString text =
+      Words::tr("%1 into the generation: %2")
+          .arg(secondsText(ns * 1e-9), words(active_at(steps, ns), steps.tail.sequences));
   if (replica < 0) return text;
   const auto at = static_cast<std::size_t>(replica);
   return text + "\n" + ranksOf(*steps.replicas[at].rollout) + ": " +

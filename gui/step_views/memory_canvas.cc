@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/document/words.h"
 #include "gui/step/memory_text.h"
 
 namespace tessera::gui {
 
 MemoryCanvas::MemoryCanvas(QWidget* parent)
-    : TimeCanvas("Memory over the simulated step", MemoryPicture::kScale, parent) {}
+    : TimeCanvas(Words::tr("Memory over the simulated step"), MemoryPicture::kScale, parent) {}
 
 void MemoryCanvas::setMemory(std::shared_ptr<const TimelineIndex> index, int rank,
                              const MemoryLimits& limits, const QString& why) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/step/memory_text.h"
 
@@ -88,8 +89,8 @@ class MemoryPainting {
     painter_.setClipRect(plot_);
     areas();
     painter_.setClipping(false);
-    line(picture_.limits.device, "device", Qt::SolidLine);
-    line(picture_.limits.usable, "plans may use", Qt::DashLine);
+    line(picture_.limits.device, Words::tr("device"), Qt::SolidLine);
+    line(picture_.limits.usable, Words::tr("plans may use"), Qt::DashLine);
     peak();
     phases();
     paintRuler(painter_, picture_.axis, {plot_.left(), 0, plot_.width(), MemoryPicture::kRuler},

@@ -8,21 +8,24 @@
 #include <QVBoxLayout>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/step/memory_moment_model.h"
 #include "gui/step/memory_text.h"
 #include "gui/step_views/memory_canvas.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr const char* kStepsAre =
+constexpr const char* kStepsAre = QT_TRANSLATE_NOOP(
+    "Words",
     "Memory changes where a call begins or ends, and in training where a micro-batch's forward "
     "pass "
     "begins or its backward pass ends; in between it is drawn as it is counted, at the most that a "
     "micro-batch of the token limit needs. Where several changes share a pixel the fullest is "
-    "drawn.";
+    "drawn.");
 
 /// The rank that all views look at; where none does, the one that the planner's account is of: the
 /// fullest.
@@ -64,7 +67,7 @@ MemoryTimeView::MemoryTimeView(Session& session)
     : session_(session),
       canvas_(new MemoryCanvas),
       rank_(new QSpinBox),
-      fullest_(new QPushButton("F&ullest")),
+      fullest_(new QPushButton(Words::tr("F&ullest"))),
       peak_(new QLabel),
       moment_(new QLabel),
       classes_(new MemoryMomentModel(this)) {
@@ -91,14 +94,14 @@ MemoryTimeView::MemoryTimeView(Session& session)
 
 QLayout* MemoryTimeView::top() {
   auto* line = new QHBoxLayout;
-  auto* name = new QLabel("&Rank");
+  auto* name = new QLabel(Words::tr("&Rank"));
   name->setBuddy(rank_);
-  rank_->setAccessibleName("Rank whose memory is shown");
+  rank_->setAccessibleName(Words::tr("Rank whose memory is shown"));
   rank_->setKeyboardTracking(false);
-  fullest_->setToolTip("The rank that holds most");
+  fullest_->setToolTip(Words::tr("The rank that holds most"));
   peak_->setWordWrap(true);
   peak_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  peak_->setAccessibleName("Where the rank holds most");
+  peak_->setAccessibleName(Words::tr("Where the rank holds most"));
   line->addWidget(name);
   line->addWidget(rank_);
   line->addWidget(fullest_);
@@ -118,19 +121,21 @@ QWidget* MemoryTimeView::below() {
   auto* layout = new QVBoxLayout(panel);
   layout->setContentsMargins(0, 0, 0, 0);
   moment_->setWordWrap(true);
-  moment_->setAccessibleName("The moment that is shown");
-  QTableView* table = makeTable(classes_, "Classes of memory then", MemoryMomentModel::BadRole);
+  moment_->setAccessibleName(Words::tr("The moment that is shown"));
+  QTableView* table =
+      makeTable(classes_, Words::tr("Classes of memory then"), MemoryMomentModel::BadRole);
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->verticalHeader()->hide();
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  auto* help = new QLabel(QString::fromUtf8(
-      "W S, wheel: zoom \u00b7 A D, drag: move \u00b7 F: the phase \u00b7 Home: all "
-      "\u00b7 . , : next change \u00b7 Enter: look at that phase everywhere"));
+  auto* help =
+      new QLabel(Words::tr("W S, wheel: zoom · A D, drag: move · F: the phase · Home: all "
+                           "· . , : next change · Enter: look at that phase everywhere"));
   help->setWordWrap(true);
-  help->setToolTip(kStepsAre);
-  auto* steps = new QLabel("Drawn in steps, as the simulator counts: by call and micro-batch.");
+  help->setToolTip(Words::tr(kStepsAre));
+  auto* steps =
+      new QLabel(Words::tr("Drawn in steps, as the simulator counts: by call and micro-batch."));
   steps->setWordWrap(true);
-  steps->setToolTip(kStepsAre);
+  steps->setToolTip(Words::tr(kStepsAre));
   layout->addWidget(moment_);
   layout->addWidget(table, 1);
   layout->addWidget(steps);
@@ -159,12 +164,12 @@ void MemoryTimeView::showRank() {
   const PlanJob<TimelineIndex>& job = *session_.timeline();
   const int rank = shownRank(session_);
   canvas_->setMemory(job.facts(), rank, limitsOf(session_),
-                     !job.facts() ? job.whyNone("Simulating the step")
-                     : rank >= 0  ? QString("Rank %1 has no role.").arg(rank)
+                     !job.facts() ? job.whyNone(Words::tr("Simulating the step"))
+                     : rank >= 0  ? Words::tr("Rank %1 has no role.").arg(rank)
                                   : session_.memory()->problem());
   const QSignalBlocker quiet(rank_);
   if (rank >= 0) rank_->setValue(rank);
-  rank_->setEnabled(session_.plan().has_value());
+  rank_->setEnabled(session_.plan() != nullptr);
   showMoment();
 }
 
@@ -182,7 +187,7 @@ void MemoryTimeView::showMoment() {
   const auto now = canvas_->moment();
   const double peak_ns = static_cast<double>(steps.samples[steps.peak].time_ns);
   moment_->setText("<b>" + momentText(steps, now.value_or(peak_ns)) + "</b>" +
-                   (now ? "" : ", its peak"));
+                   (now ? "" : Words::tr(", its peak")));
   classes_->setMoment(steps, canvas_->limits(), canvas_->shown());
 }
 
@@ -193,7 +198,7 @@ MemorySteps stepsOf(Session& session) {
 }
 
 const RegisteredView kMemoryTimeView(
-    {"memory_over_time", Place::whole, 2, 1, "Memory over time",
+    {"memory_over_time", Place::whole, 2, 1, QT_TRANSLATE_NOOP("Words", "Memory over time"),
      [](Session& session) -> QWidget* { return new MemoryTimeView(session); },
      [](Session& session) { return csv_of(stepsOf(session)); },
      [](Session& session) { return json_of(stepsOf(session), limitsOf(session)); }});

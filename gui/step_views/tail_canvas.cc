@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 
 TailCanvas::TailCanvas(QWidget* parent)
-    : TimeCanvas("Active sequences of the rollout's replicas", TailPicture::kNames, parent) {}
+    : TimeCanvas(Words::tr("Active sequences of the rollout's replicas"), TailPicture::kNames,
+                 parent) {}
 
 void TailCanvas::setRollout(std::shared_ptr<const TimelineIndex> index, const QString& why) {
   setWhy(why);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/timeline/span_text.h"
 
@@ -35,8 +36,8 @@ class TailPainting {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) area(lane);
     painter_.setClipping(false);
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) name(lane);
-    mark(picture_.steps.tail.half_ns, "half have ended", true);
-    mark(picture_.steps.tail.most_ns, "nine tenths", false);
+    mark(picture_.steps.tail.half_ns, Words::tr("half have ended"), true);
+    mark(picture_.steps.tail.most_ns, Words::tr("nine tenths"), false);
     paintRuler(painter_, picture_.axis, {plot_.left(), 0, plot_.width(), TailPicture::kRuler},
                text_);
     paintMoment(painter_, picture_, plot_);
@@ -119,7 +120,7 @@ class TailPainting {
     painter_.setPen(text_);
     painter_.drawText(QRect(plot_.left(), plot_.bottom() + 1, plot_.width(), TailPicture::kBelow),
                       Qt::AlignLeft | Qt::AlignVCenter,
-                      QString("Those that end last; %1 more are in the table.")
+                      Words::tr("Those that end last; %1 more are in the table.")
                           .arg(countText(static_cast<double>(hidden))));
   }
 

@@ -6,8 +6,10 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
+#include "gui/document/words.h"
 #include "gui/step/replica_model.h"
 #include "gui/step_views/tail_canvas.h"
+#include "gui/views/elided_label.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 
@@ -45,7 +47,7 @@ TailView::TailView(Session& session)
       replicas_(new ReplicaModel(this)) {
   tail_->setWordWrap(true);
   tail_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  tail_->setAccessibleName("The rollout's tail");
+  tail_->setAccessibleName(Words::tr("The rollout's tail"));
   auto* split = new QSplitter(Qt::Vertical);
   split->setChildrenCollapsible(false);
   split->addWidget(canvas_);
@@ -71,21 +73,19 @@ QWidget* TailView::beside() {
   auto* panel = new QWidget;
   auto* layout = new QVBoxLayout(panel);
   layout->setContentsMargins(0, 0, 0, 0);
-  moment_->setAccessibleName("The moment of the generation that is shown");
+  moment_->setAccessibleName(Words::tr("The moment of the generation that is shown"));
   auto* order = new QSortFilterProxyModel(panel);
   order->setSourceModel(replicas_);
   order->setSortRole(ReplicaModel::SortRole);
-  QTableView* table = makeTable(order, "Replicas of the rollout");
+  QTableView* table = makeTable(order, Words::tr("Replicas of the rollout"));
   table->setSortingEnabled(true);
   table->sortByColumn(ReplicaModel::End, Qt::DescendingOrder);
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->verticalHeader()->hide();
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  auto* help = new QLabel(QString::fromUtf8(
-      "W S, wheel: zoom \u00b7 A D, drag: move \u00b7 F: the tail \u00b7 Home: all "
-      "\u00b7 . , : next change \u00b7 a click chooses the replica's first rank"));
-  help->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  help->setToolTip(help->text());
+  auto* help =
+      new ElidedLabel(Words::tr("W S, wheel: zoom · A D, drag: move · F: the tail · Home: all "
+                                "· . , : next change · a click chooses the replica's first rank"));
   layout->addWidget(moment_);
   layout->addWidget(table, 1);
   layout->addWidget(help);
@@ -104,8 +104,8 @@ void TailView::choose(int replica) {
 void TailView::stepChanged() {
   const PlanJob<TimelineIndex>& job = *session_.timeline();
   replicas_->setRollout({});  // of another index
-  canvas_->setRollout(job.facts(), job.facts() ? QString("This step generates nothing.")
-                                               : job.whyNone("Simulating the step"));
+  canvas_->setRollout(job.facts(), job.facts() ? Words::tr("This step generates nothing.")
+                                               : job.whyNone(Words::tr("Simulating the step")));
   replicas_->setRollout(canvas_->steps());
   canvas_->look(session_.view().rank);
   tail_->setText(tailText(canvas_->steps()));
@@ -117,11 +117,11 @@ void TailView::showMoment() {
   const auto now = canvas_->moment();
   const RolloutSteps& steps = canvas_->steps();
   replicas_->setMoment(now);
-  moment_->setText(now ? describe(steps, -1, *now)
-                   : steps.empty()
-                       ? QString()
-                       : QString("Lanes: sequences that are active on each replica, of at most %1")
-                             .arg(steps.most_active));
+  moment_->setText(
+      now             ? describe(steps, -1, *now)
+      : steps.empty() ? QString()
+                      : Words::tr("Lanes: sequences that are active on each replica, of at most %1")
+                            .arg(steps.most_active));
 }
 
 RolloutSteps rolloutOf(Session& session) {
@@ -129,7 +129,8 @@ RolloutSteps rolloutOf(Session& session) {
   return facts ? rollout_steps_of(*facts) : RolloutSteps{};
 }
 
-const RegisteredView kTailView({"rollout_tail", Place::whole, 3, 1, "Rollout's tail",
+const RegisteredView kTailView({"rollout_tail", Place::whole, 3, 1,
+                                QT_TRANSLATE_NOOP("Words", "Rollout's tail"),
                                 [](Session& session) -> QWidget* { return new TailView(session); },
                                 [](Session& session) { return csv_of(rolloutOf(session)); },
                                 [](Session& session) { return json_of(rolloutOf(session)); }});

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gui/step_views/time_keys.h"
+#include "gui/timeline/zoom_keys.h"
 
 namespace tessera::gui {
 namespace {

@@ -10,9 +10,10 @@
 #include <set>
 #include <utility>
 
-#include "gui/step_views/time_keys.h"
+#include "gui/document/words.h"
 #include "gui/step_views/time_painter.h"
 #include "gui/timeline/span_text.h"
+#include "gui/timeline/zoom_keys.h"
 
 namespace tessera::gui {
 namespace {
@@ -25,7 +26,7 @@ constexpr double kReachPixels = 3;  // a span is not missed by less
 TimelineCanvas::TimelineCanvas(QWidget* parent) : QAbstractScrollArea(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setFrameShape(QFrame::NoFrame);
-  setAccessibleName("Timeline of the simulated step");
+  setAccessibleName(Words::tr("Timeline of the simulated step"));
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   viewport()->setMouseTracking(true);
   setMinimumHeight(120);

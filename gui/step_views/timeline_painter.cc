@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/step_views/timeline_painter.h"
 
+#include <QImage>
+#include <QPaintEngine>
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/step_views/time_painter.h"
 #include "gui/timeline/span_text.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
 namespace {
 
 constexpr int kLeastText = 26;   // pixels of a span that says its name
 constexpr int kNameWidth = 118;  // of the ranks, left of the streams' names
+constexpr int kShades = 32;      // of a pixel that is covered in part
 
 QColor mixed(const QColor& under, const QColor& over, double part) {
   const auto mix = [&](float a, float b) {
@@ -33,7 +40,8 @@ class Painting {
         text_(picture.palette.color(QPalette::Text)),
         path_(coloursOf(Tone::bad, themeOf(picture.palette)).text),
         small_(smallOf(picture.font)),
-        bold_(picture.font) {
+        bold_(picture.font),
+        strips_(painter.paintEngine()->type() != QPaintEngine::SVG) {
     bold_.setBold(true);
   }
 
@@ -67,34 +75,87 @@ class Painting {
       painter_.fillRect(0, picture_.topOf(row), picture_.size.width(), TimelinePicture::kRow,
                         picture_.palette.color(QPalette::AlternateBase));
     }
-    for (const Slab& slab : slabs_of(index_, at.lane, picture_.axis, picture_.width())) {
-      slabIn(slab, row);
+    const auto slabs = slabs_of(index_, at.lane, picture_.axis, picture_.width());
+    if (strips_) strips(slabs, row);
+    for (const Slab& slab : slabs) {
+      if (!inStrip(slab)) slabIn(slab, row);
+      mark(slab, row);
     }
+  }
+
+  bool isFound(const Slab& slab) const {
+    return picture_.matches.empty() || any(picture_.matches, slab);
+  }
+  bool isOnPath(const Slab& slab) const {
+    return index_.span(slab.first).stream != Stream::phases && any(index_.path_before, slab);
+  }
+  static bool any(const std::vector<std::uint32_t>& before, const Slab& slab) {
+    return before[slab.last] > before[slab.first];
+  }
+
+  // On a screen the slabs of one pixel are drawn together: a line of pixels that is stretched to
+  // the row's height, and one below it for the critical path.
+  bool inStrip(const Slab& slab) const { return strips_ && slab.to == slab.from + 1; }
+
+  void strips(const std::vector<Slab>& slabs, int row) {
+    QImage fills(picture_.width(), 1, QImage::Format_ARGB32_Premultiplied);
+    fills.fill(Qt::transparent);
+    QImage path = fills;
+    auto* fill = reinterpret_cast<QRgb*>(fills.scanLine(0));
+    auto* on_path = reinterpret_cast<QRgb*>(path.scanLine(0));
+    bool fills_any = false, path_any = false;
+    for (const Slab& slab : slabs) {
+      if (!inStrip(slab)) continue;
+      fill[slab.from] = shade(index_.span(slab.first).phase, slab.cover, isFound(slab));
+      fills_any = true;
+      if (!isOnPath(slab)) continue;
+      on_path[slab.from] = path_.rgb();
+      path_any = true;
+    }
+    const QRect place(TimelinePicture::kNames, picture_.topOf(row) + 2, picture_.width(),
+                      TimelinePicture::kRow - 4);
+    if (fills_any) painter_.drawImage(place, fills);
+    if (path_any) {
+      painter_.drawImage(QRect(place.left(), place.bottom() - 1, place.width(), 3), path);
+    }
+  }
+
+  // The colour of a pixel that spans of a phase cover so much, in steps that nobody sees.
+  QRgb shade(Phase phase, double cover, bool found) {
+    const auto step = static_cast<std::size_t>(std::lround(cover * kShades));
+    QRgb& known = shades_[static_cast<std::size_t>(phase)][found ? 1 : 0][step];
+    if (known == 0) {
+      known = colourIn(phase, static_cast<double>(step) / kShades, found).rgb();
+    }
+    return known;
+  }
+  QColor colourIn(Phase phase, double cover, bool found) const {
+    return mixed(base_, colourOf(phase), (0.4 + 0.6 * cover) * (found ? 1 : 0.22));
   }
 
   void slabIn(const Slab& slab, int row) {
     const Span& span = index_.span(slab.first);
-    const auto any = [&](const std::vector<std::uint32_t>& before) {
-      return before[slab.last] > before[slab.first];
-    };
-    const bool found = picture_.matches.empty() || any(picture_.matches);
-    const double strength = (0.4 + 0.6 * slab.cover) * (found ? 1 : 0.22);
-    const QColor colour = mixed(base_, colourOf(span.phase), strength);
+    const QColor colour = colourIn(span.phase, slab.cover, isFound(slab));
     const QRect place = placeOf(slab, row);
     painter_.fillRect(place, colour);
     if (place.width() > 3) {  // neighbours stay apart
       painter_.fillRect(place.left(), place.top(), 1, place.height(), base_);
     }
-    if (span.stream != Stream::phases && any(index_.path_before)) {
+    if (isOnPath(slab)) {
       painter_.fillRect(place.left(), place.bottom() - 1, place.width(), 3, path_);
     }
-    const bool chosen = picture_.span && *picture_.span >= slab.first && *picture_.span < slab.last;
-    const bool phase = span.stream == Stream::phases && picture_.view.phase == span.phase;
-    if (chosen || phase) {
-      painter_.setPen(QPen(text_, 2, chosen ? Qt::SolidLine : Qt::DotLine));
-      painter_.drawRect(place.adjusted(0, 0, -1, -1));
-    }
     if (place.width() >= kLeastText && slab.last == slab.first + 1) says(span, place, colour);
+  }
+
+  // What is chosen.
+  void mark(const Slab& slab, int row) {
+    const bool chosen = picture_.span && *picture_.span >= slab.first && *picture_.span < slab.last;
+    const Span& span = index_.span(slab.first);
+    const bool phase =
+        picture_.view.phase && span.stream == Stream::phases && *picture_.view.phase == span.phase;
+    if (!chosen && !phase) return;
+    painter_.setPen(QPen(text_, 2, chosen ? Qt::SolidLine : Qt::DotLine));
+    painter_.drawRect(placeOf(slab, row).adjusted(0, 0, -1, -1));
   }
 
   void says(const Span& span, const QRect& place, const QColor& under) {
@@ -145,18 +206,18 @@ class Painting {
       const QString mark = group.ranks.size() < 2 ? QString("   ")
                            : at.folded            ? QString::fromUtf8("\u25b8 ")
                                                   : QString::fromUtf8("\u25be ");
-      const QString who = at.folded ? ranksText(group) : QString("rank %1").arg(at.lane.rank);
+      const QString who = at.folded ? ranksText(group) : Words::tr("rank %1").arg(at.lane.rank);
       painter_.setFont(bold_);
       const bool fits = QFontMetrics(bold_).horizontalAdvance(mark + who) <= kNameWidth;
-      const QString brief = QString("%1 ranks, first %2").arg(group.ranks.size()).arg(at.lane.rank);
+      const QString brief =
+          Words::tr("%1 ranks, first %2").arg(group.ranks.size()).arg(at.lane.rank);
       painter_.drawText(room, Qt::AlignLeft | Qt::AlignVCenter, mark + (fits ? who : brief));
       painter_.fillRect(0, place.top(), picture_.size.width(), 1,
                         picture_.palette.color(QPalette::Button));
       painter_.setFont(small_);
     }
-    const QString stream = at.lane.stream == Stream::communication
-                               ? QString("comm.")
-                               : toText(name_of(at.lane.stream));
+    const QString stream = at.lane.stream == Stream::communication ? Words::tr("comm.")
+                                                                   : said(name_of(at.lane.stream));
     painter_.setPen(picture_.palette.color(QPalette::PlaceholderText));
     painter_.drawText(room, Qt::AlignRight | Qt::AlignVCenter, stream);
   }
@@ -174,6 +235,9 @@ class Painting {
   const TimelineIndex& index_;
   QColor base_, text_, path_;
   QFont small_, bold_;
+  bool strips_;  // not in a drawing of lines
+  // By phase, whether the search found it, and how much of the pixel is covered; 0 = not yet known.
+  std::array<std::array<std::array<QRgb, kShades + 1>, 2>, kPhaseCount> shades_{};
 };
 
 }  // namespace

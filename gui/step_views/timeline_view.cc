@@ -11,8 +11,10 @@
 #include <QVBoxLayout>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/step_views/timeline_canvas.h"
 #include "gui/timeline/span_totals_model.h"
+#include "gui/views/elided_label.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 
@@ -84,19 +86,17 @@ TimelineView::TimelineView(Session& session)
 
 QLayout* TimelineView::top() {
   auto* line = new QHBoxLayout;
-  search_->setPlaceholderText("Search spans by name, as \"decode\" or \"gather\"");
-  search_->setAccessibleName("Search of spans");
+  search_->setPlaceholderText(Words::tr("Search spans by name, as \"decode\" or \"gather\""));
+  search_->setAccessibleName(Words::tr("Search of spans"));
   search_->setClearButtonEnabled(true);
   search_->setFixedWidth(320);
-  auto* all = new QPushButton("Show &all");
-  all->setToolTip("Home; F shows the area or the span that is chosen");
+  auto* all = new QPushButton(Words::tr("Show &all"));
+  all->setToolTip(Words::tr("Home; F shows the area or the span that is chosen"));
   auto* help =
-      new QLabel(QString::fromUtf8("W S, wheel: zoom \u00b7 A D: move \u00b7 F: fit \u00b7 drag: "
-                                   "sum an area \u00b7 N: next found "
-                                   "\u00b7 underlined: critical path"));
-  help->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+      new ElidedLabel(Words::tr("W S, wheel: zoom · A D: move · F: fit · drag: "
+                                "sum an area · N: next found "
+                                "· underlined: critical path"));
   help->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  help->setToolTip(help->text());
   line->addWidget(search_);
   line->addWidget(found_);
   line->addWidget(help, 1);
@@ -121,11 +121,11 @@ QWidget* TimelineView::below() {
   says_->setAlignment(Qt::AlignLeft | Qt::AlignTop);
   says_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   says_->setMinimumWidth(240);
-  says_->setAccessibleName("The span that is chosen");
+  says_->setAccessibleName(Words::tr("The span that is chosen"));
   auto* order = new QSortFilterProxyModel(panel);
   order->setSourceModel(totals_);
   order->setSortRole(SpanTotalsModel::SortRole);
-  QTableView* table = makeTable(order, "Totals of the area by name");
+  QTableView* table = makeTable(order, Words::tr("Totals of the area by name"));
   table->setSortingEnabled(true);
   table->sortByColumn(-1, Qt::AscendingOrder);
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
@@ -145,7 +145,7 @@ QWidget* TimelineView::below() {
 
 void TimelineView::timelineChanged() {
   const PlanJob<TimelineIndex>& job = *session_.timeline();
-  canvas_->setTimeline(job.facts(), job.whyNone("Simulating the step"));
+  canvas_->setTimeline(job.facts(), job.whyNone(Words::tr("Simulating the step")));
   if (!search_->text().isEmpty()) canvas_->setSearch(search_->text());
   showMatches();
   showSpan();
@@ -154,15 +154,16 @@ void TimelineView::timelineChanged() {
 }
 
 void TimelineView::showMatches() {
-  found_->setText(search_->text().isEmpty()
-                      ? QString()
-                      : countText(static_cast<double>(canvas_->matches())) + " found");
+  found_->setText(
+      search_->text().isEmpty()
+          ? QString()
+          : Words::tr("%1 found").arg(countText(static_cast<double>(canvas_->matches()))));
 }
 
 void TimelineView::showSpan() {
   const auto& picture = canvas_->picture();
   says_->setText(picture.span ? canvas_->describe(*picture.span)
-                              : QString("Click a span to see what it is."));
+                              : Words::tr("Click a span to see what it is."));
 }
 
 void TimelineView::showTotals() {
@@ -171,27 +172,27 @@ void TimelineView::showTotals() {
   if (session_.timeline()->facts() == nullptr) {
     area_->clear();
   } else if (area) {
-    area_->setText(QString("<b>%1 to %2</b>, %3 lines")
+    area_->setText(Words::tr("<b>%1 to %2</b>, %3 lines")
                        .arg(secondsText(static_cast<double>(area->from_ns) * 1e-9),
                             secondsText(static_cast<double>(area->to_ns) * 1e-9))
                        .arg(area->last_row - area->first_row + 1));
   } else {
-    area_->setText("<b>The whole step</b>, all lines (equal ranks once while they are folded)");
+    area_->setText(
+        Words::tr("<b>The whole step</b>, all lines (equal ranks once while they are folded)"));
   }
 }
 
-const RegisteredView kTimelineView({"timeline", Place::whole, 0, 1, "Timeline",
-                                    [](Session& session) -> QWidget* {
-                                      return new TimelineView(session);
-                                    },
-                                    [](Session& session) {
-                                      const auto& facts = session.timeline()->facts();
-                                      return facts ? csv_of(*facts) : std::string();
-                                    },
-                                    [](Session& session) {
-                                      const auto& facts = session.timeline()->facts();
-                                      return facts ? trace_of(*facts) : std::string();
-                                    }});
+const RegisteredView kTimelineView(
+    {"timeline", Place::whole, 0, 1, QT_TRANSLATE_NOOP("Words", "Timeline"),
+     [](Session& session) -> QWidget* { return new TimelineView(session); },
+     [](Session& session) {
+       const auto& facts = session.timeline()->facts();
+       return facts ? csv_of(*facts) : std::string();
+     },
+     [](Session& session) {
+       const auto& facts = session.timeline()->facts();
+       return facts ? trace_of(*facts) : std::string();
+     }});
 
 }  // namespace
 }  // namespace tessera::gui

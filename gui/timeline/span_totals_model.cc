@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
 namespace {
@@ -46,7 +48,7 @@ QVariant SpanTotalsModel::data(const QModelIndex& index, int role) const {
     case PhaseName:
       return toText(name_of(row.phase));
     case StreamName:
-      return toText(name_of(row.stream));
+      return said(name_of(row.stream));
     case Count:
       return sorts ? QVariant(static_cast<qlonglong>(row.count))
                    : QVariant(countText(static_cast<double>(row.count)));
@@ -60,11 +62,14 @@ QVariant SpanTotalsModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant SpanTotalsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Name",  "Phase", "Stream",     "Count",
-                                           "Total", "Mean",  "Of the time"};
+  static constexpr const char* kNames[] = {
+      QT_TRANSLATE_NOOP("Words", "Name"),       QT_TRANSLATE_NOOP("Words", "Phase"),
+      QT_TRANSLATE_NOOP("Words", "Stream"),     QT_TRANSLATE_NOOP("Words", "Count"),
+      QT_TRANSLATE_NOOP("Words", "Total"),      QT_TRANSLATE_NOOP("Words", "Mean"),
+      QT_TRANSLATE_NOOP("Words", "Of the time")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+  return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
 }  // namespace tessera::gui

@@ -2,7 +2,6 @@
 #include "gui/timeline/timeline_index.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -11,8 +10,10 @@
 #include <utility>
 
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/printed.h"
 #include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
+#include "simulator/engine/report.h"
 
 namespace tessera::gui {
 namespace {
@@ -104,6 +105,23 @@ std::size_t first_starting_at(const Spans& spans, const Lane& lane, std::size_t 
   return static_cast<std::size_t>(found - begin);
 }
 
+// The first span from `from` on that starts at `ns` or behind it, in steps that grow: of what is
+// drawn the next pixel's is near. Never behind `last`.
+std::size_t next_starting_at(const std::vector<std::int64_t>& starts, std::size_t from,
+                             std::size_t last, double ns) {
+  const auto before = [&](std::int64_t start) { return static_cast<double>(start) < ns; };
+  std::size_t low = from, high = from;
+  for (std::size_t step = 1; high < last && before(starts[high]); step *= 2) {
+    low = high + 1;
+    high += step;
+  }
+  const auto begin = starts.begin();
+  const auto found =
+      std::partition_point(begin + static_cast<std::ptrdiff_t>(low),
+                           begin + static_cast<std::ptrdiff_t>(std::min(high, last)), before);
+  return static_cast<std::size_t>(found - begin);
+}
+
 void name_spans(TimelineIndex& index) {
   std::unordered_map<std::string_view, std::uint32_t> known;
   index.name_of.reserve(index.simulation.timeline.spans.size());
@@ -134,12 +152,6 @@ void mark_path(TimelineIndex& index) {
     index.path_before.push_back(index.path_before.back() + (on ? 1 : 0));
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 // "F" of "F3": as the simulator's report names tasks of the critical path.
 std::string without_numbers(const std::string& name) {
   std::string stem = name.substr(0, name.find_first_of("0123456789"));
@@ -156,7 +168,9 @@ TimelineIndex index_of(Simulation simulation) {
   index.groups = groups_in(spans);
   index.busy_before.reserve(spans.size() + 1);
   index.busy_before.push_back(0);
+  index.starts.reserve(spans.size());
   for (const Span& span : spans) {
+    index.starts.push_back(span.start_ns);
     index.end_ns = std::max(index.end_ns, span.end_ns);
     index.busy_before.push_back(index.busy_before.back() + span.end_ns - span.start_ns);
   }
@@ -197,7 +211,7 @@ std::vector<Slab> slabs_of(const TimelineIndex& index, const Lane& lane, const T
       ++at;
       continue;
     }
-    std::size_t next = first_starting_at(spans, lane, at + 1, axis.time_at(pixel + 1));
+    std::size_t next = next_starting_at(index.starts, at + 1, lane.last, axis.time_at(pixel + 1));
     if (next > at + 1 && is_wide(next - 1)) --next;
     const auto busy = static_cast<double>(index.busy_before[next] - index.busy_before[at]);
     slabs.push_back({pixel, pixel + 1, std::min(1.0, busy / axis.ns_per_pixel), at, next});
@@ -221,10 +235,10 @@ std::optional<std::size_t> span_at(const TimelineIndex& index, const Lane& lane,
 
 std::vector<std::uint32_t> matches_before(const TimelineIndex& index, std::string_view part) {
   if (part.empty()) return {};
-  const std::string wanted = lower(part);
+  const std::string wanted = lower_case(part);
   std::vector<std::uint32_t> matches;  // by name
   for (const std::string& name : index.names) {
-    matches.push_back(lower(name).find(wanted) != std::string::npos ? 1 : 0);
+    matches.push_back(lower_case(name).find(wanted) != std::string::npos ? 1 : 0);
   }
   std::vector<std::uint32_t> before{0};
   before.reserve(index.name_of.size() + 1);
@@ -284,7 +298,7 @@ std::string csv_of(const TimelineIndex& index) {
 
 std::string trace_of(const TimelineIndex& index) {
   constexpr std::size_t kMostEvents = 400'000;  // as the command line has it
-  return to_chrome_trace({&index.simulation.timeline}, kMostEvents);
+  return to_chrome_trace(index.simulation, kMostEvents);
 }
 
 }  // namespace tessera::gui

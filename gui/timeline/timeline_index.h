@@ -40,6 +40,7 @@ struct TimelineIndex {
   std::vector<RankGroup> groups;           // by their first ranks
   std::vector<std::string> names;          // of spans, each once
   std::vector<std::uint32_t> name_of;      // by span
+  std::vector<std::int64_t> starts;        // of the spans, side by side: what drawing looks through
   std::vector<std::int64_t> busy_before;   // nanoseconds of the spans before each, and of all
   std::vector<std::uint32_t> path_before;  // spans of the critical path likewise
 

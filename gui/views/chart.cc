@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
@@ -18,7 +19,7 @@ QFont scaled(const QFont& font, double factor, bool bold = false) {
 
 }  // namespace
 
-Chart::Chart(const QString& title, QWidget* parent) : QCustomPlot(parent) {
+Chart::Chart(const QString& title, QWidget* parent) : QCustomPlot(parent), title_text_(title) {
   if (!title.isEmpty()) {
     plotLayout()->insertRow(0);
     title_ = new QCPTextElement(this, title, scaled(font(), 1.0, true));
@@ -42,13 +43,16 @@ Chart::Chart(const QString& title, QWidget* parent) : QCustomPlot(parent) {
 void Chart::reset() {
   clearPlottables();
   clearItems();
+  names_.clear();
+  spans_.clear();
+  setLabels({}, {});
   again_ = nullptr;
+  inks_.clear();
   legend->setVisible(false);
   setting_ = true;
   for (QCPAxis* axis : {xAxis, yAxis}) {
     axis->setTicker(QSharedPointer<QCPAxisTicker>::create());
     axis->setRangeReversed(false);
-    axis->setLabel({});
     axis->setVisible(true);
     axis->grid()->setVisible(true);
     axis->setSubTicks(false);
@@ -83,6 +87,7 @@ void Chart::changeEvent(QEvent* event) {
   QCustomPlot::changeEvent(event);
   if (event->type() == QEvent::PaletteChange) {
     applyPalette();
+    for (const auto& colour : inks_) colour();
     replot();
   }
 }
@@ -105,8 +110,9 @@ void Chart::mouseDoubleClickEvent(QMouseEvent* event) {
 
 void Chart::resizeEvent(QResizeEvent* event) {
   QCustomPlot::resizeEvent(event);
-  if (const auto again = again_) again();
-  if (legend_below_ != nullptr) wrapLegend();
+  if (const auto again = again_) return again();
+  fitTexts();
+  replot(QCustomPlot::rpQueuedRefresh);
 }
 
 void Chart::keyPressEvent(QKeyEvent* event) {
@@ -148,31 +154,9 @@ void Chart::keyPressEvent(QKeyEvent* event) {
   replot();
 }
 
-// The legend stands in a row of its own below the axes, wrapped, or inside at the top right.
-void Chart::addLegend(bool below) {
-  legend->setVisible(true);
-  if (!below) return;
-  if (legend_below_ == nullptr) {
-    const int row = plotLayout()->rowCount();
-    plotLayout()->addElement(row, 0, legend);
-    plotLayout()->setRowStretchFactor(row, 0.001);
-    legend_below_ = legend;
-  }
-  wrapLegend();
-  legend->setColumnSpacing(10);
-  legend->setMargins({8, 0, 8, 4});
-  legend->setRowSpacing(0);
-  legend->setIconSize(12, 10);
-}
-
-void Chart::wrapLegend() {
-  constexpr int kEntryWidth = 105;
-  legend->setWrap(std::clamp(width() / kEntryWidth, 2, 5));  // before the order, which arranges
-  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
-}
-
 void Chart::finish(std::function<void()> ranges) {
   ranges_ = std::move(ranges);
+  fitTexts();
   if (fitted_) setRanges();
   replot();
 }
@@ -199,7 +183,7 @@ void Chart::showNothing(const QString& why) {
   label->position->setType(QCPItemPosition::ptAxisRectRatio);
   label->position->setCoords(0.5, 0.5);
   label->setText(why);
-  label->setColor(palette().color(QPalette::Text));
+  ink([this, label] { label->setColor(palette().color(QPalette::Text)); });
   finish([this] {
     xAxis->setRange(0, 1);
     yAxis->setRange(0, 1);
@@ -211,15 +195,15 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, 
   for (const ChartLine& line : lines) {
     QCPGraph* graph = addGraph();
     graph->setName(line.name);
-    graph->setPen(QPen(line.colour, 2, line.dashed ? Qt::DashLine : Qt::SolidLine));
-    if (line.points.size() < 60 && !line.dashed) {
-      graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, 4));
-    }
+    const int width = line.isDense() ? 1 : 2;
+    graph->setPen(QPen(line.colour, width, line.dashed ? Qt::DashLine : Qt::SolidLine));
+    graph->setAntialiased(!line.isDense());
+    const bool discs = line.points.size() < 60 && !line.dashed;
+    if (discs) graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, 4));
     for (const QPointF& point : line.points) graph->addData(point.x(), point.y());
   }
-  if (lines.size() > 1) addLegend(true);
-  xAxis->setLabel("step");
-  yAxis->setLabel(unit);
+  if (lines.size() > 1) addLegend();
+  setLabels(Words::tr("step"), unit);
   finish([this, from_zero] {
     rescaleAxes();
     const QCPRange range = yAxis->range();
@@ -259,29 +243,46 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   }
   const double most = totals.empty() ? 1 : *std::max_element(totals.begin(), totals.end());
   const double end = std::max({most, limit.value_or(0), 1e-9}) * 1.06;
-  if (limit) {
-    const bool over = most > *limit;
-    auto* line = new QCPItemStraightLine(this);
-    line->point1->setCoords(*limit, 0);
-    line->point2->setCoords(*limit, 1);
-    line->setPen(
-        QPen(over ? coloursOf(Tone::bad, themeOf(palette())).text : palette().color(QPalette::Text),
-             1.5, Qt::DashLine));
-    auto* label = new QCPItemText(this);
-    label->setText(limit_label);
-    label->setFont(scaled(font(), 0.85));
-    label->setColor(palette().color(QPalette::Text));
-    label->setBrush(palette().brush(QPalette::Base));
-    label->setPositionAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    label->setPadding({3, 0, 3, 0});
-    label->position->setCoords(*limit - 0.005 * end, -0.62);
-  }
-  addLegend(true);
-  xAxis->setLabel(unit);
-  finish([this, end, count = static_cast<double>(categories.size())] {
+  again_ = [=, this] { showBars(unit, categories, stacks, limit, limit_label); };
+  const int above = limit ? drawLimit(*limit, limit_label, end, most > *limit) : 0;
+  addLegend();
+  setLabels(unit, {});
+  finish([this, end, above, count = static_cast<double>(categories.size())] {
+    const double pixels = std::max(2 * above + 1, axisRect()->height());
+    const double bars = count + 0.1;  // half a one below the first, a tenth more below the last
     xAxis->setRange(0, end);
-    yAxis->setRange(-0.95, count - 0.4);
+    yAxis->setRange(-0.5 - bars * above / (pixels - above), count - 0.4);
   });
+}
+
+// A dashed line, its label in the room above the bars: left of it, or from the axis on where there
+// is too little room. Returns the pixels that the label takes.
+int Chart::drawLimit(double limit, const QString& text, double end, bool over) {
+  auto* line = new QCPItemStraightLine(this);
+  line->point1->setCoords(limit, 0);
+  line->point2->setCoords(limit, 1);
+  auto* label = new QCPItemText(this);
+  label->setText(text);
+  label->setFont(scaled(font(), 0.85));
+  ink([this, line, label, over] {
+    const QColor ink = palette().color(QPalette::Text);
+    line->setPen(
+        QPen(over ? coloursOf(Tone::bad, themeOf(palette())).text : ink, 1.5, Qt::DashLine));
+    label->setColor(ink);
+    label->setBrush(palette().brush(QPalette::Base));
+  });
+  label->setPadding({3, 0, 3, 0});
+  label->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
+  const QSize size = QFontMetrics(label->font()).size(0, text);
+  if (size.width() + 10 <= axisRect()->width() * limit / end) {
+    label->setPositionAlignment(Qt::AlignRight | Qt::AlignTop);
+    label->position->setCoords(limit - 0.005 * end, 0);
+  } else {
+    label->setPositionAlignment(Qt::AlignLeft | Qt::AlignTop);
+    label->position->setTypeX(QCPItemPosition::ptAxisRectRatio);
+    label->position->setCoords(0, 0);
+  }
+  return size.height() + 2;
 }
 
 void Chart::showBeside(const QString& unit, const QStringList& categories,
@@ -302,7 +303,7 @@ void Chart::showBeside(const QString& unit, const QStringList& categories,
     errors->setDataPlottable(drawn);
     errors->setErrorType(QCPErrorBars::etValueError);
     errors->setSymbolGap(0);
-    errors->setPen(QPen(palette().color(QPalette::Text), 1.4));
+    ink([this, errors] { errors->setPen(QPen(palette().color(QPalette::Text), 1.4)); });
     const double shift = (static_cast<double>(b) + 0.5) * width - 0.38;
     for (std::size_t i = 0; i < bars[b].values.size(); ++i) {
       drawn->addData(static_cast<double>(i) + shift, bars[b].values[i]);
@@ -310,8 +311,8 @@ void Chart::showBeside(const QString& unit, const QStringList& categories,
       most = std::max(most, bars[b].values[i] + bars[b].errors[i]);
     }
   }
-  addLegend(true);
-  xAxis->setLabel(unit);
+  addLegend();
+  setLabels(unit, {});
   finish([this, most, count = static_cast<double>(categories.size())] {
     xAxis->setRange(0, most * 1.04);
     yAxis->setRange(-0.6, count - 0.4);
@@ -322,18 +323,16 @@ void Chart::showColumns(const QString& unit, const std::vector<double>& position
                         const std::vector<ChartStack>& stacks) {
   reset();
   QCPBars* under = nullptr;
+  const double width = positions.size() > 1 ? positions[1] - positions[0] : 1;
   for (const ChartStack& stack : stacks) {
     under = addStack(xAxis, yAxis, stack, under);
-    const double apart = positions.size() > 1 ? positions[1] - positions[0] : 1;
-    under->setWidth(apart * (positions.size() > 40 ? 1.0 : 0.8));
+    under->setWidth(width * (positions.size() > 40 ? 1.0 : 0.8));
     for (std::size_t i = 0; i < positions.size() && i < stack.values.size(); ++i) {
       under->addData(positions[i], stack.values[i]);
     }
   }
-  addLegend(true);
-  xAxis->setLabel("step");
-  yAxis->setLabel(unit);
-  const double width = positions.size() > 1 ? positions[1] - positions[0] : 1;
+  addLegend();
+  setLabels(Words::tr("step"), unit);
   const double first = positions.empty() ? 0 : positions.front();
   const double last = positions.empty() ? 1 : positions.back();
   finish([this, width, first, last] {
@@ -356,17 +355,18 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
   for (const QString& lane : lanes) {
     widest = std::max(widest, fontMetrics().size(0, lane).width());
   }
-  constexpr int kMargins = 40, kAbove = 80;  // ticks and the room at the right; title and axis
+  constexpr int kMargins = 40, kAbove = 95;  // ticks and the room at the right; title and axis
   const double lane =
       0.6 * (height() - kAbove) / static_cast<double>(std::max<qsizetype>(1, lanes.size()));
   const double inner = std::max(1, width() - widest - kMargins);
   for (const ChartSpan& span : spans) {
     auto* box = new QCPItemRect(this);
-    box->topLeft->setCoords(span.start, span.lane - 0.36);
-    box->bottomRight->setCoords(span.start + span.length, span.lane + 0.36);
+    box->topLeft->setCoords(span.start, span.lane - kSpanHalf);
+    box->bottomRight->setCoords(span.start + span.length, span.lane + kSpanHalf);
     box->setBrush(span.colour);
-    box->setPen(
-        QPen(palette().color(span.chosen ? QPalette::Text : QPalette::Base), span.chosen ? 3 : 1));
+    ink([this, box, chosen = span.chosen] {
+      box->setPen(QPen(palette().color(chosen ? QPalette::Text : QPalette::Base), chosen ? 3 : 1));
+    });
     // What is too narrow for its text has it upright, or its beginning.
     const QFont small = scaled(font(), 0.8);
     const QFontMetrics text(small);
@@ -385,7 +385,8 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
     label->setColor(textOn(span.colour));
     label->setClipToAxisRect(true);
   }
-  xAxis->setLabel(unit);
+  setLabels(unit, {});
+  spans_ = spans;
   finish([this, end, count = static_cast<double>(std::max<qsizetype>(1, lanes.size()))] {
     xAxis->setRange(0, std::max(end, 1e-9) * 1.02);
     yAxis->setRange(-0.6, count - 0.4);

@@ -9,7 +9,9 @@
 #include <qcustomplot.h>
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace tessera::gui {
@@ -19,6 +21,8 @@ struct ChartLine {
   QColor colour;
   std::vector<QPointF> points;
   bool dashed = false;
+  /// So many points that they fill an area: wide, smooth strokes over it would take seconds.
+  bool isDense() const { return points.size() > 1000; }
 };
 
 struct ChartStack {
@@ -65,9 +69,13 @@ class Chart : public QCustomPlot {
   void showNothing(const QString& why);
   /// All is in sight, from now on too.
   void fit();
+  /// The user chose no other ranges.
+  bool isFitted() const { return fitted_; }
 
   QSize sizeHint() const override { return {420, 240}; }
   QSize minimumSizeHint() const override { return {220, 130}; }
+  /// What pointing there tells: a text that is drawn shortened, or what a span is; empty = nothing.
+  QString hintAt(const QPoint& at) const;
 
  protected:
   void changeEvent(QEvent* event) override;
@@ -75,21 +83,37 @@ class Chart : public QCustomPlot {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
+  bool event(QEvent* event) override;
 
   /// Begins a show*(): nothing is left of what there was.
   void reset();
-  void addLegend(bool below);
+  /// Colours of what a show*() draws that follow the palette: set now, and when it changes.
+  void ink(std::function<void()> colour) {
+    colour();
+    inks_.push_back(std::move(colour));
+  }
+  void addLegend();
+  /// Of the axes.
+  void setLabels(const QString& x, const QString& y);
   /// Ends a show*(): ranges by `ranges` unless the user chose others.
   void finish(std::function<void()> ranges);
 
  private:
   void applyPalette();
-  void wrapLegend();
+  void fitTexts();
+  void fitLegend();
+  int drawLimit(double limit, const QString& text, double end, bool over);
   QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
   void setRanges();
 
-  QCPTextElement* title_ = nullptr;  // none where the title is empty
-  QCPLegend* legend_below_ = nullptr;
+  static constexpr double kSpanHalf = 0.36;  // of a lane
+
+  QString title_text_, x_label_, y_label_;                // in full
+  std::map<const QCPAbstractPlottable*, QString> names_;  // of the legend, in full
+  std::vector<ChartSpan> spans_;                          // that are drawn
+  QCPTextElement* title_ = nullptr;                       // none where the title is empty
+  bool legend_below_ = false;
+  std::vector<std::function<void()>> inks_;
   std::function<void()> ranges_;  // that show all of it
   std::function<void()> again_;   // draws it for another size; empty = that changes nothing
   bool fitted_ = true;            // the user chose no others

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
@@ -20,7 +21,7 @@ constexpr double kBend = 0.2;  // of an arrow's length: those to and fro stay ap
 }  // namespace
 
 FlowMesh::FlowMesh(const FlowMatrixModel& flows, QWidget* parent) : QWidget(parent), flows_(flows) {
-  setAccessibleName("Arrows of the reshard over the mesh");
+  setAccessibleName(Words::tr("Arrows of the reshard over the mesh"));
   connect(&flows, &QAbstractItemModel::modelReset, this, [this] { update(); });
 }
 
@@ -116,13 +117,13 @@ void FlowMesh::paintEvent(QPaintEvent*) {
 
 QString FlowMesh::caption() const {
   const std::vector<Flow> flows = flows_.travelling();
-  if (flows.empty()) return "Nothing travels.";
+  if (flows.empty()) return Words::tr("Nothing travels.");
   std::int64_t within = 0, between = 0;
   for (const Flow& flow : flows) (isBetweenNodes(flow) ? between : within) += flow.bytes;
-  QString text = QString("%1 pairs: %2 within nodes (blue), %3 between nodes (orange)")
+  QString text = Words::tr("%1 pairs: %2 within nodes (blue), %3 between nodes (orange)")
                      .arg(flows.size())
                      .arg(bytesText(within), bytesText(between));
-  if (flows.size() > kMostArrows) text += QString("; the %1 largest are drawn").arg(kMostArrows);
+  if (flows.size() > kMostArrows) text += Words::tr("; the %1 largest are drawn").arg(kMostArrows);
   return text;
 }
 
@@ -139,7 +140,7 @@ bool FlowMesh::event(QEvent* event) {
       if (flow.from == end) sent += flow.bytes;
       if (flow.to == end) received += flow.bytes;
     }
-    text = QString("%1 sends %2, receives %3, keeps %4")
+    text = Words::tr("%1 sends %2, receives %3, keeps %4")
                .arg(flows_.endName(end), bytesText(sent), bytesText(received),
                     bytesText(flows_.bytes(end, end)));
   }

@@ -5,6 +5,7 @@
 #include <QVBoxLayout>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/views/chart.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
@@ -27,11 +28,11 @@ void drawMemory(Chart& chart, const MemoryModel& memory) {
     }
     stacks.push_back(std::move(stack));
   }
-  const QString which = memory.isFullest() ? " (fullest)" : "";
+  const QString which = memory.isFullest() ? Words::tr(" (fullest)") : QString();
   chart.showBars(
-      QString("GiB on rank %1%2").arg(memory.rank()).arg(which), memory.phases(), stacks,
+      Words::tr("GiB on rank %1%2").arg(memory.rank()).arg(which), memory.phases(), stacks,
       static_cast<double>(memory.limit()) / kGib,
-      QString("usable %1 of %2").arg(bytesText(memory.limit()), bytesText(memory.device())));
+      Words::tr("usable %1 of %2").arg(bytesText(memory.limit()), bytesText(memory.device())));
 }
 
 QWidget* makeMemory(Session& session) {
@@ -41,9 +42,9 @@ QWidget* makeMemory(Session& session) {
   auto* stacking = new QComboBox;
   auto* chart = new Chart("");
   auto* top = new QHBoxLayout;
-  top->addWidget(new QLabel("<b>Memory by phase</b>&nbsp;&nbsp;stacked by"));
-  stacking->addItems({"class", "role"});
-  stacking->setAccessibleName("What the memory bars are stacked by");
+  top->addWidget(new QLabel(Words::tr("<b>Memory by phase</b>&nbsp;&nbsp;stacked by")));
+  stacking->addItems({Words::tr("class"), Words::tr("role")});
+  stacking->setAccessibleName(Words::tr("What the memory bars are stacked by"));
   top->addWidget(stacking);
   top->addStretch(1);
   layout->addLayout(top);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/views/mesh_view.h"
 
+#include <QEvent>
 #include <QVBoxLayout>
+#include <map>
+#include <utility>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -12,6 +15,7 @@ namespace tessera::gui {
 namespace {
 
 constexpr double kButtonZoom = 2;
+constexpr int kScaleSteps = 10;
 
 QString swatch(const QColor& colour, const QString& text) {
   return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2").arg(colour.name(), text);
@@ -36,7 +40,7 @@ MeshView::MeshView(Session& session, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   auto* top = new QHBoxLayout;
-  auto* title = new QLabel("<b>Mesh</b>&nbsp;&nbsp;colour by");
+  auto* title = new QLabel(Words::tr("<b>Mesh</b>&nbsp;&nbsp;colour by"));
   title->setBuddy(colouring_);
   top->addWidget(title);
   top->addWidget(colouring_, 1);
@@ -45,7 +49,8 @@ MeshView::MeshView(Session& session, QWidget* parent)
   layout->addWidget(canvas_, 1);
   layout->addWidget(legend_);
   legend_->setWordWrap(true);
-  colouring_->setAccessibleName("Meaning of the mesh's colours");
+  colouring_->setAccessibleName(Words::tr("Meaning of the mesh's colours"));
+  colouring_->setToolTip(Words::tr("C and Shift+C in the picture go through them"));
   connect(&session, &Session::planSelected, this, &MeshView::planChanged);
   connect(colouring_, &QComboBox::activated, this,
           [this] { setColouring(colouring_->currentData().value<MeshColouring>()); });
@@ -53,6 +58,11 @@ MeshView::MeshView(Session& session, QWidget* parent)
     session_.look({rank, session_.view().phase});
   });
   connect(canvas_, &MeshCanvas::levelChanged, this, &MeshView::describeLevel);
+  connect(canvas_, &MeshCanvas::colouringWanted, this, &MeshView::goToColouring);
+  connect(session.mesh(), &QAbstractItemModel::dataChanged, this,
+          [this](const QModelIndex&, const QModelIndex&, const QList<int>& what) {
+            if (what.contains(Qt::BackgroundRole)) describeColours();
+          });
   for (QPushButton* button : {farther_, closer_, all_}) {
     button->setFlat(true);
     button->setFocusPolicy(Qt::NoFocus);  // the picture has keys for them
@@ -73,15 +83,42 @@ void MeshView::planChanged() {
   const MeshColouring kept =
       colouring_->count() > 0 ? session_.mesh()->colouring() : MeshColouring{};
   colouring_->clear();
-  colouring_->addItem("roles that share a rank", QVariant::fromValue(MeshColouring{}));
+  colouring_->addItem(Words::tr("roles that share a rank"), QVariant::fromValue(MeshColouring{}));
   for (const Role role : session_.mesh()->roles()) {
     for (const Axis axis : {Axis::tp, Axis::pp, Axis::dp, Axis::model}) {
-      const QString what = axis == Axis::model ? "model replicas" : axisName(axis) + " groups";
+      const QString what = axis == Axis::model ? Words::tr("model replicas")
+                                               : Words::tr("%1 groups").arg(axisName(axis));
       colouring_->addItem(toText(name_of(role)) + ": " + what,
                           QVariant::fromValue(MeshColouring{role, axis}));
     }
   }
+  for (const auto& [by, words] :
+       {std::pair(MeshBy::memory, Words::tr("memory at the peak, of the limit")),
+        std::pair(MeshBy::load, Words::tr("load of the busiest link")),
+        std::pair(MeshBy::phase, Words::tr("phase in the run that is followed"))}) {
+    colouring_->addItem(words, QVariant::fromValue(MeshColouring{.role = {}, .by = by}));
+  }
   setColouring(kept);
+}
+
+// From the keys of the picture: round and round.
+void MeshView::goToColouring(int step) {
+  const int count = colouring_->count();
+  if (count == 0) return;
+  colouring_->setCurrentIndex((colouring_->currentIndex() + step + count) % count);
+  setColouring(colouring_->currentData().value<MeshColouring>());
+}
+
+// What the colours are of is worked out once they are asked for.
+void MeshView::want() {
+  const MeshBy by = session_.mesh()->colouring().by;
+  if (by == MeshBy::memory) session_.peaks()->want();
+  if (by == MeshBy::load) session_.timeline()->want();
+}
+
+void MeshView::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && session_.plan()) describeColours();
 }
 
 void MeshView::setColouring(const MeshColouring& colouring) {
@@ -91,6 +128,7 @@ void MeshView::setColouring(const MeshColouring& colouring) {
       colouring_->setCurrentIndex(i);
     }
   }
+  want();
   describeColours();
   describeLevel();
 }
@@ -112,11 +150,73 @@ void MeshView::describeColours() {
   for (int type = 0; type < mesh.typeCount(); ++type) {
     types << swatch(colourOfType(type), mesh.typeName(type));
   }
-  QString text = Words::tr("strip: %1&nbsp;&nbsp; fill: %2 (%3)")
-                     .arg(roles.join("&nbsp; "), colouring_->currentText())
-                     .arg(mesh.groupCount());
+  QString text = Words::tr("strip: %1&nbsp;&nbsp; fill: %2").arg(roles.join("&nbsp; "), fillText());
   if (!types.isEmpty()) text += Words::tr("&nbsp;&nbsp; line below: %1").arg(types.join("&nbsp; "));
   legend_->setText(text);
+}
+
+QString MeshView::fillText() const {
+  const MeshModel& mesh = *session_.mesh();
+  const MeshBy by = mesh.colouring().by;
+  if (by == MeshBy::groups) {
+    return QString("%1 (%2)").arg(colouring_->currentText()).arg(mesh.groupCount());
+  }
+  if (!mesh.hasColours()) return whyNoColours();
+  return by == MeshBy::phase ? phasesText() : scaleText();
+}
+
+// The scale with both its ends.
+QString MeshView::scaleText() const {
+  const MeshModel& mesh = *session_.mesh();
+  const bool memory = mesh.colouring().by == MeshBy::memory;
+  QString blocks;
+  for (int step = 0; step <= kScaleSteps; ++step) {
+    const QColor colour =
+        colourOfShare(static_cast<double>(step) / kScaleSteps, themeOf(palette()));
+    blocks += QString("<span style='color:%1'>&#9608;</span>").arg(colour.name());
+  }
+  const QString most = QString::number(100 * mesh.most(), 'f', memory ? 0 : 1);
+  return memory
+             ? Words::tr("0 % %1 %2 % of what plans may use, at the rank's peak").arg(blocks, most)
+             : Words::tr("0 % %1 %2 % of what the rank's busiest link carries in a step")
+                   .arg(blocks, most);
+}
+
+// Phases that ranks work on now, with how many do.
+QString MeshView::phasesText() const {
+  std::map<Phase, int> working;
+  int bad = 0, ended = 0;
+  for (const RankNow& rank : session_.mesh()->now()) {
+    if (rank.phase) {
+      ++working[*rank.phase];
+    } else {
+      ++(rank.bad ? bad : ended);
+    }
+  }
+  QStringList texts;
+  const auto tell = [&](const QColor& colour, const QString& name, int count) {
+    if (count > 0) texts << swatch(colour, QString("%1 (%2)").arg(name).arg(count));
+  };
+  for (const auto& [phase, count] : working) {
+    tell(colourOf(phase), toText(name_of(phase)), count);
+  }
+  tell(colourOfBad(), Words::tr("lost or failed"), bad);
+  tell(colourOfIdle(), Words::tr("in no phase"), ended);
+  return texts.join("&nbsp; ");
+}
+
+QString MeshView::whyNoColours() const {
+  switch (session_.mesh()->colouring().by) {
+    case MeshBy::memory:
+      return session_.peaks()->whyNone(Words::tr("counting the memory of every rank"));
+    case MeshBy::load:
+      return session_.timeline()->whyNone(Words::tr("simulating the step"));
+    default:
+      break;
+  }
+  const auto ranks = session_.run()->ranks()->rows().size();
+  if (session_.run()->folder().empty()) return Words::tr("no run is followed (Ctrl+R)");
+  return Words::tr("the run has %1 ranks, this plan %2").arg(ranks).arg(session_.mesh()->ranks());
 }
 
 }  // namespace tessera::gui

@@ -20,10 +20,19 @@ class MeshView : public QWidget {
 
   void setColouring(const MeshColouring& colouring);
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   void planChanged();
+  void goToColouring(int step);
+  void want();
   void describeLevel();
   void describeColours();
+  QString fillText() const;
+  QString scaleText() const;
+  QString phasesText() const;
+  QString whyNoColours() const;
 
   Session& session_;
   QComboBox* colouring_;

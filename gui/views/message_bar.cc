@@ -6,6 +6,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 namespace {
 
@@ -17,7 +19,7 @@ MessageBar::MessageBar(const QString& name, QWidget* parent)
     : QFrame(parent),
       line_(new QLabel),
       offer_(new QPushButton),
-      more_(new QPushButton("&Details")),
+      more_(new QPushButton(Words::tr("&Details"))),
       details_(new QPlainTextEdit) {
   setAccessibleName(name);
   setAutoFillBackground(true);
@@ -31,7 +33,7 @@ MessageBar::MessageBar(const QString& name, QWidget* parent)
   details_->setTabChangesFocus(true);
   details_->setMaximumHeight(kMostDetailHeight);
   details_->setLineWrapMode(QPlainTextEdit::WidgetWidth);
-  details_->setAccessibleName(name + ", details");
+  details_->setAccessibleName(Words::tr("%1, details").arg(name));
   auto* top = new QHBoxLayout;
   top->addWidget(line_, 1);
   top->addWidget(offer_);
@@ -42,8 +44,16 @@ MessageBar::MessageBar(const QString& name, QWidget* parent)
   layout->addWidget(details_);
   connect(more_, &QPushButton::toggled, details_, &QWidget::setVisible);
   connect(offer_, &QPushButton::clicked, this, &MessageBar::offerTaken);
+  cover_ = new StaleCover(this);
+  cover_->setObjectName("stale_message");
   say({}, Tone::calm);
   offer({});
+}
+
+void MessageBar::setStale(bool stale) {
+  if (stale != cover_->isHidden()) return;
+  cover_->setStale(stale);
+  setAccessibleDescription(stale ? StaleCover::says() : QString());
 }
 
 void MessageBar::say(const QString& text, Tone tone, const QString& details) {
@@ -56,6 +66,7 @@ void MessageBar::say(const QString& text, Tone tone, const QString& details) {
   if (details_->toPlainText() != rest) details_->setPlainText(rest);
   line_->setToolTip(text.left(2000));
   setVisible(!text.isEmpty());
+  setStale(false);
   colour();
   elide();
 }
@@ -74,8 +85,19 @@ void MessageBar::colour() {
 }
 
 void MessageBar::elide() {
-  line_->setText(
-      line_->fontMetrics().elidedText(first_, Qt::ElideRight, std::max(40, line_->width() - 4)));
+  const QFontMetrics metrics = line_->fontMetrics();
+  const int room = std::max(40, line_->width() - 4);
+  QString words = first_;  // Chinese is broken anywhere
+  for (QChar& letter : words) letter = letter.script() == QChar::Script_Han ? ' ' : letter;
+  int widest = 0;
+  for (const QString& word : words.split(' ')) {
+    widest = std::max(widest, metrics.horizontalAdvance(word));
+  }
+  // The second row begins with the word that the first one had no room for.
+  const bool wraps = widest < room && metrics.horizontalAdvance(first_) > room;
+  line_->setWordWrap(wraps);
+  line_->setFixedHeight((wraps ? 2 : 1) * metrics.size(Qt::TextSingleLine, first_).height() + 2);
+  line_->setText(metrics.elidedText(first_, Qt::ElideRight, wraps ? 2 * room - widest : room));
 }
 
 void MessageBar::changeEvent(QEvent* event) {

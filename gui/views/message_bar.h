@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A message above the pictures: one line that never makes the window wider, the rest on demand.
+// A message above the pictures: its first line on one or two rows that never make the window wider,
+// the rest on demand.
 //
 // Hidden while it says nothing. Buttons beside it are what can be done about it. GUI thread.
 #pragma once
@@ -11,6 +12,7 @@
 #include <QPushButton>
 
 #include "gui/models/colours.h"
+#include "gui/views/stale_cover.h"
 
 namespace tessera::gui {
 
@@ -25,6 +27,8 @@ class MessageBar : public QFrame {
   /// A button that is there while it has a text.
   void offer(const QString& action);
   const QString& text() const { return first_; }
+  /// What it says answers an earlier question: hatched until something is said or this is false.
+  void setStale(bool stale);
 
  signals:
   void offerTaken();
@@ -42,6 +46,7 @@ class MessageBar : public QFrame {
   QLabel* line_;
   QPushButton *offer_, *more_;
   QPlainTextEdit* details_;
+  StaleCover* cover_;
 };
 
 }  // namespace tessera::gui

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/views/chart.h"
 #include "gui/views/table.h"
@@ -23,11 +24,11 @@ void drawPhases(Chart& chart, const PhaseModel& phases, const ViewState& view) {
   chart.setMinimumHeight(60 + 50 * static_cast<int>(phases.blocks().size()));
   QStringList lanes;
   for (const QString& block : phases.blocks()) lanes << QString(block).replace(" + ", "\n");
-  chart.showSpans("seconds", lanes, spans, phases.step());
+  chart.showSpans(Words::tr("seconds"), lanes, spans, phases.step());
 }
 
 QWidget* makePhases(Session& session) {
-  auto* chart = new Chart("Predicted iteration");
+  auto* chart = new Chart(Words::tr("Predicted iteration"));
   const PhaseModel* phases = session.phases();
   Session* shown = &session;
   QObject::connect(shown, &Session::planSelected, chart, [=] {

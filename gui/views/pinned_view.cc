@@ -5,6 +5,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "gui/document/words.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 
@@ -12,8 +13,9 @@ namespace tessera::gui {
 namespace {
 
 QString hint(const PinnedModel& pinned) {
-  if (pinned.count() == 0) return "Pin the plan that is looked at, then another, to compare them.";
-  if (pinned.count() == 1) return "Pin another plan to see in what they differ.";
+  if (pinned.count() == 0)
+    return Words::tr("Pin the plan that is looked at, then another, to compare them.");
+  if (pinned.count() == 1) return Words::tr("Pin another plan to see in what they differ.");
   return pinned.sentence();
 }
 
@@ -24,11 +26,12 @@ QWidget* makePinned(Session& session) {
   auto* says = new QLabel;
   says->setWordWrap(true);
   says->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  auto* pin = new QPushButton("&Pin this plan");
-  auto* unpin = new QPushButton("&Unpin");
-  QTableView* table = makeTable(session.pinned(), "Pinned plans");
+  auto* pin = new QPushButton(Words::tr("&Pin this plan"));
+  auto* unpin = new QPushButton(Words::tr("&Unpin"));
+  QTableView* table = makeTable(session.pinned(), Words::tr("Pinned plans"));
   table->setSelectionBehavior(QAbstractItemView::SelectColumns);
   table->setWordWrap(true);
+  table->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table->horizontalHeader()->setStretchLastSection(false);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   auto* top = new QHBoxLayout;
@@ -55,7 +58,8 @@ QWidget* makePinned(Session& session) {
   return panel;
 }
 
-const RegisteredView kPinnedView({"pinned", Place::tabs, 0, 1, "Compare", makePinned,
+const RegisteredView kPinnedView({"pinned", Place::tabs, 0, 1,
+                                  QT_TRANSLATE_NOOP("Words", "Compare"), makePinned,
                                   [](Session& session) { return csvOf(*session.pinned()); }});
 
 }  // namespace

@@ -2,12 +2,14 @@
 // The ranked plans as a table that sorts and filters; the row that is looked at follows the session
 // and changes it: at once by a click or Enter, after a moment by the arrow keys.
 #include <QHeaderView>
+#include <QLabel>
 #include <QLineEdit>
 #include <QShortcut>
 #include <QSortFilterProxyModel>
 #include <QTimer>
 #include <QVBoxLayout>
 
+#include "gui/document/words.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 
@@ -20,8 +22,15 @@ struct PlanTable {
   QTableView* table;
   QSortFilterProxyModel* order;
   Session* session;
+  QLabel* nothing;  // why the table is empty
 
   void show() const {
+    const bool hidden = order->rowCount() == 0 && session->plans()->rowCount() > 0;
+    nothing->setText(hidden ? Words::tr("None of these %1 plans. A degree that is fixed in the "
+                                        "question is searched for among all.")
+                                  .arg(session->plans()->rowCount())
+                            : QString());
+    nothing->setVisible(hidden);
     const QSignalBlocker quiet(table->selectionModel());
     const QModelIndex row =
         order->mapFromSource(session->plans()->index(session->selectedRow(), 0));
@@ -73,24 +82,27 @@ QWidget* makePlanTable(Session& session) {
   order->setSortRole(PlanTableModel::SortRole);
   order->setFilterKeyColumn(-1);
   order->setFilterCaseSensitivity(Qt::CaseInsensitive);
-  QTableView* table = makeTable(order, "Ranked plans");
+  QTableView* table = makeTable(order, Words::tr("Ranked plans"));
   table->setSelectionMode(QAbstractItemView::SingleSelection);
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->setSortingEnabled(true);
   table->sortByColumn(-1, Qt::AscendingOrder);  // as the planner ranks them
   table->setMinimumHeight(90);
   auto* filter = new QLineEdit;
-  filter->setPlaceholderText("Filter plans, as \"tp8\" or \"colocated\"");
-  filter->setAccessibleName("Filter of the ranked plans");
+  filter->setPlaceholderText(Words::tr("Filter plans, as \"tp8\" or \"colocated\""));
+  filter->setAccessibleName(Words::tr("Filter of the ranked plans"));
   filter->setClearButtonEnabled(true);
   auto* layout = new QVBoxLayout(panel);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(4);
+  auto* nothing = new QLabel;
+  nothing->setWordWrap(true);
   layout->addWidget(filter);
+  layout->addWidget(nothing);
   layout->addWidget(table, 1);
   auto* find = new QShortcut(QKeySequence::Find, panel);
   QObject::connect(find, &QShortcut::activated, filter, qOverload<>(&QWidget::setFocus));
-  connectTable({table, order, &session}, filter);
+  connectTable({table, order, &session, nothing}, filter);
   return panel;
 }
 

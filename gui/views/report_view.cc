@@ -4,8 +4,10 @@
 #include <QPlainTextEdit>
 
 #include "gui/document/headline.h"
+#include "gui/document/words.h"
 #include "gui/views/view.h"
 #include "planner/explain/report.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera::gui {
@@ -17,19 +19,19 @@ QWidget* makeReport(Session& session) {
   text->setTabChangesFocus(true);
   text->setLineWrapMode(QPlainTextEdit::NoWrap);
   text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  text->setAccessibleName("Report of the plan and its proof");
+  text->setAccessibleName(Words::tr("Report of the plan and its proof"));
   const Session* shown = &session;
   QObject::connect(shown, &Session::planSelected, text, [=](const Plan& plan) {
     const auto& calibration = shown->calibration();
     const std::string report = describe(plan, calibration ? &*calibration : nullptr);
-    text->setPlainText(proof_text(plan, shown->document().seconds) + "\n\n" +
+    text->setPlainText(proof_text(plan, shown->document().seconds, shown->fixed()) + "\n\n" +
                        QString::fromStdString(report));
   });
   return text;
 }
 
-const RegisteredView kReportView({"report", Place::tabs, 2, 1, "Report", makeReport, nullptr,
-                                  [](Session& session) {
+const RegisteredView kReportView({"report", Place::tabs, 2, 1, QT_TRANSLATE_NOOP("Words", "Report"),
+                                  makeReport, nullptr, [](Session& session) {
                                     const auto& plan = session.plan();
                                     return plan ? to_json(*plan) : std::string();
                                   }});

@@ -10,6 +10,7 @@
 #include <QStyledItemDelegate>
 #include <QVBoxLayout>
 
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/reshard/flow_matrix_model.h"
 #include "gui/reshard/methods_model.h"
@@ -117,9 +118,9 @@ QWidget* ReshardView::matrix() {
   auto* layout = new QVBoxLayout(panel);
   layout->setContentsMargins(0, 0, 0, 0);
   auto* top = new QHBoxLayout;
-  auto* label = new QLabel("<b>Bytes</b> from row to column &nbsp; of");
+  auto* label = new QLabel(Words::tr("<b>Bytes</b> from row to column &nbsp; of"));
   label->setBuddy(part_);
-  part_->setAccessibleName("Part of the model that travels");
+  part_->setAccessibleName(Words::tr("Part of the model that travels"));
   part_->setMinimumContentsLength(16);
   top->addWidget(label);
   top->addWidget(part_);
@@ -128,7 +129,7 @@ QWidget* ReshardView::matrix() {
   grid_ = new QTableView;
   grid_->setModel(flows_);
   grid_->setItemDelegate(new FlowDelegate(grid_));
-  grid_->setAccessibleName("Bytes from sender to receiver");
+  grid_->setAccessibleName(Words::tr("Bytes from sender to receiver"));
   grid_->setSelectionMode(QAbstractItemView::SingleSelection);
   grid_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   grid_->setShowGrid(false);
@@ -173,13 +174,13 @@ QWidget* ReshardView::methods() {
   auto* panel = new QWidget;
   auto* layout = new QVBoxLayout(panel);
   layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(
-      new QLabel("<b>Methods</b>, bytes of the busiest rank; total is what the rollout waits for "
-                 "its weights"));
+  layout->addWidget(new QLabel(
+      Words::tr("<b>Methods</b>, bytes of the busiest rank; total is what the rollout waits for "
+                "its weights")));
   auto* order = new QSortFilterProxyModel(panel);
   order->setSourceModel(methods_);
   order->setSortRole(MethodsModel::SortRole);
-  QTableView* table = makeTable(order, "Methods to reshard", MethodsModel::BadRole);
+  QTableView* table = makeTable(order, Words::tr("Methods to reshard"), MethodsModel::BadRole);
   table->setSortingEnabled(true);
   table->sortByColumn(MethodsModel::Total, Qt::AscendingOrder);
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
@@ -202,7 +203,7 @@ void ReshardView::factsChanged() {
   }
   part_->setEnabled(part_->count() > 0);
   caption_->setText(facts && facts->no_flows.isEmpty() ? mesh_->caption() : QString());
-  const QString text = facts ? facts->no_flows : job.whyNone("Working out the reshard");
+  const QString text = facts ? facts->no_flows : job.whyNone(Words::tr("Working out the reshard"));
   says_->setText(text);
   says_->setVisible(!text.isEmpty());
   viewChanged(session_.view());
@@ -230,18 +231,17 @@ void ReshardView::viewChanged(const ViewState& view) {
   grid_->viewport()->update();
 }
 
-const RegisteredView kReshardView({"reshard", Place::whole, 1, 1, "Reshard",
-                                   [](Session& session) -> QWidget* {
-                                     return new ReshardView(session);
-                                   },
-                                   [](Session& session) {
-                                     const auto& facts = session.reshard()->facts();
-                                     return facts ? facts->csv : std::string();
-                                   },
-                                   [](Session& session) {
-                                     const auto& facts = session.reshard()->facts();
-                                     return facts ? facts->json : std::string();
-                                   }});
+const RegisteredView kReshardView(
+    {"reshard", Place::whole, 1, 1, QT_TRANSLATE_NOOP("Words", "Reshard"),
+     [](Session& session) -> QWidget* { return new ReshardView(session); },
+     [](Session& session) {
+       const auto& facts = session.reshard()->facts();
+       return facts ? facts->csv : std::string();
+     },
+     [](Session& session) {
+       const auto& facts = session.reshard()->facts();
+       return facts ? facts->json : std::string();
+     }});
 
 }  // namespace
 }  // namespace tessera::gui

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/views/view.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 
@@ -29,9 +31,7 @@ constexpr QRgb kReward = 0xff0072b2, kKlLoss = 0xffd55e00, kPpoKl = 0xff009e73,
                kThroughput = 0xff009e73, kReshard = 0xffe69f00, kBound = 0xff777777,
                kViolated = 0xffc0392b;
 
-QString shortName(const std::string& name) {
-  return QString::fromStdString(name).section('/', -1).replace('_', ' ');
-}
+QString shortName(const std::string& name) { return QString::fromStdString(name).section('/', -1); }
 
 // The same metric of the other runs, and what the rules say of it.
 void addBeside(std::vector<ChartLine>& lines, RunFollower& run, const std::string& metric,
@@ -48,7 +48,7 @@ void addBeside(std::vector<ChartLine>& lines, RunFollower& run, const std::strin
   if (own.empty()) return;
   for (const RuleModel::Line& rule : run.rules()->linesOf(metric)) {
     const double limit = rule.limit / unit;
-    lines.push_back({"rule: " + rule.name,
+    lines.push_back({Words::tr("rule: %1").arg(rule.name),
                      QColor(rule.violated ? kViolated : kBound),
                      {{own.front().x(), limit}, {own.back().x(), limit}},
                      true});
@@ -57,13 +57,12 @@ void addBeside(std::vector<ChartLine>& lines, RunFollower& run, const std::strin
 
 void drawMetric(Chart& chart, RunFollower& run, const std::string& metric, const QString& name,
                 QRgb colour, const QString& unit, bool from_zero) {
-  std::vector<ChartLine> lines{{name, QColor(colour), run.steps()->series(metric)}};
-  addBeside(lines, run, metric);
-  chart.showLines(unit, lines, from_zero);
+  chart.showLines(unit, linesOf(run, metric, name, QColor(colour)), from_zero);
 }
 
 void drawReward(Chart& chart, RunFollower& run) {
-  drawMetric(chart, run, "critic/score/mean", "score", kReward, "score", false);
+  drawMetric(chart, run, "critic/score/mean", Words::tr("score"), kReward, Words::tr("score"),
+             false);
 }
 
 void drawKl(Chart& chart, RunFollower& run) {
@@ -75,11 +74,13 @@ void drawKl(Chart& chart, RunFollower& run) {
     lines.push_back({shortName(name), QColor(colour), run.steps()->series(name)});
     addBeside(lines, run, name);
   }
-  chart.showLines(lines.size() == 1 ? lines[0].name + ", nats" : QString("nats"), lines);
+  chart.showLines(lines.size() == 1 ? Words::tr("%1, nats").arg(lines[0].name) : Words::tr("nats"),
+                  lines);
 }
 
 void drawThroughput(Chart& chart, RunFollower& run) {
-  drawMetric(chart, run, "perf/throughput", "throughput", kThroughput, "tokens/s/GPU", true);
+  drawMetric(chart, run, "perf/throughput", Words::tr("throughput"), kThroughput, "tokens/s/GPU",
+             true);
 }
 
 // Of many steps a column is the mean of some that follow one another.
@@ -107,15 +108,15 @@ void drawPhases(Chart& chart, RunFollower& run) {
     }
     stacks.push_back(std::move(stack));
   }
-  chart.showColumns("seconds", positions, stacks);
+  chart.showColumns(Words::tr("seconds"), positions, stacks);
 }
 
 void drawReshardRate(Chart& chart, RunFollower& run) {
-  drawMetric(chart, run, "reshard/gbps", "rate", kReshard, "GB/s", true);
+  drawMetric(chart, run, "reshard/gbps", Words::tr("rate"), kReshard, "GB/s", true);
 }
 
 void drawReshardBytes(Chart& chart, RunFollower& run) {
-  ChartLine received{"received", QColor(kReshard), run.steps()->series("reshard/bytes")};
+  ChartLine received{Words::tr("received"), QColor(kReshard), run.steps()->series("reshard/bytes")};
   double most = 0;
   for (const QPointF& point : received.points) most = std::max(most, point.y());
   const int power = most >= 1 << 30 ? 3 : most >= 1 << 20 ? 2 : 1;
@@ -126,7 +127,8 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
     for (const PlannedReshard& pair : run.plan()->reshard) {
       const double bound = static_cast<double>(pair.lower_bound_bytes.value) / unit;
       const double first = received.points.front().x(), last = received.points.back().x();
-      bytes.push_back({"lower bound", QColor(kBound), {{first, bound}, {last, bound}}, true});
+      bytes.push_back(
+          {Words::tr("lower bound"), QColor(kBound), {{first, bound}, {last, bound}}, true});
     }
   }
   addBeside(bytes, run, "reshard/bytes", unit);
@@ -135,8 +137,8 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
 }
 
 QWidget* reshardBytes(Session& session) {
-  Chart* chart =
-      chartOfSteps(session, "Reshard, bytes received by the busiest rank", drawReshardBytes);
+  Chart* chart = chartOfSteps(session, Words::tr("Reshard, bytes received by the busiest rank"),
+                              drawReshardBytes);
   RunFollower* run = session.run();
   QObject::connect(run->comparison(), &QAbstractItemModel::modelReset, chart,
                    [=] { drawReshardBytes(*chart, *run); });
@@ -145,24 +147,36 @@ QWidget* reshardBytes(Session& session) {
 
 using Made = QWidget*;
 const RegisteredView kRewardView({"reward", Place::charts, 0, 1, "", [](Session& session) -> Made {
-                                    return chartOfSteps(session, "Reward (mean score)", drawReward);
+                                    return chartOfSteps(session, Words::tr("Reward (mean score)"),
+                                                        drawReward);
                                   }});
 const RegisteredView kKlView({"kl", Place::charts, 1, 1, "", [](Session& session) -> Made {
-                                return chartOfSteps(session, "KL divergence", drawKl);
+                                return chartOfSteps(session, Words::tr("KL divergence"), drawKl);
                               }});
 const RegisteredView kThroughputView({"throughput", Place::charts, 2, 1, "",
                                       [](Session& session) -> Made {
-                                        return chartOfSteps(session, "Throughput", drawThroughput);
+                                        return chartOfSteps(session, Words::tr("Throughput"),
+                                                            drawThroughput);
                                       }});
 const RegisteredView kPhasesView({"step_phases", Place::charts, 3, 1, "",
                                   [](Session& session) -> Made {
-                                    return chartOfSteps(session, "Time by phase", drawPhases);
+                                    return chartOfSteps(session, Words::tr("Time by phase"),
+                                                        drawPhases);
                                   }});
 const RegisteredView kRateView({"reshard_rate", Place::charts, 4, 1, "",
                                 [](Session& session) -> Made {
-                                  return chartOfSteps(session, "Reshard rate", drawReshardRate);
+                                  return chartOfSteps(session, Words::tr("Reshard rate"),
+                                                      drawReshardRate);
                                 }});
 const RegisteredView kBytesView({"reshard_bytes", Place::charts, 5, 1, "", reshardBytes});
 
 }  // namespace
+
+std::vector<ChartLine> linesOf(RunFollower& run, const std::string& metric, const QString& name,
+                               const QColor& colour) {
+  std::vector<ChartLine> lines{{name, colour, run.steps()->series(metric)}};
+  addBeside(lines, run, metric);
+  return lines;
+}
+
 }  // namespace tessera::gui

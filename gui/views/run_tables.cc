@@ -6,7 +6,9 @@
 #include <QVBoxLayout>
 
 #include "cost_models/documents/preset.h"
+#include "gui/document/words.h"
 #include "gui/views/chart.h"
+#include "gui/views/stale_cover.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 
@@ -18,8 +20,19 @@ constexpr QRgb kPredicted = 0xff8a8f98, kMeasured = 0xff0072b2;
 QTableView* tableOf(QAbstractItemModel* model, const QString& name, int bad_role) {
   QTableView* table = makeTable(model, name, bad_role);
   table->verticalHeader()->hide();
+  table->setMinimumHeight(60);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   return table;
+}
+
+/// Hatched while what the run is held against answers an earlier question.
+QWidget* judged(QWidget* view, Session& session) {
+  auto* cover = new StaleCover(view);
+  const Session* shown = &session;
+  const auto show = [=] { cover->setStale(shown->isHeldAgainstStale()); };
+  QObject::connect(&session, &Session::documentChanged, cover, show);
+  QObject::connect(session.run(), &RunFollower::polled, cover, show);
+  return view;
 }
 
 // Phases that took or should take time, the largest prediction or measurement first; the step has
@@ -30,12 +43,13 @@ void drawGaps(Chart& chart, const ComparisonModel& model) {
     return row.phase == "step" || (row.predicted_s <= 0 && row.measured_s <= 0);
   });
   if (rows.empty()) {
-    chart.showNothing("No plan beside this run: nothing to compare with");
+    chart.showNothing(Words::tr("No plan beside this run: nothing to compare with"));
     return;
   }
+  chart.setMinimumHeight(62 + 14 * static_cast<int>(rows.size()));  // a line for each name
   QStringList names;
-  ChartBars predicted{"predicted", QColor(kPredicted), {}, {}};
-  ChartBars measured{"measured", QColor(kMeasured), {}, {}};
+  ChartBars predicted{Words::tr("predicted"), QColor(kPredicted), {}, {}};
+  ChartBars measured{Words::tr("measured"), QColor(kMeasured), {}, {}};
   for (const PhaseComparison& row : rows) {
     names << QString::fromStdString(row.phase);
     predicted.values.push_back(row.predicted_s);
@@ -43,23 +57,25 @@ void drawGaps(Chart& chart, const ComparisonModel& model) {
     measured.values.push_back(row.measured_s);
     measured.errors.push_back(row.measured_deviation_s);
   }
-  chart.showBeside("seconds, error bars: one standard deviation", names, {predicted, measured});
+  chart.showBeside(Words::tr("seconds, error bars: one standard deviation"), names,
+                   {predicted, measured});
 }
 
 QWidget* makeGaps(Session& session) {
-  auto* chart = new Chart("Predicted beside measured, by phase");
+  auto* chart = new Chart(Words::tr("Predicted beside measured, by phase"));
   RunFollower* run = session.run();
   const ComparisonModel* model = run->comparison();
   QObject::connect(model, &QAbstractItemModel::modelReset, chart,
                    [=] { drawGaps(*chart, *model); });
   QObject::connect(run, &RunFollower::folderChanged, chart, &Chart::fit);
-  return chart;
+  return judged(chart, session);
 }
 
 /// A row of a phase is the phase that all views look at.
 QWidget* makeComparison(Session& session) {
   ComparisonModel* model = session.run()->comparison();
-  QTableView* table = tableOf(model, "Prediction and measurement", ComparisonModel::BadRole);
+  QTableView* table =
+      tableOf(model, Words::tr("Prediction and measurement"), ComparisonModel::BadRole);
   table->setSelectionMode(QAbstractItemView::SingleSelection);
   Session* shown = &session;
   QObject::connect(table, &QTableView::clicked, shown, [=](const QModelIndex& at) {
@@ -72,7 +88,7 @@ QWidget* makeComparison(Session& session) {
       if (phase == static_cast<int>(*view.phase)) table->selectRow(row);
     }
   });
-  return table;
+  return judged(table, session);
 }
 
 QWidget* makeRules(Session& session) {
@@ -81,20 +97,28 @@ QWidget* makeRules(Session& session) {
   layout->setContentsMargins(0, 0, 0, 0);
   RuleModel* rules = session.run()->rules();
   auto* profile = new QComboBox;
-  profile->setAccessibleName("Profile of rules");
+  profile->setAccessibleName(Words::tr("Profile of rules"));
   for (const std::string& name : preset_names("rules", ".json")) {
     profile->addItem(QString::fromStdString(name));
   }
   profile->setCurrentText("default");
   auto* top = new QHBoxLayout;
-  top->addWidget(new QLabel("<b>Rules</b>, judged on the last step, of"));
+  top->addWidget(new QLabel(Words::tr("<b>Rules</b>, judged on the last step, of")));
   top->addWidget(profile);
   top->addStretch(1);
   layout->addLayout(top);
-  layout->addWidget(tableOf(rules, "Rules", RuleModel::BadRole), 1);
+  QTableView* table = tableOf(rules, Words::tr("Rules"), RuleModel::BadRole);
+  for (const int column : {RuleModel::Name, RuleModel::Metric, RuleModel::Advice}) {
+    table->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Stretch);
+  }
+  table->horizontalHeader()->setMinimumSectionSize(40);
+  table->horizontalHeader()->setStretchLastSection(false);  // it has its share
+  table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);  // the width stays
+  layout->addWidget(table, 1);
   QObject::connect(profile, &QComboBox::currentTextChanged, rules,
                    [=](const QString& name) { rules->setProfile(name); });
-  return panel;
+  return judged(panel, session);
 }
 
 const RegisteredView kGapsView({"gaps", Place::tables, 0, 4, "", makeGaps, nullptr,
@@ -102,17 +126,19 @@ const RegisteredView kGapsView({"gaps", Place::tables, 0, 4, "", makeGaps, nullp
                                   const RunComparison& run = session.run()->comparison()->run();
                                   return run.times.phases.empty() ? std::string() : to_json(run);
                                 }});
-const RegisteredView kComparisonView({"comparison", Place::tables, 1, 3,
-                                      "<b>Predicted and measured</b>, mean over the steps after "
-                                      "the warm-up",
-                                      makeComparison, [](Session& session) {
-                                        return csvOf(*session.run()->comparison());
-                                      }});
+const RegisteredView kComparisonView(
+    {"comparison", Place::tables, 1, 3,
+     QT_TRANSLATE_NOOP("Words",
+                       "<b>Predicted and measured</b>, mean over the steps after "
+                       "the warm-up"),
+     makeComparison, [](Session& session) { return csvOf(*session.run()->comparison()); }});
 const RegisteredView kRulesView({"rules", Place::tables, 2, 2, "", makeRules,
                                  [](Session& session) { return csvOf(*session.run()->rules()); }});
-const RegisteredView kRanksView({"ranks", Place::tables, 3, 2, "<b>Ranks</b>",
+const RegisteredView kRanksView({"ranks", Place::tables, 3, 2,
+                                 QT_TRANSLATE_NOOP("Words", "<b>Ranks</b>"),
                                  [](Session& session) -> QWidget* {
-                                   return tableOf(session.run()->ranks(), "Ranks of the run",
+                                   return tableOf(session.run()->ranks(),
+                                                  Words::tr("Ranks of the run"),
                                                   RankStateModel::BadRole);
                                  },
                                  [](Session& session) { return csvOf(*session.run()->ranks()); }});

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
+#include "gui/views/elided_label.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -56,7 +58,7 @@ QSharedPointer<QCPAxisTicker> logTicker(const Extent& extent, bool powers_of_two
   return ticker;
 }
 
-QComboBox* axisChoice(const char* name, Measure first) {
+QComboBox* axisChoice(const QString& name, Measure first) {
   auto* box = new QComboBox;
   for (const Measure measure : kEveryMeasure) box->addItem(nameOf(measure));
   box->setCurrentIndex(static_cast<int>(first));
@@ -67,7 +69,7 @@ QComboBox* axisChoice(const char* name, Measure first) {
 }  // namespace
 
 PlanScatter::PlanScatter(QWidget* parent) : Chart({}, parent) {
-  setAccessibleName("Plans as points");
+  setAccessibleName(Words::tr("Plans as points"));
   rest_.setSingleShot(true);
   rest_.setInterval(kRestMs);
   connect(&rest_, &QTimer::timeout, this, [this] {
@@ -93,8 +95,9 @@ void PlanScatter::showPlans(const PlanTableModel& plans, Measure x, Measure y, i
 
 void PlanScatter::draw() {
   if (points_.empty())
-    return showNothing(plans_ == nullptr || plans_->rowCount() == 0 ? "No plan is open."
-                                                                    : "No plan states both.");
+    return showNothing(plans_ == nullptr || plans_->rowCount() == 0
+                           ? Words::tr("No plan is open.")
+                           : Words::tr("No plan states both."));
   reset();
   const QColor text = palette().color(QPalette::Text), link = palette().color(QPalette::Link);
   const QColor base = palette().color(QPalette::Base);
@@ -110,14 +113,15 @@ void PlanScatter::draw() {
   line->removeFromLegend();
   for (const PlanPoint& point : front) line->addData(point.x, point.y);
   using Style = QCPScatterStyle;
-  drawPoints("another plan", others, Style(Style::ssCircle, QPen(faint, 1.6), base, 8));
-  drawPoints("no plan here beats it in both", front, Style(Style::ssDisc, QPen(link, 1), link, 9));
-  drawPoints("row 1, the answer", answer, Style(Style::ssDiamond, QPen(text, 1.8), link, 13));
+  drawPoints(Words::tr("another plan"), others, Style(Style::ssCircle, QPen(faint, 1.6), base, 8));
+  drawPoints(Words::tr("no plan here beats it in both"), front,
+             Style(Style::ssDisc, QPen(link, 1), link, 9));
+  drawPoints(Words::tr("row 1, the answer"), answer,
+             Style(Style::ssDiamond, QPen(text, 1.8), link, 13));
   drawRing(chosen_, 19, Qt::SolidLine);
   if (hasFocus() && cursor_ != chosen_) drawRing(cursor_, 19, Qt::DotLine);
-  xAxis->setLabel(unitOf(*plans_, x_));
-  yAxis->setLabel(unitOf(*plans_, y_));
-  addLegend(true);
+  setLabels(unitOf(*plans_, x_), unitOf(*plans_, y_));
+  addLegend();
   setTicks(xAxis, x_, &PlanPoint::x);
   setTicks(yAxis, y_, &PlanPoint::y);
   finish([this] {
@@ -199,6 +203,7 @@ bool PlanScatter::event(QEvent* event) {
   const auto* help = static_cast<QHelpEvent*>(event);
   QStringList texts;
   for (const int row : rowsAt(help->pos())) texts << describeRow(*plans_, row);
+  if (texts.isEmpty()) return Chart::event(event);
   QToolTip::showText(help->globalPos(), texts.join("\n\n"), this);
   return true;
 }
@@ -272,18 +277,18 @@ ScatterView::ScatterView(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
       scatter_(new PlanScatter),
-      state_(new QLabel),
+      state_(new ElidedLabel),
       says_(new QLabel),
-      axes_{axisChoice("Horizontal axis", Measure::gpus),
-            axisChoice("Vertical axis", Measure::step)} {
+      axes_{axisChoice(Words::tr("Horizontal axis"), Measure::gpus),
+            axisChoice(Words::tr("Vertical axis"), Measure::step)} {
   auto* top = new QHBoxLayout;
   top->addWidget(axes_[1]);
-  top->addWidget(new QLabel("against"));
+  top->addWidget(new QLabel(Words::tr("against")));
   top->addWidget(axes_[0]);
   top->addWidget(state_, 1);
   says_->setWordWrap(true);
   says_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  says_->setAccessibleName("The plan that is pointed to");
+  says_->setAccessibleName(Words::tr("The plan that is pointed to"));
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 4, 0, 0);
   layout->setSpacing(4);
@@ -320,9 +325,9 @@ void ScatterView::axisChosen(std::size_t which) {
 void ScatterView::redraw() {
   if (!isVisible()) return;
   const FrontSearch& front = session_.front();
-  state_->setText(front.isLooking()            ? "looking for plans on fewer GPUs"
+  state_->setText(front.isLooking()            ? Words::tr("looking for plans on fewer GPUs")
                   : !front.problem().isEmpty() ? front.problem().section('\n', 0, 0)
-                  : front.isBusy()             ? "planning each in full, for its memory"
+                  : front.isBusy()             ? Words::tr("planning each in full, for its memory")
                                                : "");
   state_->setToolTip(front.problem());
   scatter_->showPlans(*session_.plans(), measures_[0], measures_[1], session_.selectedRow());
@@ -350,12 +355,11 @@ void ScatterView::say(int row) {
 
 namespace {
 
-const RegisteredView kScatterView({"scatter", Place::tabs, 1, 1, "Trade-offs",
-                                   [](Session& session) -> QWidget* {
-                                     return new ScatterView(session);
-                                   },
-                                   [](Session& session) { return pointsCsv(*session.plans()); },
-                                   [](Session& session) { return pointsJson(*session.plans()); }});
+const RegisteredView kScatterView(
+    {"scatter", Place::tabs, 1, 1, QT_TRANSLATE_NOOP("Words", "Trade-offs"),
+     [](Session& session) -> QWidget* { return new ScatterView(session); },
+     [](Session& session) { return pointsCsv(*session.plans()); },
+     [](Session& session) { return pointsJson(*session.plans()); }});
 
 }  // namespace
 }  // namespace tessera::gui

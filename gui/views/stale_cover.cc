@@ -4,17 +4,20 @@
 #include <QEvent>
 #include <QPainter>
 
+#include "gui/document/words.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
 
 StaleCover::StaleCover(QWidget* covered) : QWidget(covered) {
   setAttribute(Qt::WA_TransparentForMouseEvents);
-  setAccessibleName("These pictures answer an earlier question");
+  setAccessibleName(says());
   setObjectName("stale");
   covered->installEventFilter(this);
   hide();
 }
+
+QString StaleCover::says() { return Words::tr("This answers an earlier question."); }
 
 void StaleCover::setStale(bool stale) {
   setGeometry(parentWidget()->rect());
@@ -38,12 +41,14 @@ void StaleCover::paintEvent(QPaintEvent*) {
   painter.setPen(QPen(line, 2));
   painter.setRenderHint(QPainter::Antialiasing);
   for (int x = -height(); x < width(); x += kApart) painter.drawLine(x, height(), x + height(), 0);
-  const QString text = "These pictures answer an earlier question.";
+  const QString text = says();
   QFont bold = font();
   bold.setBold(true);
   painter.setFont(bold);
   QRect box = painter.fontMetrics().boundingRect(text).adjusted(-12, -8, 12, 8);
-  box.moveCenter({width() / 2, 24 + box.height() / 2});
+  constexpr int kDown = 24;
+  if (height() < kDown + box.height()) return;
+  box.moveCenter({width() / 2, kDown + box.height() / 2});
   const MessageColours colours = coloursOf(Tone::warning, themeOf(palette()));
   painter.fillRect(box, colours.background);
   painter.setPen(colours.text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Hatching over pictures that answer another question than the one that is asked.
+// Hatching over what answers another question than the one that is asked.
 //
-// Covers its parent while it is visible; mouse and keys go through. GUI thread.
+// Covers its parent while it is visible; mouse and keys go through. Fades it at once, and says why
+// in its middle where there is room for it. GUI thread.
 #pragma once
 
 #include <QWidget>
@@ -13,6 +14,8 @@ class StaleCover : public QWidget {
   explicit StaleCover(QWidget* covered);
 
   void setStale(bool stale);
+  /// What a cover says, for readers of the screen as well.
+  static QString says();
 
  protected:
   void paintEvent(QPaintEvent* event) override;

@@ -2,7 +2,9 @@
 #include "gui/views/table.h"
 
 #include <QHeaderView>
+#include <QHelpEvent>
 #include <QStyledItemDelegate>
+#include <QToolTip>
 #include <utility>
 
 #include "cost_models/documents/csv.h"
@@ -14,6 +16,17 @@ namespace {
 class BadTextDelegate : public QStyledItemDelegate {
  public:
   BadTextDelegate(int bad_role, QObject* parent) : QStyledItemDelegate(parent), role_(bad_role) {}
+
+  /// A text that has no room in its cell is told in full.
+  bool helpEvent(QHelpEvent* event, QAbstractItemView* view, const QStyleOptionViewItem& option,
+                 const QModelIndex& index) override {
+    const bool shortened = sizeHint(option, index).width() > option.rect.width();
+    if (event->type() != QEvent::ToolTip || !shortened || index.data(Qt::ToolTipRole).isValid()) {
+      return QStyledItemDelegate::helpEvent(event, view, option, index);
+    }
+    QToolTip::showText(event->globalPos(), index.data().toString(), view);
+    return true;
+  }
 
  protected:
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
@@ -38,6 +51,7 @@ QTableView* makeTable(QAbstractItemModel* model, const QString& name, int bad_ro
   table->setTabKeyNavigation(false);
   table->setAlternatingRowColors(true);
   table->setShowGrid(false);
+  table->setWordWrap(false);  // rows are one line high: dots say that there is more
   table->verticalHeader()->setDefaultSectionSize(22);
   table->horizontalHeader()->setHighlightSections(false);
   table->horizontalHeader()->setStretchLastSection(true);

@@ -5,6 +5,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 namespace {
 
@@ -34,9 +36,13 @@ QWidget* makeView(const ViewKind& kind, Session& session) {
   return view;
 }
 
+QString titleOf(const ViewKind& kind) {
+  return *kind.title == 0 ? QString() : Words::tr(kind.title);
+}
+
 QWidget* makeTitledView(const ViewKind& kind, Session& session) {
   QWidget* view = makeView(kind, session);
-  const QString title(kind.title);
+  const QString title = titleOf(kind);
   if (title.isEmpty()) return view;
   auto* panel = new QWidget;
   auto* layout = new QVBoxLayout(panel);

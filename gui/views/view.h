@@ -30,7 +30,7 @@ struct ViewKind {
   Place place;
   int order;          // among the views of a place, ascending; pictures are drawn in that order
   int stretch;        // share of its place's height
-  const char* title;  // a heading above it, of its tab; "" where the view has its own
+  const char* title;  // in English: a heading above it, of its tab; "" where it has its own
   QWidget* (*make)(Session& session);  // the caller owns the widget
   /// What it shows as a table, and for programs; nullptr where a picture is all there is. Empty
   /// while there is nothing.
@@ -48,6 +48,9 @@ std::vector<ViewKind> viewsOf(Place place);
 
 /// A view of that kind, with its name as the widget's object name.
 QWidget* makeView(const ViewKind& kind, Session& session);
+
+/// The title in the window's language.
+QString titleOf(const ViewKind& kind);
 
 /// The same below its title.
 QWidget* makeTitledView(const ViewKind& kind, Session& session);

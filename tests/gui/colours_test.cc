@@ -74,6 +74,36 @@ TEST(MemoryColours, AnyTwoAreTellableForEveryKindOfColourVision) {
   }
 }
 
+/// Lightness alone orders the amounts, whoever looks: every step of the scale is lighter on dark
+/// (darker on light) than the one before.
+TEST(ShareColours, AreOrderedByLightnessForEveryKindOfColourVision) {
+  for (const Theme theme : {Theme::light, Theme::dark}) {
+    for (const Matrix& seen : {kNormal, kProtanopia, kDeuteranopia, kTritanopia}) {
+      double before = lab_of(colourOfShare(0, theme), seen)[0];
+      for (int step = 1; step <= 20; ++step) {
+        const double now = lab_of(colourOfShare(step / 20.0, theme), seen)[0];
+        const double more = theme == Theme::light ? before - now : now - before;
+        EXPECT_GT(more, 1.5) << step;
+        before = now;
+      }
+      EXPECT_GT(apart(colourOfShare(0, theme), colourOfShare(1, theme), seen), 60);
+    }
+  }
+}
+
+TEST(ShareColours, NoneIsFarFromAllAndTextsAreReadOnAnyOfThem) {
+  for (const Theme theme : {Theme::light, Theme::dark}) {
+    const QColor base = paletteOf(theme).color(QPalette::Base);
+    EXPECT_GE(contrast(colourOfShare(1, theme), base), 4.5);
+    EXPECT_EQ(colourOfShare(1.7, theme), colourOfShare(1, theme));
+    EXPECT_EQ(colourOfShare(-1, theme), colourOfShare(0, theme));
+    for (int step = 0; step <= 20; ++step) {
+      const QColor colour = colourOfShare(step / 20.0, theme);
+      EXPECT_GE(contrast(colour, textOn(colour)), 4.5) << step;
+    }
+  }
+}
+
 TEST(MemoryColours, AreSeenOnTheDarkBackgroundAndNamesAreReadOnThem) {
   const QColor dark = paletteOf(Theme::dark).color(QPalette::Base);
   for (std::size_t index = 0; index < kMemoryClasses; ++index) {

@@ -9,6 +9,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/control/run_start.h"
+#include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_signal.h"
 #include "tests/gui/explore_flow.h"

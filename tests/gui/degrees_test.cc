@@ -42,7 +42,7 @@ TEST_F(Degrees, AValueIsGreyExactlyWhereNoPlanHasIt) {
       const QString value = box(name)->itemText(item);
       PlanQuery asked = query;
       asked.fixed.push_back(name + std::string("=") + value.toStdString());
-      const bool has = std::holds_alternative<Plan>(answer(asked).result);
+      const bool has = std::holds_alternative<SharedPlan>(answer(asked).result);
       EXPECT_EQ(grey(box(name), value), !has) << name << "=" << value.toStdString();
       EXPECT_EQ(reason(box(name), value).isEmpty(), has);
     }
@@ -125,8 +125,9 @@ TEST_F(Degrees, AnotherQuestionForgetsTheAnswers) {
 }
 
 TEST_F(Degrees, CheckingNeverHoldsTheEventLoopFiftyMilliseconds) {
+  const double most = most_held();
   double hold = 1;
-  for (int nodes = 8; nodes > 5 && hold >= 0.05; --nodes) {
+  for (int nodes = 8; nodes > 5 && hold >= most; --nodes) {
     ask({.model = "qwen2.5-32b", .cluster = "h100-64", .workload = "ppo-7b-1k", .nodes = nodes});
     const double longest = longest_hold([&] {
       for (const char* name : {"actor.tp", "rollout.tp", "actor.pp"}) {
@@ -138,7 +139,7 @@ TEST_F(Degrees, CheckingNeverHoldsTheEventLoopFiftyMilliseconds) {
     EXPECT_TRUE(grey(box("actor.tp"), "16"));
     hold = std::min(hold, longest);
   }
-  EXPECT_LT(hold, 0.05);
+  EXPECT_LT(hold, most);
 }
 
 }  // namespace

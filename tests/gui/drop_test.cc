@@ -97,7 +97,7 @@ TEST_F(Drop, ARunIsFollowedAndOthersAreDrawnBesideIt) {
 TEST_F(Drop, AProjectIsOpened) {
   Project project;
   project.question = small_query();
-  project.pinned = {digits_plan()};
+  project.pinned = {shared(digits_plan())};
   const QString file = folder.filePath("study.json");
   write_project(project, file.toStdString());
   ASSERT_TRUE(drop({file}, middle()));

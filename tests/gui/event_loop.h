@@ -9,7 +9,10 @@
 #include <QObject>
 #include <QTimer>
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
+#include <vector>
 
 namespace tessera::gui {
 
@@ -19,6 +22,29 @@ inline double thread_seconds() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
+
+/// How many times as long as where limits of time were set this machine
+/// computes, at least 1: by how long the C library sorts.
+inline double slowness() {
+  constexpr double kThere = 0.016;  // seconds
+  double least = 1;
+  for (int turn = 0; turn < 3; ++turn) {
+    std::vector<std::uint32_t> numbers(100'000);
+    std::uint32_t last = 1;
+    for (std::uint32_t& number : numbers) number = last = last * 1664525U + 1013904223U;
+    const double start = thread_seconds();
+    std::qsort(numbers.data(), numbers.size(), sizeof numbers[0], [](const void* a, const void* b) {
+      const auto x = *static_cast<const std::uint32_t*>(a);
+      const auto y = *static_cast<const std::uint32_t*>(b);
+      return x < y ? -1 : static_cast<int>(x > y);
+    });
+    least = std::min(least, thread_seconds() - start);
+  }
+  return std::max(1.0, least / kThere);
+}
+
+/// Seconds that nothing may hold the event loop.
+inline double most_held() { return 0.05 * slowness(); }
 
 /// The longest time between two turns of the event loop while `work` runs it. Processors that are
 /// shared slow a thread's own clock, too, so that tests take the least of a few.

@@ -98,7 +98,7 @@ TEST(MemorySteps, AreTheCountersThatTheSimulatorTraces) {
 TEST(MemorySteps, PeakPhaseAndLimitAreThoseOfTheSimulatorsReport) {
   for (const Simulated* one : {&digits(), &split()}) {
     MemoryModel account;
-    account.setPlan(one->plan, one->constants);
+    account.setPlan(shared(one->plan), one->constants);
     std::int64_t most = 0;
     for (const Node& rank : one->report.find("ranks")->items) {
       const int number = static_cast<int>(rank.find("rank")->integer);

@@ -17,6 +17,7 @@
 #include "gui/step/memory_moment_model.h"
 #include "gui/step_views/memory_canvas.h"
 #include "gui/step_views/timeline_canvas.h"
+#include "planner/plan/plan.h"
 #include "simulator/engine/report.h"
 #include "tests/gui/explore_flow.h"
 

@@ -99,7 +99,7 @@ TEST(PlanQuery, WhatDoesNotFitComesBackWithReasonsAndAFix) {
 TEST(KeptPlanner, AnswersEverySettingAsAPlanFromScratchInLessTime) {
   PlanQuery query{.model = "qwen2.5-7b", .cluster = "h100-64", .workload = "grpo-7b-1k"};
   KeptPlanner kept;
-  EXPECT_TRUE(std::holds_alternative<Plan>(kept.answer(query).result));
+  EXPECT_TRUE(std::holds_alternative<SharedPlan>(kept.answer(query).result));
   const std::vector<std::vector<std::string>> settings{{"rollout.tp=2"},
                                                        {"actor.tp=4"},
                                                        {"actor.tp=4", "rollout.tp=4"},
@@ -122,19 +122,19 @@ TEST(KeptPlanner, AnswersEverySettingAsAPlanFromScratchInLessTime) {
     kept_s += again_s;
     anew_s += scratch_s;
     ASSERT_EQ(again.result.index(), anew.result.index());
-    const Plan* const plan = std::get_if<Plan>(&again.result);
+    const auto* const plan = std::get_if<SharedPlan>(&again.result);
     if (plan == nullptr) continue;
-    const Plan& other = std::get<Plan>(anew.result);
-    EXPECT_EQ(plan->roles, other.roles);
-    EXPECT_EQ(plan->prediction, other.prediction);
-    EXPECT_EQ(plan->certificate.value, other.certificate.value);
+    const Plan &kept_plan = **plan, &other = *std::get<SharedPlan>(anew.result);
+    EXPECT_EQ(kept_plan.roles, other.roles);
+    EXPECT_EQ(kept_plan.prediction, other.prediction);
+    EXPECT_EQ(kept_plan.certificate.value, other.certificate.value);
   }
   EXPECT_LT(kept_s, anew_s);
   RecordProperty("kept_ms", static_cast<int>(1000 * kept_s));
   RecordProperty("from_scratch_ms", static_cast<int>(1000 * anew_s));
   query.workload = "ppo-7b-1k";
-  EXPECT_EQ(std::get<Plan>(kept.answer(query).result).roles,
-            std::get<Plan>(answer(query).result).roles);
+  EXPECT_EQ(std::get<SharedPlan>(kept.answer(query).result)->roles,
+            std::get<SharedPlan>(answer(query).result)->roles);
 }
 
 TEST(PlanQuery, ARunnerUpPlannedInFullTakesTheTimeThatTheCertificateSays) {
@@ -143,11 +143,12 @@ TEST(PlanQuery, ARunnerUpPlannedInFullTakesTheTimeThatTheCertificateSays) {
   for (const RunnerUp& other : plan.certificate.runner_up) {
     SCOPED_TRACE(other.placement + ": " + other.description);
     const PlanAnswer found = answer(plan, other);
-    const Plan* full = std::get_if<Plan>(&found.result);
-    ASSERT_NE(full, nullptr);
-    EXPECT_NEAR(full->prediction.step_s, other.step_s, 1e-9 * other.step_s);
-    EXPECT_EQ(describe_placement(*full), other.placement.substr(0, other.placement.find(',')));
-    EXPECT_EQ(describe_layouts(*full), other.description);
+    const auto* const answered = std::get_if<SharedPlan>(&found.result);
+    ASSERT_NE(answered, nullptr);
+    const Plan& full = **answered;
+    EXPECT_NEAR(full.prediction.step_s, other.step_s, 1e-9 * other.step_s);
+    EXPECT_EQ(describe_placement(full), other.placement.substr(0, other.placement.find(',')));
+    EXPECT_EQ(describe_layouts(full), other.description);
   }
 }
 
@@ -155,7 +156,7 @@ TEST(PlanTableModel, ListsTheWinnerThenEveryRunnerUp) {
   PlanTableModel model;
   QAbstractItemModelTester tester(&model, kFatal);
   const Plan& plan = free_plan();
-  model.setWinner(plan);
+  model.setWinner(shared(plan));
   ASSERT_GT(model.rowCount(), 1);
   ASSERT_EQ(model.rowCount(), 1 + static_cast<int>(plan.certificate.runner_up.size()));
   EXPECT_TRUE(model.index(0, 0).data(PlanTableModel::HasPlanRole).toBool());
@@ -168,7 +169,7 @@ TEST(PlanTableModel, ListsTheWinnerThenEveryRunnerUp) {
   }
   EXPECT_FALSE(model.index(1, 0).data(PlanTableModel::HasPlanRole).toBool());
   EXPECT_TRUE(model.index(1, PlanTableModel::Peak).data().toString().isEmpty());
-  model.setPlan(1, plan);
+  model.setPlan(1, shared(plan));
   EXPECT_FALSE(model.index(1, PlanTableModel::Peak).data().toString().isEmpty());
   model.clear();
   EXPECT_EQ(model.rowCount(), 0);
@@ -178,13 +179,13 @@ TEST(PinnedModel, ShowsOnlyInWhatPlansDifferAndWhyOneIsSlower) {
   PinnedModel model;
   QAbstractItemModelTester tester(&model, kFatal);
   const Plan& best = free_plan();
-  model.pin(best);
+  model.pin(shared(best));
   EXPECT_GT(model.rowCount(), 5);
-  model.pin(best);
+  model.pin(shared(best));
   EXPECT_EQ(model.count(), 1);
   ASSERT_FALSE(best.certificate.runner_up.empty());
   const PlanAnswer found = answer(best, best.certificate.runner_up.back());
-  model.pin(std::get<Plan>(found.result));
+  model.pin(std::get<SharedPlan>(found.result));
   ASSERT_EQ(model.count(), 2);
   ASSERT_GT(model.rowCount(), 0);
   for (int row = 0; row < model.rowCount(); ++row) {
@@ -198,7 +199,7 @@ TEST(PinnedModel, ShowsOnlyInWhatPlansDifferAndWhyOneIsSlower) {
 
 TEST(Headline, SaysWhatThePlanComesDownTo) {
   const Plan& plan = free_plan();
-  const Headline line = headline_of(plan, calibration_of(plan));
+  const Headline line = headline_of(plan, calibration_of(plan), {});
   EXPECT_TRUE(line.step.contains("+-")) << line.step.toStdString();
   EXPECT_TRUE(line.throughput.endsWith("tok/s/GPU"));
   EXPECT_TRUE(line.fits.startsWith("fits with ")) << line.fits.toStdString();
@@ -208,8 +209,27 @@ TEST(Headline, SaysWhatThePlanComesDownTo) {
   Plan tied = plan;
   tied.certificate.margin_deviations = 0.5;
   tied.certificate.digest = certified_digest(tied);
-  EXPECT_EQ(headline_of(tied, std::nullopt).rivals, "tied with row 2");
-  EXPECT_TRUE(headline_of(tied, std::nullopt).fits.contains("not known"));
+  EXPECT_EQ(headline_of(tied, std::nullopt, {}).rivals, "tied with row 2");
+  EXPECT_TRUE(headline_of(tied, std::nullopt, {}).fits.contains("not known"));
+}
+
+// What is fixed narrows the question, and its proof.
+TEST(Headline, AProofSaysAmongWhatByWhatMarginAndWhatIsLeftOpen) {
+  Plan plan = free_plan();
+  const QString proof = proof_text(plan, 0, {});
+  EXPECT_TRUE(proof.startsWith("Proven best of the space"));
+  EXPECT_TRUE(proof.contains(QString("err by %1 %").arg(100 * plan.certificate.margin, 0, 'f', 1)))
+      << proof.toStdString();
+  EXPECT_TRUE(proof.contains("\nLeft open: token limits")) << proof.toStdString();
+  EXPECT_FALSE(proof.contains("Only plans with"));
+  EXPECT_TRUE(proof_text(plan, 0, {"actor.tp=2", "rollout.tp=1"})
+                  .contains("\nOnly plans with actor.tp=2 rollout.tp=1 were searched"));
+  plan.certificate.runner_up.clear();
+  plan.certificate.digest = certified_digest(plan);
+  EXPECT_EQ(headline_of(plan, std::nullopt, {}).rivals, "no other plan was found");
+  EXPECT_EQ(headline_of(plan, std::nullopt, {"actor.tp=2"}).rivals,
+            "no other plan with what is fixed");
+  EXPECT_FALSE(proof_text(plan, 0, {}).contains("Margin"));
 }
 
 TEST(Workspace, ComesBackAsItWasWritten) {

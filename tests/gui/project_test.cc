@@ -33,8 +33,11 @@ Project sample(const fs::path& folder) {
   project.question = small_query();
   project.question->fixed = {"actor.tp=2", "placement=actor+reference | critic"};
   project.question->risk = 0.001;
+  project.question->price_per_gpu_hour = 2.5;
+  project.question->topology = "/nodes/topo.txt";
+  project.question->batch = {.prompt_tokens = 512, .algorithm = "grpo"};
   project.question->opened = std::make_shared<const Plan>(digits_plan());
-  project.pinned = {free_plan(), digits_plan()};
+  project.pinned = {shared(free_plan()), shared(digits_plan())};
   project.runs = {folder / "runs/first", "/elsewhere/second", RemoteName{7070, "third"}};
   return project;
 }
@@ -97,7 +100,7 @@ TEST(Project, WhatIsWrongIsToldWithItsPlace) {
   says("{\"tessera_project\": 1, \"pinned\": [{}]}", "this is not a plan");
   // Of a plan in it, the line of the project.
   Project project;
-  project.pinned = {digits_plan()};
+  project.pinned = {shared(digits_plan())};
   write_project(project, file);
   std::string text = text_of(file);
   const std::size_t at = text.find("\"tp\": 2");
@@ -160,7 +163,7 @@ TEST_F(Explore, AProjectIsSavedAndOpenedByKeys) {
   EXPECT_TRUE(window.windowTitle().endsWith(" - study.json - Tessera"))
       << window.windowTitle().toStdString();
   // What is pinned beside it is not in the file, until the same keys save it without asking.
-  window.session().pinned()->setPlans({*document().plan, digits_plan()});
+  window.session().pinned()->setPlans({document().plan, shared(digits_plan())});
   EXPECT_TRUE(window.windowTitle().endsWith(" - study.json* - Tessera"))
       << window.windowTitle().toStdString();
   window.activateWindow();

@@ -28,7 +28,7 @@ TEST(MeshModel, HasARowPerNodeAndEveryRankOnce) {
   MeshModel model;
   QAbstractItemModelTester tester(&model, kFatal);
   const Plan& plan = split_plan();
-  model.setPlan(plan);
+  model.setPlan(shared(plan));
   EXPECT_EQ(model.columnCount(), 8);
   EXPECT_EQ(model.rowCount(), (plan.world_size() + 7) / 8);
   std::set<int> ranks;
@@ -47,7 +47,7 @@ TEST(MeshModel, RanksOfOneGroupShareAColourAndNoOtherRankHasIt) {
   MeshModel model;
   QAbstractItemModelTester tester(&model, kFatal);
   const Plan& plan = split_plan();
-  model.setPlan(plan);
+  model.setPlan(shared(plan));
   for (const RolePlan& role : plan.roles) {
     const RankMap map = rank_map_of(plan, role.role);
     for (const Axis axis : {Axis::tp, Axis::pp, Axis::dp, Axis::model}) {
@@ -70,7 +70,7 @@ TEST(MeshModel, RanksOfOneGroupShareAColourAndNoOtherRankHasIt) {
 TEST(MeshModel, PeersAreTheGroupOfTheChosenRank) {
   MeshModel model;
   const Plan& plan = split_plan();
-  model.setPlan(plan);
+  model.setPlan(shared(plan));
   model.setColouring({Role::actor, Axis::tp});
   const RankMap map = rank_map_of(plan, Role::actor);
   const int chosen = map.ranks[1];
@@ -86,7 +86,7 @@ TEST(MeshModel, PeersAreTheGroupOfTheChosenRank) {
 
 TEST(MeshModel, TheToolTipNamesRolesCoordinatesAndPeers) {
   MeshModel model;
-  model.setPlan(digits_plan());
+  model.setPlan(shared(digits_plan()));
   const QString tip = model.indexOf(3).data(Qt::ToolTipRole).toString();
   EXPECT_TRUE(tip.contains("rank 3"));
   EXPECT_TRUE(tip.contains("<b>actor</b> tp1 pp1 dp0"));
@@ -99,7 +99,7 @@ TEST(MemoryModel, ColumnsSumToWhatThePlannerCountsForTheRank) {
   QAbstractItemModelTester tester(&model, kFatal);
   for (const Plan* plan : {&digits_plan(), &split_plan()}) {
     const auto calibration = calibration_of(*plan);
-    model.setPlan(*plan, calibration);
+    model.setPlan(shared(*plan), calibration);
     for (int rank = 0; rank < plan->world_size(); rank += 3) {
       model.setRank(rank);
       Problems problems;
@@ -125,7 +125,7 @@ TEST(MemoryModel, BeginsWithTheFullestRankUnderTheLimitThatThePlannerHas) {
   const Plan& plan = split_plan();
   const auto calibration = calibration_of(plan);
   MemoryModel model;
-  model.setPlan(plan, calibration);
+  model.setPlan(shared(plan), calibration);
   const auto peak = [&] {
     std::int64_t most = 0;
     for (int row = 0; row < model.rowCount(); ++row) most = std::max(most, model.total(row));
@@ -149,10 +149,10 @@ TEST(MemoryModel, HasTheLimitOfTheRanksOwnType) {
                        .workload = "grpo-7b-1k",
                        .fixed = {"placement=actor+reference | rollout", "actor.gpu=H800-SXM-80GB",
                                  "rollout.gpu=H20-96GB"}});
-  const Plan& plan = std::get<Plan>(found.result);
+  const Plan& plan = *std::get<SharedPlan>(found.result);
   const auto calibration = calibration_of(plan);
   MemoryModel model;
-  model.setPlan(plan, calibration);
+  model.setPlan(shared(plan), calibration);
   std::set<std::int64_t> limits;
   for (int rank = 0; rank < plan.world_size(); ++rank) {
     model.setRank(rank);
@@ -166,7 +166,7 @@ TEST(MemoryModel, HasTheLimitOfTheRanksOwnType) {
 TEST(MemoryModel, WithoutConstantsSaysWhyItIsEmpty) {
   MemoryModel model;
   QAbstractItemModelTester tester(&model, kFatal);
-  model.setPlan(digits_plan(), std::nullopt);
+  model.setPlan(shared(digits_plan()), std::nullopt);
   EXPECT_EQ(model.rowCount(), 0);
   EXPECT_FALSE(model.problem().isEmpty());
 }

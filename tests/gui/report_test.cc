@@ -19,6 +19,7 @@
 #include "gui/pages/export_views.h"
 #include "gui/report/figure.h"
 #include "planner/explain/report.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/gui/explore_flow.h"
 #include "tests/gui/sample_plans.h"
@@ -107,11 +108,11 @@ TEST_F(Report, OfAPlanSaysWhatItsModelsSay) {
   EXPECT_EQ(read.error, "");
   const Plan& plan = *session().plan();
   EXPECT_EQ(read.headings.value(0), "qwen2.5-0.5b on " + QString::fromStdString(plan.cluster.name));
-  EXPECT_TRUE(read.texts.contains(headline_of(plan, session().calibration()).text()));
+  EXPECT_TRUE(read.texts.contains(headline_of(plan, session().calibration(), {}).text()));
   expect_cells(read, *session().plans());
   expect_cells(read, *session().phases());
   MemoryModel fullest;
-  fullest.setPlan(plan, session().calibration());
+  fullest.setPlan(session().plan(), session().calibration());
   expect_cells(read, fullest);
   const QString why = QString::fromStdString(describe(plan, &*session().calibration()));
   EXPECT_TRUE(read.texts.contains(why));
@@ -140,7 +141,7 @@ TEST_F(Report, ItsPicturesAreToScale) {
   EXPECT_TRUE(read.widths.contains(
       "rank 7, " + session().mesh()->indexOf(7).data(MeshModel::CoordinateRole).toString()));
   MemoryModel fullest;
-  fullest.setPlan(*session().plan(), session().calibration());
+  fullest.setPlan(session().plan(), session().calibration());
   double per_byte = 0;
   for (const MemoryModel::Series& series : fullest.series()) {
     const auto bytes = series.bytes.front();

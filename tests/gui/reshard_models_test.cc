@@ -55,7 +55,7 @@ TEST(ReshardFacts, OfManyRanksFlowsAreThoseBetweenNodes) {
                                       .workload = "grpo-7b-1k",
                                       .nodes = 16,
                                       .fixed = {"actor.tp=4"}});
-  const Plan& plan = std::get<Plan>(found.result);
+  const Plan& plan = *std::get<SharedPlan>(found.result);
   ASSERT_GT(plan.world_size(), kMostFlowRanks);
   const auto facts = facts_of(plan);
   EXPECT_TRUE(facts->by_node);
@@ -101,7 +101,7 @@ TEST(MethodsModel, HasEveryMethodAndSaysWhyOneCannotBeUsed) {
                                       .cluster = "h100-64",
                                       .workload = "grpo-7b-1k",
                                       .fixed = {"placement=actor+reference | rollout"}});
-  const auto facts = facts_of(std::get<Plan>(found.result));
+  const auto facts = facts_of(*std::get<SharedPlan>(found.result));
   model.setMethods(facts->methods);
   ASSERT_EQ(model.rowCount(), static_cast<int>(kReshardMethods.size()));
   int unusable = 0;

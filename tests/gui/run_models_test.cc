@@ -23,8 +23,8 @@ StepNumbers step_of(std::int64_t step, double reward) {
 TEST(RunModel, AStepIsARowAndANameASeries) {
   RunModel model;
   QAbstractItemModelTester tester(&model, kFatal);
-  model.append({step_of(1, 0.1), step_of(2, 0.2)});
-  model.append({step_of(3, 0.4)});
+  model.append(columns_of({step_of(1, 0.1), step_of(2, 0.2)}));
+  model.append(columns_of({step_of(3, 0.4)}));
   EXPECT_EQ(model.rowCount(), 3);
   const std::vector<QPointF> expected{{1, 0.1}, {2, 0.2}, {3, 0.4}};
   EXPECT_EQ(model.series("critic/score/mean"), expected);
@@ -36,8 +36,8 @@ TEST(RunModel, AStepIsARowAndANameASeries) {
 TEST(RunModel, AResumedRunReplacesTheStepsFromItsFirstOn) {
   RunModel model;
   QAbstractItemModelTester tester(&model, kFatal);
-  model.append({step_of(1, 0.1), step_of(2, 0.2), step_of(3, 0.3)});
-  model.append({step_of(2, 0.9)});
+  model.append(columns_of({step_of(1, 0.1), step_of(2, 0.2), step_of(3, 0.3)}));
+  model.append(columns_of({step_of(2, 0.9)}));
   const std::vector<QPointF> expected{{1, 0.1}, {2, 0.9}};
   EXPECT_EQ(model.series("critic/score/mean"), expected);
 }
@@ -54,21 +54,22 @@ TEST(RankStateModel, ARankThatStoppedWithoutAWordIsLostAndItsClockStands) {
   RankStateModel::Row unseen{{.rank = 4, .phase = "gen"}, Life::elsewhere};
   const std::vector<RankStateModel::Row> rows{running, lost, finished, terminated, unseen};
   model.setStates(rows, 3'000'000'000);
-  const char* const expected[] = {"running", "lost", "finished (0)", "terminated",
-                                  "on another host"};
+  // The worst first; of those that run the one that is behind.
+  const char* const expected[] = {"lost", "on another host", "running", "finished (0)",
+                                  "terminated"};
   for (int row = 0; row < 5; ++row) {
     const QModelIndex state = model.index(row, RankStateModel::State);
     EXPECT_EQ(state.data().toString(), expected[row]);
-    EXPECT_EQ(state.data(RankStateModel::BadRole).toBool(), row == 1);
+    EXPECT_EQ(state.data(RankStateModel::BadRole).toBool(), row == 0);
   }
   const auto since = [&](int row) {
     return model.index(row, RankStateModel::Since).data().toString();
   };
-  EXPECT_EQ(since(0), "2.00 s");
-  const QString stands = since(1);
+  EXPECT_EQ(since(2), "2.00 s");
+  const QString stands = since(0);
   model.setStates(rows, 9'000'000'000);
-  EXPECT_EQ(since(0), "8.00 s");
-  EXPECT_EQ(since(1), stands);
+  EXPECT_EQ(since(2), "8.00 s");
+  EXPECT_EQ(since(0), stands);
   EXPECT_EQ(model.running(), 2);
 }
 
@@ -125,7 +126,7 @@ TEST(RunModel, ManyStepsComeInAsOneBlockOfRows) {
   QObject::connect(&model, &QAbstractItemModel::rowsInserted, [&] { ++inserted; });
   std::vector<StepNumbers> steps;
   for (int step = 1; step <= 20000; ++step) steps.push_back(step_of(step, step));
-  model.append(steps);
+  model.append(columns_of(steps));
   EXPECT_EQ(inserted, 1);
   EXPECT_EQ(model.rowCount(), 20000);
   EXPECT_EQ(model.series("critic/score/mean").back(), QPointF(20000, 20000));
@@ -139,6 +140,9 @@ TEST(ComparisonModel, SaysNothingOfWhatIsNotMeasured) {
   const int last = model.rowCount() - 1;
   EXPECT_EQ(model.index(last, ComparisonModel::Measured).data().toString(), "-");
   EXPECT_EQ(model.index(last, ComparisonModel::RelativeError).data().toString(), "-");
+  for (int row = 0; row < last; ++row) {
+    EXPECT_EQ(model.index(row, ComparisonModel::Share).data().toString(), "-") << row;
+  }
 }
 
 class RunFolder : public ::testing::Test {
@@ -177,6 +181,41 @@ TEST_F(RunFolder, AMalformedLineIsNamedOnceAndPassedOver) {
   EXPECT_EQ(follower.steps()->rowCount(), 2);
   ASSERT_EQ(said.size(), 1);
   EXPECT_TRUE(said[0].contains("metrics.jsonl:2:"));
+}
+
+TEST_F(RunFolder, AHundredBrokenLinesAreToldWithTheirPlace) {
+  std::ifstream sample(std::string(TESSERA_SOURCE_DIR) + "/tests/gui/data/run/metrics.jsonl");
+  std::string lines[3];
+  for (std::string& line : lines) std::getline(sample, line);
+  int refused = 0;
+  for (std::size_t i = 0; i < 100; ++i) {
+    std::string broken = lines[1];
+    const std::size_t at = i * broken.size() / 100;
+    switch (i % 3) {
+      case 0:
+        broken.resize(std::max<std::size_t>(1, at));
+        break;
+      case 1:
+        broken[at] = '\x01';
+        break;
+      default:
+        broken.insert(at, "\"");
+        break;
+    }
+    std::ofstream(path() / "metrics.jsonl") << lines[0] << "\n"
+                                            << broken << "\n"
+                                            << lines[2] << "\n";
+    RunFollower follower;
+    QString said;
+    QObject::connect(&follower, &RunFollower::problemsFound,
+                     [&](const QString& text) { said = text; });
+    follower.follow(path(), false);
+    if (follower.steps()->rowCount() == 3) continue;  // it is a step all the same
+    ++refused;
+    EXPECT_EQ(follower.steps()->rowCount(), 2) << i;  // the others are there
+    EXPECT_TRUE(said.contains("metrics.jsonl:2:")) << i << ": " << said.toStdString();
+  }
+  EXPECT_GE(refused, 90);
 }
 
 TEST_F(RunFolder, RanksAreReadFromTheirFiles) {
@@ -253,7 +292,7 @@ TEST_F(RunFolder, AStopThatIsAskedForReachesTheRanks) {
 
 TEST_F(RunFolder, PredictionStandsBesideTheMeans) {
   RunFollower follower;
-  follower.setPlan(digits_plan());
+  follower.setPlan(shared(digits_plan()));
   for (int step = 1; step <= 4; ++step) {
     append("{\"step\": " + std::to_string(step) +
            ", \"data\": {\"timing_s/gen\": 0.5, \"timing_s/step\": 2, \"reshard/bytes\": 1}}\n");

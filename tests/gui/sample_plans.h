@@ -28,7 +28,7 @@ inline const Plan& digits_plan() {
     if (const auto* problems = std::get_if<Problems>(&found.result)) {
       for (const Problem& problem : *problems) ADD_FAILURE() << to_string(problem);
     }
-    return std::get<Plan>(std::move(found.result));
+    return *std::get<SharedPlan>(found.result);
   }();
   return plan;
 }
@@ -47,7 +47,7 @@ inline PlanQuery infeasible_query(const std::filesystem::path& folder) {
 
 /// A small model on one node with every choice free: a winner and runner-ups.
 inline const Plan& free_plan() {
-  static const Plan plan = std::get<Plan>(
+  static const Plan plan = *std::get<SharedPlan>(
       answer(PlanQuery{.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"})
           .result);
   return plan;
@@ -55,7 +55,7 @@ inline const Plan& free_plan() {
 
 /// A 7B model on two nodes of eight GPUs, critic apart from the actor.
 inline const Plan& split_plan() {
-  static const Plan plan = std::get<Plan>(
+  static const Plan plan = *std::get<SharedPlan>(
       answer(PlanQuery{.model = "qwen2.5-7b",
                        .cluster = "h100-64",
                        .workload = "ppo-7b-1k",
@@ -64,6 +64,9 @@ inline const Plan& split_plan() {
           .result);
   return plan;
 }
+
+/// As the window's models take it.
+inline SharedPlan shared(const Plan& plan) { return std::make_shared<const Plan>(plan); }
 
 /// The constants that a plan was priced with.
 inline std::optional<Calibration> calibration_of(const Plan& plan) {

@@ -45,7 +45,7 @@ TEST(PlanPoints, UnbeatenAreThoseThatNoOtherBeats) {
 TEST(PlanTableModel, TheFrontIsMarkedAndWhatItHasBesideTheRowsIsAppended) {
   PlanTableModel plans;
   QAbstractItemModelTester tester(&plans, QAbstractItemModelTester::FailureReportingMode::Fatal);
-  plans.setWinner(free_plan());
+  plans.setWinner(shared(free_plan()));
   const int before = plans.rowCount();
   const PlanFront front = front_of(free_plan(), {});
   ASSERT_TRUE(front.problem.isEmpty()) << front.problem.toStdString();
@@ -76,8 +76,9 @@ TEST(PlanFront, EachOfItsPlansTakesTheTimeAndTheGpusThatItSays) {
   ASSERT_GT(front.plans.size(), 1u);
   for (const RunnerUp& other : front.plans) {
     const PlanAnswer found = answer(free_plan(), other);
-    const Plan* full = std::get_if<Plan>(&found.result);
-    ASSERT_NE(full, nullptr) << other.description;
+    const auto* shared = std::get_if<SharedPlan>(&found.result);
+    ASSERT_NE(shared, nullptr) << other.description;
+    const Plan* const full = shared->get();
     EXPECT_NEAR(full->prediction.step_s, other.step_s, 1e-9 * other.step_s);
     EXPECT_EQ(gpus_of(*full), other.gpus);
     EXPECT_EQ(full->find(Role::actor)->layout.tp, 1);
@@ -87,7 +88,7 @@ TEST(PlanFront, EachOfItsPlansTakesTheTimeAndTheGpusThatItSays) {
 
 TEST(PlanPoints, ARowHasThePointsOfWhatItStates) {
   PlanTableModel plans;
-  plans.setWinner(free_plan());
+  plans.setWinner(shared(free_plan()));
   const Plan& winner = free_plan();
   EXPECT_DOUBLE_EQ(*valueOf(plans, 0, Measure::step), winner.prediction.step_s.value);
   EXPECT_DOUBLE_EQ(*valueOf(plans, 0, Measure::gpus), gpus_of(winner));
@@ -191,7 +192,7 @@ TEST_F(Scatter, AxesAreChosenByKeysAndNeverAlike) {
   EXPECT_EQ(scatter->yAxis->label(), unitOf(plans(), Measure::memory));
   // Each row was planned in full, so that each has its memory.
   for (int row = 0; row < plans().rowCount(); ++row) {
-    EXPECT_TRUE(plans().row(row).plan.has_value()) << row;
+    EXPECT_TRUE(plans().row(row).plan != nullptr) << row;
     EXPECT_GE(scatter->placeOf(row).x(), 0) << row;
   }
 }

@@ -14,6 +14,7 @@
 
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/headline.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/describe.h"
 #include "tests/gui/model_tester.h"
@@ -113,12 +114,12 @@ TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
   PlanJob<int> job([&](const Plan&, const Calibration&) { return ++ran; });
   job.want();  // nothing to do so far
   EXPECT_EQ(job.whyNone("Working"), "No plan is open.");
-  job.setPlan(plan, std::nullopt);
+  job.setPlan(shared(plan), std::nullopt);
   job.want();
   EXPECT_TRUE(job.problem().contains("constants"));
   EXPECT_EQ(job.whyNone("Working"), job.problem());
   EXPECT_FALSE(job.isBusy());
-  job.setPlan(plan, constants);
+  job.setPlan(shared(plan), constants);
   EXPECT_TRUE(job.problem().isEmpty());
   EXPECT_EQ(job.facts(), nullptr);
   EXPECT_EQ(job.whyNone("Working"), "");
@@ -129,10 +130,10 @@ TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
   job.want();
   EXPECT_EQ(*job.facts(), 1);
   EXPECT_EQ(ran, 1);
-  job.setPlan(plan, constants);
+  job.setPlan(shared(plan), constants);
   EXPECT_EQ(job.facts(), nullptr);  // another plan's
   PlanJob<int> broken([](const Plan&, const Calibration&) -> int { throw std::bad_alloc(); });
-  broken.setPlan(plan, constants);
+  broken.setPlan(shared(plan), constants);
   broken.want();
   EXPECT_TRUE(wait_for([&] { return !broken.problem().isEmpty(); }));
 }
@@ -161,10 +162,10 @@ TEST(PlanQuery, IsPricedAsTheCommandLinePricesIt) {
   for (const std::string& cluster : {std::string("a100-pcie-8"), unknown}) {
     const PlanAnswer shown =
         answer({.model = "qwen2.5-0.5b", .cluster = cluster, .workload = "grpo-7b-1k"});
-    ASSERT_TRUE(std::holds_alternative<Plan>(shown.result)) << cluster;
+    ASSERT_TRUE(std::holds_alternative<SharedPlan>(shown.result)) << cluster;
     Problems problems;
     const Plan expected = std::get<Plan>(*make_plan(request_for(cluster), problems));
-    const Plan& plan = std::get<Plan>(shown.result);
+    const Plan& plan = *std::get<SharedPlan>(shown.result);
     EXPECT_EQ(plan.prediction, expected.prediction) << cluster;
     EXPECT_EQ(plan.provenance.calibration, expected.provenance.calibration);
   }
@@ -181,8 +182,8 @@ TEST(PlanQuery, OfARunnerUpKeepsWhatThePlanWasAskedWith) {
   ASSERT_FALSE(plan.certificate.runner_up.empty());
   const RunnerUp& other = plan.certificate.runner_up.front();
   const PlanAnswer detail = answer(plan, other);
-  ASSERT_TRUE(std::holds_alternative<Plan>(detail.result));
-  const Plan& shown = std::get<Plan>(detail.result);
+  ASSERT_TRUE(std::holds_alternative<SharedPlan>(detail.result));
+  const Plan& shown = *std::get<SharedPlan>(detail.result);
   EXPECT_EQ(shown.certificate.objective, "cost");
   EXPECT_EQ(shown.find(Role::actor)->lora, plan.find(Role::actor)->lora);
   EXPECT_NEAR(shown.prediction.step_s, other.step_s, 1e-9 * other.step_s);
@@ -194,8 +195,8 @@ TEST(Session, AskingShowsTheWinnerWithoutBlocking) {
       memory(session.memory(), kFatal), phases(session.phases(), kFatal);
   session.ask(small_query());
   EXPECT_TRUE(session.isBusy());
-  EXPECT_FALSE(session.plan().has_value());  // it comes with an event
-  ASSERT_TRUE(wait_for([&] { return session.plan().has_value(); }));
+  EXPECT_FALSE(session.plan() != nullptr);  // it comes with an event
+  ASSERT_TRUE(wait_for([&] { return session.plan() != nullptr; }));
   EXPECT_EQ(session.selectedRow(), 0);
   EXPECT_GT(session.mesh()->rowCount(), 0);
   EXPECT_GT(session.memory()->rowCount(), 0);
@@ -205,12 +206,12 @@ TEST(Session, AskingShowsTheWinnerWithoutBlocking) {
 TEST(Session, SelectingARunnerUpPlansItInFull) {
   Session session;
   session.ask(small_query());
-  ASSERT_TRUE(wait_for([&] { return session.plan().has_value(); }));
+  ASSERT_TRUE(wait_for([&] { return session.plan() != nullptr; }));
   ASSERT_GT(session.plans()->rowCount(), 1);
   session.selectRow(1);
   EXPECT_EQ(session.selectedRow(), 1);
   ASSERT_TRUE(wait_for([&] { return !session.isBusy(); }));
-  EXPECT_TRUE(session.plans()->row(1).plan.has_value());
+  EXPECT_TRUE(session.plans()->row(1).plan != nullptr);
   // Behind a comma follow notes.
   const std::string& listed = session.plans()->row(1).summary.placement;
   EXPECT_EQ(describe_placement(*session.plan()), listed.substr(0, listed.find(',')));
@@ -289,7 +290,7 @@ TEST(Session, WhatIsCancelledLeavesTheQuestionUnanswered) {
 TEST(Session, TheRowThatIsChosenLastIsShown) {
   Session session;
   session.ask(small_query());
-  ASSERT_TRUE(wait_for([&] { return session.plan().has_value(); }));
+  ASSERT_TRUE(wait_for([&] { return session.plan() != nullptr; }));
   ASSERT_GT(session.plans()->rowCount(), 1);
   session.selectRow(1);
   session.selectRow(0);  // while the other is planned
@@ -339,9 +340,9 @@ TEST(PlanQuery, OfAnOpenedPlanOfNoPresetAsksWhatItWasAskedWith) {
   const PlanQuery query = query_of(std::make_shared<const Plan>(plan));
   EXPECT_TRUE(query.cluster.empty());
   const PlanAnswer again = answer(query);
-  ASSERT_TRUE(std::holds_alternative<Plan>(again.result));
-  EXPECT_EQ(std::get<Plan>(again.result).roles, plan.roles);
-  EXPECT_EQ(std::get<Plan>(again.result).cluster, plan.cluster);
+  ASSERT_TRUE(std::holds_alternative<SharedPlan>(again.result));
+  EXPECT_EQ(std::get<SharedPlan>(again.result)->roles, plan.roles);
+  EXPECT_EQ(std::get<SharedPlan>(again.result)->cluster, plan.cluster);
 }
 
 TEST(PlanQuery, ASizeThatNoClusterFileMayHaveIsRefusedAtOnce) {
@@ -361,7 +362,7 @@ TEST(Session, ASavedPlanOpensEqual) {
   Session session;
   EXPECT_FALSE(session.savePlan(file));  // there is none
   session.ask(small_query());
-  ASSERT_TRUE(wait_for([&] { return session.plan().has_value(); }));
+  ASSERT_TRUE(wait_for([&] { return session.plan() != nullptr; }));
   ASSERT_TRUE(session.savePlan(file));
   Session other;
   ASSERT_TRUE(other.openPlan(file));
@@ -375,7 +376,7 @@ TEST(Session, AFileThatIsNoPlanIsRefusedAndTheOldPlanStays) {
   Session session;
   EXPECT_FALSE(session.openPlan(file));
   EXPECT_TRUE(session.document().file_problems.contains("plan.json"));
-  EXPECT_FALSE(session.plan().has_value());
+  EXPECT_FALSE(session.plan() != nullptr);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "gui/pages/step_slider.h"
+#include "planner/plan/plan.h"
 #include "tests/gui/event_loop.h"
 #include "tests/gui/explore_flow.h"
 
@@ -84,23 +85,31 @@ TEST_F(Sliders, AskWhatAFileWithTheirNumbersAsks) {
          "prompt_tokens: 256\nresponse_tokens: {mean: 300, cv: 0.5, max: 600}\n"
          "mini_batches: 4\nkl: loss\n";
   std::ofstream(folder.filePath("other.yaml").toStdString())
-      << "version: 1\nalgorithm: grpo\nprompts_per_step: 64\nsamples_per_prompt: 4\n"
-         "prompt_tokens: 256\nresponse_tokens: {mean: 450, cv: 0.5, max: 900}\n"
+      << "version: 1\nalgorithm: ppo\nprompts_per_step: 64\nsamples_per_prompt: 4\n"
+         "prompt_tokens: 512\nresponse_tokens: {mean: 450, cv: 0.5, max: 900}\n"
          "mini_batches: 4\nkl: loss\n";
   PlanQuery query = small_query();
   query.workload = folder.filePath("own.yaml").toStdString();
   ask(query);
-  for (const auto& [name, value] : std::map<QString, int>{
-           {"Prompts a step", 64}, {"Samples a prompt", 4}, {"Response tokens", 450}}) {
+  for (const auto& [name, value] : std::map<QString, int>{{"Prompts a step", 64},
+                                                          {"Samples a prompt", 4},
+                                                          {"Prompt tokens", 512},
+                                                          {"Response tokens", 450}}) {
     number(name)->setFocus();
     number(name)->selectAll();
     QTest::keyClicks(number(name), QString::number(value));
     QTest::keyClick(number(name), Qt::Key_Return);
   }
-  ASSERT_TRUE(answered({64, 4, 450}));
+  auto* algorithm = named<QComboBox>(window, "Algorithm");
+  EXPECT_EQ(algorithm->currentText(), "grpo");
+  EXPECT_FALSE(named<QComboBox>(window, "critic.tp")->isEnabled());
+  algorithm->setFocus();
+  QTest::keyClicks(algorithm, "p");
+  EXPECT_TRUE(named<QComboBox>(window, "critic.tp")->isEnabled());
+  ASSERT_TRUE(answered({64, 4, 450, 512, "ppo"}));
   PlanQuery other = query;
   other.workload = folder.filePath("other.yaml").toStdString();
-  Plan wanted = std::get<Plan>(answer(other).result);
+  Plan wanted = *std::get<SharedPlan>(answer(other).result);
   wanted.provenance.created = document().plan->provenance.created;
   EXPECT_EQ(document().plan->workload, wanted.workload);
   EXPECT_EQ(document().plan->prediction, wanted.prediction);
@@ -108,6 +117,31 @@ TEST_F(Sliders, AskWhatAFileWithTheirNumbersAsks) {
   window.explore().form()->choose(FileKind::workload, folder.filePath("other.yaml"));
   ASSERT_TRUE(answered({}));
   EXPECT_EQ(number("Response tokens")->value(), 450);
+}
+
+TEST_F(Sliders, APriceIsWhatTheClustersGpusCost) {
+  ask(small_query());
+  EXPECT_EQ(document().plan->cluster.price_per_gpu_hour, 0);
+  auto* price = named<QDoubleSpinBox>(window, "Price a GPU hour");
+  EXPECT_EQ(price->text(), "as the cluster says");
+  price->setFocus();
+  price->selectAll();
+  QTest::keyClicks(price, "2.5");
+  QTest::keyClick(price, Qt::Key_Return);
+  ASSERT_TRUE(wait_for(
+      [&] { return document().valid() && document().plan->cluster.price_per_gpu_hour == 2.5; }));
+  QTest::keyClick(&window, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(price->value(), 0);
+  // Types keep what they cost beside one another.
+  ClusterSpec mixed;
+  mixed.price_per_gpu_hour = 2;
+  mixed.groups.resize(2);
+  mixed.groups[0].price_per_gpu_hour = 1;
+  mixed.groups[1].price_per_gpu_hour = 3;
+  mixed = priced(mixed, 4);
+  EXPECT_EQ(mixed.price_per_gpu_hour, 4);
+  EXPECT_EQ(mixed.groups[0].price_per_gpu_hour, 2);
+  EXPECT_EQ(mixed.groups[1].price_per_gpu_hour, 6);
 }
 
 TEST_F(Sliders, KeysMoveThemAndTypedNumbersMoveThemToo) {
@@ -155,8 +189,9 @@ TEST_F(Sliders, WhatCannotBeIsToldAndAWheelThatPassesChangesNothing) {
 TEST_F(Sliders, NeverHoldTheEventLoopFiftyMilliseconds) {
   ask({.model = "qwen2.5-7b", .cluster = "h100-64", .workload = "ppo-7b-1k", .nodes = 8});
   StepSlider* tokens = slider("Response tokens");
+  const double most = most_held();
   double hold = 1;
-  for (int turn = 0; turn < 3 && hold >= 0.05; ++turn) {
+  for (int turn = 0; turn < 3 && hold >= most; ++turn) {
     const double longest = longest_hold([&] {
       drag(tokens, tokens->value() - 12, [] { rest(100); });
       let_go(tokens);
@@ -164,7 +199,7 @@ TEST_F(Sliders, NeverHoldTheEventLoopFiftyMilliseconds) {
     });
     hold = std::min(hold, longest);
   }
-  EXPECT_LT(hold, 0.05);
+  EXPECT_LT(hold, most);
   RecordProperty("longest_ms", static_cast<int>(1000 * hold));
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "gui/views/message_bar.h"
+#include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 #include "tests/cli/programs.h"
 #include "tests/gui/explore_flow.h"

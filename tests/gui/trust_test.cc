@@ -14,6 +14,7 @@
 
 #include "gui/pages/main_window.h"
 #include "gui/views/chart.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/gui/sample_plans.h"
 #include "tests/gui/window_flow.h"
@@ -106,7 +107,7 @@ TEST_F(Trust, NothingIsSavedWhileNothingAnswersTheQuestion) {
   EXPECT_FALSE(cover->isVisible());
   ask(infeasible_query(folder.path().toStdString()));
   EXPECT_TRUE(answer().startsWith("Nothing fits: rank")) << answer().toStdString();
-  EXPECT_TRUE(document().plan.has_value());  // the earlier one stays in sight, hatched
+  EXPECT_TRUE(document().plan != nullptr);  // the earlier one stays in sight, hatched
   EXPECT_TRUE(cover->isVisible());
   EXPECT_FALSE(window.understand().findChild<QWidget*>("stale")->isHidden());
   EXPECT_FALSE(action("Save plan")->isEnabled());
@@ -154,7 +155,7 @@ TEST_F(Trust, ARowThatIsPlannedEndsThePlanning) {
   ASSERT_GT(plans()->model()->rowCount(), 1);
   const QPoint second = plans()->visualRect(plans()->model()->index(1, 0)).center();
   QTest::mouseClick(plans()->viewport(), Qt::LeftButton, {}, second);
-  ASSERT_TRUE(wait_for([&] { return window.session().plans()->row(1).plan.has_value(); }));
+  ASSERT_TRUE(wait_for([&] { return window.session().plans()->row(1).plan != nullptr; }));
   rest(600);
   EXPECT_FALSE(document().planning);
   EXPECT_FALSE(window.findChild<QWidget*>("waiting")->isVisible());

@@ -277,7 +277,7 @@ TEST(Export, ViewsLeaveTheirDataBesideTheirPictures) {
 TEST(Export, FormatsAreReadWordByWord) {
   const auto some = formats_of("csv,svg");
   ASSERT_TRUE(some);
-  EXPECT_TRUE(some->csv && some->svg && !some->png && !some->json);
+  EXPECT_TRUE(some->csv && some->svg && !some->png && !some->json && !some->whole);
   EXPECT_FALSE(formats_of("png,gif"));
   EXPECT_FALSE(formats_of(""));
 }

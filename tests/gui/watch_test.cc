@@ -17,6 +17,7 @@
 #include "gui/views/chart.h"
 #include "planner/engines/read_plan.h"
 #include "simulator/learn/learned_report.h"
+#include "simulator/learn/measured_run.h"
 #include "simulator/learn/run_comparison.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/wire_options.h"
@@ -129,7 +130,7 @@ TEST(RuleModel, HasTheVerdictsOfTheRules) {
   ASSERT_GT(violated, 0);
   EXPECT_EQ(model.violated(), violated);
   EXPECT_TRUE(model.index(0, 0).data(RuleModel::BadRole).toBool());  // what is wrong comes first
-  EXPECT_TRUE(model.banner().contains("timing_s/step is 2.6, where at most 2.5"));
+  EXPECT_TRUE(model.banner().contains("timing_s/step is 2.60 s, where at most 2.50 s"));
   // Lines are at the limits in the metric's own unit.
   ASSERT_EQ(model.linesOf("timing_s/gen").size(), 1u);
   EXPECT_DOUBLE_EQ(model.linesOf("timing_s/gen")[0].limit, 1.5);
@@ -174,6 +175,24 @@ TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {
   run().addOther(folder.path().toStdString(), false);
   EXPECT_TRUE(run().others().empty());
   EXPECT_FALSE(bar("What is wrong with the run's files")->text().isEmpty());
+}
+
+TEST_F(Watch, ARunBesideItIsFollowedToo) {
+  QTemporaryDir folder;
+  const auto write = [&](int step) {
+    std::ofstream(folder.filePath("metrics.jsonl").toStdString(), std::ios::app)
+        << "{\"step\": " << step << ", \"data\": {\"critic/score/mean\": 0.25}}\n";
+  };
+  write(1);
+  ASSERT_TRUE(window.openRun(kRun));
+  run().addOther(folder.path().toStdString());
+  ASSERT_TRUE(wait_for([&] { return run().others().size() == 1; }));
+  const RunModel& other = *run().others().front().steps;
+  EXPECT_EQ(other.rowCount(), 1);
+  write(2);
+  ASSERT_TRUE(wait_for([&] { return other.rowCount() == 2; }));
+  auto* chart = window.findChild<Chart*>("reward");
+  EXPECT_EQ(chart->graph(1)->dataCount(), 2);
 }
 
 TEST_F(Watch, LearnSaysWhatTheCommandSaysAndSavesTheConstants) {

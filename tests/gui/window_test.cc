@@ -9,6 +9,9 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QImage>
+#include <QMessageBox>
+#include <QSplitter>
+#include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
 #include <algorithm>
@@ -21,6 +24,7 @@
 #include <set>
 #include <string>
 
+#include "gui/layout/kept_layout.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
 #include "gui/views/view.h"
@@ -111,6 +115,10 @@ TEST(Window, WhatWasAskedIsRememberedAndRubbishIsTold) {
     ASSERT_TRUE(wait_for([&] { return std::filesystem::exists(memory); }));  // not only at the end
     ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
     window.session().undo();
+    with_dialog(&window, [](QDialog& dialog) {
+      if (auto* box = qobject_cast<QMessageBox*>(&dialog))
+        box->button(QMessageBox::Discard)->click();
+    });
     window.close();
   }
   MainWindow again(memory);
@@ -121,6 +129,37 @@ TEST(Window, WhatWasAskedIsRememberedAndRubbishIsTold) {
   EXPECT_TRUE(broken.session().document().file_problems.contains("window.json"));
   broken.askLast(query);
   EXPECT_EQ(broken.session().document().question, query);
+}
+
+TEST(Window, ItsPartsComeBackAsTheyWereLeft) {
+  QTemporaryDir folder;
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  const auto parts = [](MainWindow& window) { return window.explore().findChild<QSplitter*>(); };
+  const auto tabs = [](MainWindow& window) { return window.run().findChild<QTabWidget*>(); };
+  QList<int> left;
+  {
+    MainWindow window(memory);
+    window.show();
+    rest(20);
+    const int all = parts(window)->sizes()[0] + parts(window)->sizes()[1];
+    parts(window)->setSizes({all - 500, 500});
+    left = parts(window)->sizes();
+    tabs(window)->setCurrentIndex(2);
+    window.close();
+  }
+  MainWindow again(memory);
+  again.show();
+  rest(20);
+  EXPECT_EQ(parts(again)->sizes(), left);
+  EXPECT_EQ(tabs(again)->currentIndex(), 2);
+  // What is no layout changes nothing.
+  WindowLayout broken = again.workspace().layout;
+  for (QString& split : broken.splits) split = "-1 99999999999 x";
+  for (QString& tab : broken.tabs) tab = "17";
+  broken.geometry = "AAAA";
+  restore(again, broken);
+  EXPECT_EQ(parts(again)->sizes(), left);
+  EXPECT_EQ(tabs(again)->currentIndex(), 2);
 }
 
 TEST(Window, EveryActionHasAKeyAndNoTwoTheSame) {
@@ -228,9 +267,11 @@ TEST(Window, AFolderThatIsNotThereIsRefused) {
   EXPECT_FALSE(window.openPlan(kData + "/no_such_plan.json"));
 }
 
-/// Keys and clicks without sense, on whatever is there; dialogs and menus are closed again.
+/// Keys and clicks without sense, on whatever is there; dialogs and menus are closed again. As many
+/// as the environment's TESSERA_MONKEY_EVENTS says.
 TEST(Window, SurvivesAMonkey) {
-  constexpr int kEvents = 3000;
+  const int asked = qEnvironmentVariableIntValue("TESSERA_MONKEY_EVENTS");
+  const int events = asked > 0 ? asked : 3000;
   MainWindow window;
   window.resize(1280, 720);
   window.show();
@@ -250,7 +291,7 @@ TEST(Window, SurvivesAMonkey) {
                               Qt::Key_Left, Qt::Key_Right, Qt::Key_Comma, Qt::Key_Delete};
   const std::vector<int> with_control{Qt::Key_Z, Qt::Key_Y, Qt::Key_D, Qt::Key_T,
                                       Qt::Key_1, Qt::Key_2, Qt::Key_L, Qt::Key_F};
-  for (int event = 0; event < kEvents; ++event) {
+  for (int event = 0; event < events; ++event) {
     std::vector<QWidget*> widgets;
     for (QWidget* widget : window.findChildren<QWidget*>()) {
       if (widget->isVisible() && widget->isEnabled()) widgets.push_back(widget);

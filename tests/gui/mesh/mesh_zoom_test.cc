@@ -16,6 +16,7 @@
 #include "gui/document/plan_answer.h"
 #include "gui/document/text.h"
 #include "gui/mesh/mesh_canvas.h"
+#include "planner/plan/plan.h"
 #include "tests/gui/explore_flow.h"
 
 namespace tessera::gui {
@@ -84,12 +85,12 @@ class LargeMesh : public ::testing::Test {
                                         .cluster = "meta-h100-24k",
                                         .workload = "grpo-7b-1k",
                                         .nodes = 2048});
-    ASSERT_TRUE(std::holds_alternative<Plan>(found.result));
-    plan_ = std::make_unique<Plan>(std::get<Plan>(std::move(found.result)));
+    ASSERT_TRUE(std::holds_alternative<SharedPlan>(found.result));
+    plan_ = std::get<SharedPlan>(found.result);
   }
   static void TearDownTestSuite() { plan_.reset(); }
   void SetUp() override {
-    model.setPlan(*plan_);
+    model.setPlan(plan_);
     canvas = std::make_unique<MeshCanvas>(model);
     canvas->resize(600, 320);
     QObject::connect(canvas.get(), &MeshCanvas::chosen, [this](int rank) {
@@ -111,7 +112,7 @@ class LargeMesh : public ::testing::Test {
     return QToolTip::text();
   }
 
-  static inline std::unique_ptr<Plan> plan_;
+  static inline SharedPlan plan_;
   MeshModel model;
   std::unique_ptr<MeshCanvas> canvas;
   int chosen = -1;

@@ -131,7 +131,7 @@ TEST_F(Remote, IsFollowedThroughTheDialogByKeysAndBackfilledAfterTheServerWasGon
   EXPECT_TRUE(window.session().run()->isCopy());
   EXPECT_TRUE(isIn(RunState::running)) << bar("State of the run").toStdString();
   // The plan comes with it, and the copy is where the user's caches are.
-  EXPECT_TRUE(wait_for([&] { return window.session().plan().has_value(); }));
+  EXPECT_TRUE(wait_for([&] { return window.session().plan() != nullptr; }));
   const fs::path copy = window.session().run()->folder();
   EXPECT_EQ(copy.parent_path().parent_path(), copies_folder());
   EXPECT_TRUE(copies_folder().string().starts_with(at("cache").string()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/step_views/time_keys.h"
+#include "gui/timeline/zoom_keys.h"
 
 #include <QtCore/qnamespace.h>
 
@@ -18,6 +18,7 @@ double zoomOf(int key) {
   switch (key) {
     case Qt::Key_W:
     case Qt::Key_Plus:
+    case Qt::Key_Equal:  // where + needs Shift
       return 1 / kZoom;
     case Qt::Key_S:
     case Qt::Key_Minus:

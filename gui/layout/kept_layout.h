@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where the window stands and how its parts share it, as the workspace keeps it. GUI thread.
+#pragma once
+
+#include <QMainWindow>
+
+#include "gui/document/workspace.h"
+
+namespace tessera::gui {
+
+WindowLayout layout_of(const QMainWindow& window);
+
+/// What is of another version of the window, or no layout at all, changes nothing. The page in
+/// front stays: what stood on it is not there any more.
+void restore(QMainWindow& window, const WindowLayout& layout);
+
+}  // namespace tessera::gui

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window does with plans and projects in files: opens and saves them, and asks before what
+// is in none of them goes with the window.
+#include <QCloseEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QMessageBox>
+#include <QPushButton>
+#include <QStatusBar>
+#include <utility>
+
+#include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "gui/pages/main_window.h"
+
+namespace tessera::gui {
+
+bool MainWindow::openPlan(const QString& file) {
+  if (!session_.openPlan(file)) return false;
+  statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
+  return true;
+}
+
+bool MainWindow::openProject(const QString& file, bool live) {
+  Problems problems;
+  const auto project = read_project(file.toStdString(), problems);
+  if (!project) {
+    session_.report(problemsText(problems));
+    return false;
+  }
+  project_file_ = file;
+  project_ = *project;
+  session_.openProject(*project, live);
+  statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
+  pages_->setCurrentWidget(explore_);
+  return true;
+}
+
+bool MainWindow::saveProject(const QString& file) {
+  Project now = session_.project();
+  try {
+    write_project(now, file.toStdString());
+  } catch (const Error& error) {
+    session_.report(problemsText(error.problems()));
+    return false;
+  }
+  project_file_ = file;
+  project_ = std::move(now);
+  session_.report({});
+  statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
+  return true;
+}
+
+void MainWindow::chooseProject() {
+  const QString file = QFileDialog::getOpenFileName(this, Words::tr("Open project"), {},
+                                                    Words::tr("Projects (*.json)"));
+  if (!file.isEmpty()) openProject(file);
+}
+
+bool MainWindow::keepProject() {
+  return project_file_.isEmpty() ? chooseWhereToKeepProject() : saveProject(project_file_);
+}
+
+bool MainWindow::chooseWhereToKeepProject() {
+  const QString file = QFileDialog::getSaveFileName(this, Words::tr("Save project"), "project.json",
+                                                    Words::tr("Projects (*.json)"));
+  return !file.isEmpty() && saveProject(file);
+}
+
+void MainWindow::choosePlan() {
+  const QString file =
+      QFileDialog::getOpenFileName(this, Words::tr("Open plan"), {}, Words::tr("Plans (*.json)"));
+  if (!file.isEmpty() && openPlan(file)) pages_->setCurrentWidget(explore_);
+}
+
+bool MainWindow::save() {
+  const QString file = session_.document().file;
+  return file.isEmpty() ? chooseWhereToSave() : savePlan(file);
+}
+
+bool MainWindow::chooseWhereToSave() {
+  const QString file = QFileDialog::getSaveFileName(this, Words::tr("Save plan"), "plan.json",
+                                                    Words::tr("Plans (*.json)"));
+  return !file.isEmpty() && savePlan(file);
+}
+
+bool MainWindow::savePlan(const QString& file) {
+  if (!session_.savePlan(file)) return false;
+  statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
+  return true;
+}
+
+// A project that is open has the question and all that was pinned; without one the plan is what
+// there is to save, and where no plan answers the question, a project keeps it.
+MainWindow::Unsaved MainWindow::unsaved() const {
+  const Project now = session_.project();
+  if (!project_file_.isEmpty()) return now == project_ ? Unsaved::nothing : Unsaved::project;
+  if (!now.pinned.empty()) return Unsaved::project;
+  if (!session_.hasEdits()) return Unsaved::nothing;
+  return session_.document().valid() ? Unsaved::plan : Unsaved::project;
+}
+
+// True when nothing is lost that the user wants to keep.
+bool MainWindow::mayClose() {
+  const Unsaved what = unsaved();
+  if (what == Unsaved::nothing) return true;
+  QString text = Words::tr("The plan that is shown is in no file.");
+  if (what == Unsaved::project) {
+    text = project_file_.isEmpty()
+               ? Words::tr("The question and the pinned plans are in no file; a project has both.")
+               : Words::tr("%1 lacks what has changed since it was saved.")
+                     .arg(QFileInfo(project_file_).fileName());
+  }
+  QMessageBox box(QMessageBox::Question, Words::tr("Close the window"), text,
+                  QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
+  box.button(QMessageBox::Save)->setText(Words::tr("&Save"));
+  box.button(QMessageBox::Discard)->setText(Words::tr("&Discard"));
+  box.button(QMessageBox::Cancel)->setText(Words::tr("Cancel"));
+  box.setDefaultButton(QMessageBox::Save);
+  switch (box.exec()) {
+    case QMessageBox::Save:
+      return what == Unsaved::plan ? save() : keepProject();
+    case QMessageBox::Discard:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  rememberNow();  // whatever is answered
+  if (!mayClose()) {
+    event->ignore();
+    return;
+  }
+  rememberNow();
+  QMainWindow::closeEvent(event);
+}
+
+}  // namespace tessera::gui

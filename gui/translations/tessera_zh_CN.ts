@@ -1,0 +1,3415 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="zh_CN" sourcelanguage="en">
+<context>
+    <name>Words</name>
+    <message>
+        <source>There is no plan to run.</source>
+        <translation>没有可以运行的方案。</translation>
+    </message>
+    <message>
+        <source>A run file is missing: a run.yaml, or a preset.</source>
+        <translation>缺少运行文件：请给出 run.yaml 或选择预设。</translation>
+    </message>
+    <message>
+        <source>%1: expected KEY=VALUE</source>
+        <translation>%1：格式应为 KEY=VALUE</translation>
+    </message>
+    <message>
+        <source>A folder for the run is missing.</source>
+        <translation>缺少运行目录。</translation>
+    </message>
+    <message>
+        <source>%1 exists: a run begins in a new folder.</source>
+        <translation>%1 已存在：新的运行需要一个新目录。</translation>
+    </message>
+    <message>
+        <source>%1 exists: the run would write it.</source>
+        <translation>%1 已存在：运行会写入该文件。</translation>
+    </message>
+    <message>
+        <source>%1 is no folder that can be written.</source>
+        <translation>%1 不是可写的目录。</translation>
+    </message>
+    <message>
+        <source>The program tessera is not here: neither beside this window nor on PATH.</source>
+        <translation>找不到 tessera 程序：本窗口程序旁边和 PATH 中都没有。</translation>
+    </message>
+    <message>
+        <source>%1 cannot be started: %2</source>
+        <translation>无法启动 %1：%2</translation>
+    </message>
+    <message>
+        <source>tessera run ended without a word</source>
+        <translation>tessera run 未输出任何信息就退出了</translation>
+    </message>
+    <message>
+        <source>unsaved plan</source>
+        <translation>未保存的方案</translation>
+    </message>
+    <message>
+        <source>its constants are not here: whether it fits is not known</source>
+        <translation>缺少该方案所用的校准常数，无法判断显存是否够用</translation>
+    </message>
+    <message>
+        <source>fits with %1 (%2)</source>
+        <translation>显存够用的概率 %1（%2）</translation>
+    </message>
+    <message>
+        <source>%1 % in %2</source>
+        <translation>%2 占 %1 %</translation>
+    </message>
+    <message>
+        <source>not compared: the plan is %1</source>
+        <translation>未作比较：该方案为 %1</translation>
+    </message>
+    <message>
+        <source>no other plan was found</source>
+        <translation>未找到其他方案</translation>
+    </message>
+    <message>
+        <source>tied with row 2</source>
+        <translation>与第 2 行不相上下</translation>
+    </message>
+    <message>
+        <source>row 2: +%1 %</source>
+        <translation>第 2 行：+%1 %</translation>
+    </message>
+    <message>
+        <source>%1 tok/s/GPU</source>
+        <translation>%1 tok/s/GPU</translation>
+    </message>
+    <message>
+        <source>%1 % behind row 1</source>
+        <translation>比第 1 行慢 %1 %</translation>
+    </message>
+    <message>
+        <source>Nothing fits: </source>
+        <translation>没有可行方案：</translation>
+    </message>
+    <message>
+        <source>no reason is known</source>
+        <translation>原因未知</translation>
+    </message>
+    <message>
+        <source>Nothing fits: rank %1 needs %2 in %3 (%4), %5 too much</source>
+        <translation>没有可行方案：rank %1 在 %3 阶段需要 %2（%4），超出 %5</translation>
+    </message>
+    <message>
+        <source>No search has proven this plan: it is %1.</source>
+        <translation>该方案未经搜索证明最优：它是 %1。</translation>
+    </message>
+    <message>
+        <source> in %1</source>
+        <translation>，用时 %1</translation>
+    </message>
+    <message>
+        <source>Proven best of the space%1: %2 candidates priced, %3 branches cut, gap %4 %.</source>
+        <translation>已证明在搜索空间内最优%1：评估了 %2 个候选，剪掉 %3 个分支，差距 %4 %。</translation>
+    </message>
+    <message>
+        <source>The constants that this plan was made with are not here.</source>
+        <translation>缺少制定该方案时所用的校准常数。</translation>
+    </message>
+    <message>
+        <source>No plan is open.</source>
+        <translation>没有打开的方案。</translation>
+    </message>
+    <message>
+        <source>%1 of %2 %3</source>
+        <translation>%1 / %2 %3</translation>
+    </message>
+    <message>
+        <source>%1: no such folder</source>
+        <translation>%1：目录不存在</translation>
+    </message>
+    <message>
+        <source>and %1 more
+</source>
+        <translation>另有 %1 条
+</translation>
+    </message>
+    <message>
+        <source>Time of a step</source>
+        <translation>单步时间</translation>
+    </message>
+    <message>
+        <source>GPUs</source>
+        <translation>GPU</translation>
+    </message>
+    <message>
+        <source>Memory of the fullest rank</source>
+        <translation>显存占用最高的 rank</translation>
+    </message>
+    <message>
+        <source>Cost of a step</source>
+        <translation>单步成本</translation>
+    </message>
+    <message>
+        <source>the cluster&apos;s money</source>
+        <translation>集群所用货币</translation>
+    </message>
+    <message>
+        <source>GPU seconds</source>
+        <translation>GPU 秒</translation>
+    </message>
+    <message>
+        <source>1 GPU</source>
+        <translation>1 张 GPU</translation>
+    </message>
+    <message>
+        <source>%1 GPUs</source>
+        <translation>%1 张 GPU</translation>
+    </message>
+    <message>
+        <source>%1 on the fullest rank</source>
+        <translation>占用最高的 rank 用 %1</translation>
+    </message>
+    <message>
+        <source>%1 a step</source>
+        <translation>每步 %1</translation>
+    </message>
+    <message>
+        <source>%1 GPU seconds a step</source>
+        <translation>每步 %1 GPU 秒</translation>
+    </message>
+    <message>
+        <source>Row %1: %2, %3</source>
+        <translation>第 %1 行：%2，%3</translation>
+    </message>
+    <message>
+        <source>Mesh of ranks</source>
+        <translation>rank 网格</translation>
+    </message>
+    <message>
+        <source>node %1</source>
+        <translation>节点 %1</translation>
+    </message>
+    <message>
+        <source>GPU %1</source>
+        <translation>GPU %1</translation>
+    </message>
+    <message>
+        <source>pod %1: %2 GPUs</source>
+        <translation>pod %1：%2 张 GPU</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;node %1&lt;/b&gt;, ranks %2-%3</source>
+        <translation>&lt;b&gt;节点 %1&lt;/b&gt;，rank %2-%3</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;pod %1&lt;/b&gt;, nodes %2-%3, ranks %4-%5</source>
+        <translation>&lt;b&gt;pod %1&lt;/b&gt;，节点 %2-%3，rank %4-%5</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;%1 GPUs: %2</source>
+        <translation>&lt;br&gt;%1 张 GPU：%2</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;%1 GPUs are not used</source>
+        <translation>&lt;br&gt;%1 张 GPU 未使用</translation>
+    </message>
+    <message>
+        <source>What is outside all phases</source>
+        <translation>各阶段之外的部分</translation>
+    </message>
+    <message>
+        <source>%1 took %2 longer than predicted: %3</source>
+        <translation>%1 比预测多用 %2：%3</translation>
+    </message>
+    <message>
+        <source>%1 took %2 less than predicted: %3</source>
+        <translation>%1 比预测少用 %2：%3</translation>
+    </message>
+    <message>
+        <source>Phase</source>
+        <translation>阶段</translation>
+    </message>
+    <message>
+        <source>Predicted</source>
+        <translation>预测</translation>
+    </message>
+    <message>
+        <source>Measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>Share</source>
+        <translation>占比</translation>
+    </message>
+    <message>
+        <source>Error</source>
+        <translation>误差</translation>
+    </message>
+    <message>
+        <source>the plan&apos;s constants are not here</source>
+        <translation>缺少该方案的校准常数</translation>
+    </message>
+    <message>
+        <source>total</source>
+        <translation>合计</translation>
+    </message>
+    <message>
+        <source>... (%1 in all)</source>
+        <translation>……（共 %1 个）</translation>
+    </message>
+    <message>
+        <source>memory at its peak: %1</source>
+        <translation>显存峰值：%1</translation>
+    </message>
+    <message>
+        <source>its busiest link (%1) carries %2 % of what it could in the step</source>
+        <translation>最忙的链路（%1）在一步中的平均利用率为 %2 %</translation>
+    </message>
+    <message>
+        <source>in the run: %1</source>
+        <translation>运行中：%1</translation>
+    </message>
+    <message>
+        <source>idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;rank %1&lt;/b&gt;, node %2, %3</source>
+        <translation>&lt;b&gt;rank %1&lt;/b&gt;，节点 %2，%3</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;not used</source>
+        <translation>&lt;br&gt;未使用</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;&lt;b&gt;%1&lt;/b&gt; %2, layers %3</source>
+        <translation>&lt;br&gt;&lt;b&gt;%1&lt;/b&gt; %2，第 %3 层</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;&amp;nbsp;&amp;nbsp;%1 group: %2</source>
+        <translation>&lt;br&gt;&amp;nbsp;&amp;nbsp;%1 组：%2</translation>
+    </message>
+    <message>
+        <source>%1 ranks</source>
+        <translation>%1 个 rank</translation>
+    </message>
+    <message>
+        <source>Role</source>
+        <translation>角色</translation>
+    </message>
+    <message>
+        <source>Ranks</source>
+        <translation>rank</translation>
+    </message>
+    <message>
+        <source>Start</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>Time</source>
+        <translation>时间</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>Cluster</source>
+        <translation>集群</translation>
+    </message>
+    <message>
+        <source>%1, %2 of %3 GPUs</source>
+        <translation>%1，使用 %3 张 GPU 中的 %2 张</translation>
+    </message>
+    <message>
+        <source>Engine</source>
+        <translation>训练引擎</translation>
+    </message>
+    <message>
+        <source>Placement</source>
+        <translation>放置</translation>
+    </message>
+    <message>
+        <source>Step</source>
+        <translation>步</translation>
+    </message>
+    <message>
+        <source>Tokens/s/GPU</source>
+        <translation>token/s/GPU</translation>
+    </message>
+    <message>
+        <source>Peak memory</source>
+        <translation>显存峰值</translation>
+    </message>
+    <message>
+        <source>%1, time</source>
+        <translation>%1 用时</translation>
+    </message>
+    <message>
+        <source>Reshard, busiest rank</source>
+        <translation>重分片，最忙的 rank</translation>
+    </message>
+    <message>
+        <source>%1 and %2 take equally long.</source>
+        <translation>%1 与 %2 用时相同。</translation>
+    </message>
+    <message>
+        <source>%1 takes %2 longer than %3</source>
+        <translation>%1 比 %3 多用 %2</translation>
+    </message>
+    <message>
+        <source>%1: its phases wait for one another.</source>
+        <translation>%1：各阶段互相等待。</translation>
+    </message>
+    <message>
+        <source>%1: %2 more.</source>
+        <translation>%1：其中多用 %2。</translation>
+    </message>
+    <message>
+        <source>
+select it to plan it in full</source>
+        <translation>
+选中后会完整规划</translation>
+    </message>
+    <message>
+        <source>best</source>
+        <translation>最优</translation>
+    </message>
+    <message>
+        <source>Against best</source>
+        <translation>与最优相比</translation>
+    </message>
+    <message>
+        <source>Layouts</source>
+        <translation>并行布局</translation>
+    </message>
+    <message>
+        <source>finished (%1)</source>
+        <translation>已结束（%1）</translation>
+    </message>
+    <message>
+        <source>terminated</source>
+        <translation>被终止</translation>
+    </message>
+    <message>
+        <source>running</source>
+        <translation>运行中</translation>
+    </message>
+    <message>
+        <source>no heartbeat</source>
+        <translation>没有心跳</translation>
+    </message>
+    <message>
+        <source>lost</source>
+        <translation>失联</translation>
+    </message>
+    <message>
+        <source>on another host</source>
+        <translation>在其他主机上</translation>
+    </message>
+    <message>
+        <source>since %1</source>
+        <translation>自 %1 起</translation>
+    </message>
+    <message>
+        <source>Rank</source>
+        <translation>rank</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation>状态</translation>
+    </message>
+    <message>
+        <source>In phase</source>
+        <translation>阶段已用时</translation>
+    </message>
+    <message>
+        <source>Process</source>
+        <translation>进程</translation>
+    </message>
+    <message>
+        <source>below</source>
+        <translation>小于</translation>
+    </message>
+    <message>
+        <source>at most</source>
+        <translation>不超过</translation>
+    </message>
+    <message>
+        <source>above</source>
+        <translation>大于</translation>
+    </message>
+    <message>
+        <source>at least</source>
+        <translation>不低于</translation>
+    </message>
+    <message>
+        <source>%1: %2 is %3, where %4 was expected: %5</source>
+        <translation>%1：%2 为 %3，期望 %4：%5</translation>
+    </message>
+    <message>
+        <source>A rule is violated</source>
+        <translation>有一条规则不满足</translation>
+    </message>
+    <message>
+        <source>%1 rules are violated</source>
+        <translation>有 %1 条规则不满足</translation>
+    </message>
+    <message>
+        <source>%1, evidence %2. %3</source>
+        <translation>%1，依据：%2。%3</translation>
+    </message>
+    <message>
+        <source>Outcome</source>
+        <translation>结果</translation>
+    </message>
+    <message>
+        <source>Rule</source>
+        <translation>规则</translation>
+    </message>
+    <message>
+        <source>Metric</source>
+        <translation>指标</translation>
+    </message>
+    <message>
+        <source>Value</source>
+        <translation>数值</translation>
+    </message>
+    <message>
+        <source>Limit</source>
+        <translation>限值</translation>
+    </message>
+    <message>
+        <source>Advice</source>
+        <translation>建议</translation>
+    </message>
+    <message>
+        <source>The run was on several GPU types: constants are of one.</source>
+        <translation>该运行使用了多种 GPU：校准常数只针对一种。</translation>
+    </message>
+    <message>
+        <source>Reward</source>
+        <translation>奖励</translation>
+    </message>
+    <message>
+        <source>KL</source>
+        <translation>KL</translation>
+    </message>
+    <message>
+        <source>Reshard</source>
+        <translation>重分片</translation>
+    </message>
+    <message>
+        <source>Reshard GB/s</source>
+        <translation>重分片 GB/s</translation>
+    </message>
+    <message>
+        <source>Reshard bytes</source>
+        <translation>重分片字节数</translation>
+    </message>
+    <message>
+        <source>not reached since %1 (%2); then: %3</source>
+        <translation>自 %1 起无法连接（%2）；当时：%3</translation>
+    </message>
+    <message>
+        <source>nobody asks</source>
+        <translation>没有程序在询问</translation>
+    </message>
+    <message>
+        <source>%1 of step %2</source>
+        <translation>第 %2 步的 %1</translation>
+    </message>
+    <message>
+        <source>paused after step %1</source>
+        <translation>已在第 %1 步后暂停</translation>
+    </message>
+    <message>
+        <source>stalled: nothing has moved for %1, rank %2 is in %3</source>
+        <translation>停滞：已有 %1 没有进展，rank %2 处于 %3</translation>
+    </message>
+    <message>
+        <source>%1 ranks are loading</source>
+        <translation>%1 个 rank 正在加载</translation>
+    </message>
+    <message>
+        <source>%1 ranks are stopping</source>
+        <translation>%1 个 rank 正在停止</translation>
+    </message>
+    <message>
+        <source>%1 ranks are running</source>
+        <translation>%1 个 rank 正在运行</translation>
+    </message>
+    <message>
+        <source>no rank has started</source>
+        <translation>还没有 rank 启动</translation>
+    </message>
+    <message>
+        <source>rank %1 failed with code %2 in %3</source>
+        <translation>rank %1 在 %3 失败，退出码 %2</translation>
+    </message>
+    <message>
+        <source>rank %1 has no heartbeat any more, its last was in %2</source>
+        <translation>rank %1 已没有心跳，最后一次在 %2</translation>
+    </message>
+    <message>
+        <source>rank %1 was lost in %2</source>
+        <translation>rank %1 在 %2 失联</translation>
+    </message>
+    <message>
+        <source>on another host: %1 of %2 ranks have not ended, the last sign of life is %3 old</source>
+        <translation>在其他主机上：%2 个 rank 中有 %1 个尚未结束，最近一次活动是 %3 之前</translation>
+    </message>
+    <message>
+        <source>stopped: its ranks were told to end</source>
+        <translation>已停止：各 rank 收到了结束指令</translation>
+    </message>
+    <message>
+        <source>stopped as it was asked to</source>
+        <translation>已按要求停止</translation>
+    </message>
+    <message>
+        <source>finished: all %1 ranks ended well</source>
+        <translation>已完成：全部 %1 个 rank 正常结束</translation>
+    </message>
+    <message>
+        <source>this row has no plan any more</source>
+        <translation>该行已没有对应的方案</translation>
+    </message>
+    <message>
+        <source>%1: no copy of it is here</source>
+        <translation>%1：本机没有它的副本</translation>
+    </message>
+    <message>
+        <source>Prompts a s&amp;tep</source>
+        <translation>每步提示数(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Samp&amp;les a prompt</source>
+        <translation>每提示采样数(&amp;L)</translation>
+    </message>
+    <message>
+        <source>Response to&amp;kens</source>
+        <translation>回复 token 数(&amp;K)</translation>
+    </message>
+    <message>
+        <source>Topolog&amp;y</source>
+        <translation>拓扑(&amp;Y)</translation>
+    </message>
+    <message>
+        <source>Topology (*.txt)</source>
+        <translation>拓扑 (*.txt)</translation>
+    </message>
+    <message>
+        <source>A file of what nvidia-smi topo -m prints on a node: its GPUs, NVLink and network cards replace the cluster's</source>
+        <translation>一个节点上 nvidia-smi topo -m 输出的文件：其中的 GPU、NVLink 和网卡取代集群文件中的相应内容</translation>
+    </message>
+    <message>
+        <source>&amp;Algorithm</source>
+        <translation>算法(&amp;A)</translation>
+    </message>
+    <message>
+        <source>PPO has a critic, GRPO compares the samples of a prompt with one another; a workload that lists its own calls keeps them</source>
+        <translation>PPO 有 critic，GRPO 在同一提示的各样本之间比较；自行列出调用的工作负载保持不变</translation>
+    </message>
+    <message>
+        <source>as the cluster says</source>
+        <translation>以集群文件为准</translation>
+    </message>
+    <message>
+        <source>What a GPU costs an hour, in any money</source>
+        <translation>一个 GPU 每小时的价格，货币不限</translation>
+    </message>
+    <message>
+        <source>Price a GPU &amp;hour</source>
+        <translation>GPU 每小时价格(&amp;H)</translation>
+    </message>
+    <message>
+        <source>The mean length of a response; the limit and all other lengths change by the same factor</source>
+        <translation>回复的平均长度；长度上限及其他长度按同一比例变化</translation>
+    </message>
+    <message>
+        <source>Do anything</source>
+        <translation>执行命令</translation>
+    </message>
+    <message>
+        <source>Part of a command&apos;s name</source>
+        <translation>输入命令名的一部分</translation>
+    </message>
+    <message>
+        <source>Command</source>
+        <translation>命令</translation>
+    </message>
+    <message>
+        <source>Commands</source>
+        <translation>命令列表</translation>
+    </message>
+    <message>
+        <source>%1 cannot be: %2</source>
+        <translation>%1 不可行：%2</translation>
+    </message>
+    <message>
+        <source>Why a degree cannot be</source>
+        <translation>并行度不可行的原因</translation>
+    </message>
+    <message>
+        <source>still checking %1</source>
+        <translation>仍在检查 %1</translation>
+    </message>
+    <message>
+        <source>Every value of %1 can be.</source>
+        <translation>%1 的每个取值都可行。</translation>
+    </message>
+    <message>
+        <source>Comparison and report</source>
+        <translation>对比与报告</translation>
+    </message>
+    <message>
+        <source>Answer</source>
+        <translation>结论</translation>
+    </message>
+    <message>
+        <source>What is wrong with a file</source>
+        <translation>文件的问题</translation>
+    </message>
+    <message>
+        <source>Planning</source>
+        <translation>正在规划</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>取消</translation>
+    </message>
+    <message>
+        <source>Stop waiting for this plan (Esc)</source>
+        <translation>不再等待该方案（Esc）</translation>
+    </message>
+    <message>
+        <source>Dismiss</source>
+        <translation>关闭提示</translation>
+    </message>
+    <message>
+        <source>This question is not planned: F5 plans it</source>
+        <translation>该问题尚未规划：按 F5 规划</translation>
+    </message>
+    <message>
+        <source>Try: %1</source>
+        <translation>可以尝试：%1</translation>
+    </message>
+    <message>
+        <source>Save report</source>
+        <translation>保存报告</translation>
+    </message>
+    <message>
+        <source>Reports (*.html)</source>
+        <translation>报告 (*.html)</translation>
+    </message>
+    <message>
+        <source>Saved %1</source>
+        <translation>已保存 %1</translation>
+    </message>
+    <message>
+        <source>Explore</source>
+        <translation>探索</translation>
+    </message>
+    <message>
+        <source>Understand</source>
+        <translation>剖析</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>运行</translation>
+    </message>
+    <message>
+        <source>&amp;Run</source>
+        <translation>运行(&amp;R)</translation>
+    </message>
+    <message>
+        <source>none so far</source>
+        <translation>暂无</translation>
+    </message>
+    <message>
+        <source>&amp;File</source>
+        <translation>文件(&amp;F)</translation>
+    </message>
+    <message>
+        <source>&amp;Open plan...</source>
+        <translation>打开方案(&amp;O)...</translation>
+    </message>
+    <message>
+        <source>Recent &amp;plans</source>
+        <translation>最近的方案(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Save plan</source>
+        <translation>保存方案(&amp;S)</translation>
+    </message>
+    <message>
+        <source>Save plan &amp;as...</source>
+        <translation>方案另存为(&amp;A)...</translation>
+    </message>
+    <message>
+        <source>&amp;Export views...</source>
+        <translation>导出视图(&amp;E)...</translation>
+    </message>
+    <message>
+        <source>Save repor&amp;t...</source>
+        <translation>保存报告(&amp;T)...</translation>
+    </message>
+    <message>
+        <source>&amp;Quit</source>
+        <translation>退出(&amp;Q)</translation>
+    </message>
+    <message>
+        <source>Open pro&amp;ject...</source>
+        <translation>打开项目(&amp;J)...</translation>
+    </message>
+    <message>
+        <source>Recent projec&amp;ts</source>
+        <translation>最近的项目(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Sa&amp;ve project</source>
+        <translation>保存项目(&amp;V)</translation>
+    </message>
+    <message>
+        <source>Save project as...</source>
+        <translation>项目另存为...</translation>
+    </message>
+    <message>
+        <source>&amp;Edit</source>
+        <translation>编辑(&amp;E)</translation>
+    </message>
+    <message>
+        <source>&amp;Undo</source>
+        <translation>撤销(&amp;U)</translation>
+    </message>
+    <message>
+        <source>&amp;Redo</source>
+        <translation>重做(&amp;R)</translation>
+    </message>
+    <message>
+        <source>Plan &amp;again</source>
+        <translation>重新规划(&amp;A)</translation>
+    </message>
+    <message>
+        <source>&amp;Cancel planning</source>
+        <translation>取消规划(&amp;C)</translation>
+    </message>
+    <message>
+        <source>&amp;Pin this plan</source>
+        <translation>加入对比(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Language</source>
+        <translation>语言(&amp;L)</translation>
+    </message>
+    <message>
+        <source>The language changes when the window is opened again.</source>
+        <translation>重新打开窗口后语言生效。</translation>
+    </message>
+    <message>
+        <source>As the system</source>
+        <translation>跟随系统</translation>
+    </message>
+    <message>
+        <source>&amp;View</source>
+        <translation>视图(&amp;V)</translation>
+    </message>
+    <message>
+        <source>&amp;Question</source>
+        <translation>问题(&amp;Q)</translation>
+    </message>
+    <message>
+        <source>&amp;Light or dark</source>
+        <translation>切换明暗(&amp;L)</translation>
+    </message>
+    <message>
+        <source>&amp;Help</source>
+        <translation>帮助(&amp;H)</translation>
+    </message>
+    <message>
+        <source>&amp;Do anything...</source>
+        <translation>执行命令(&amp;D)...</translation>
+    </message>
+    <message>
+        <source>&amp;Keys</source>
+        <translation>快捷键(&amp;K)</translation>
+    </message>
+    <message>
+        <source>Opened %1</source>
+        <translation>已打开 %1</translation>
+    </message>
+    <message>
+        <source>Open project</source>
+        <translation>打开项目</translation>
+    </message>
+    <message>
+        <source>Projects (*.json)</source>
+        <translation>项目 (*.json)</translation>
+    </message>
+    <message>
+        <source>Save project</source>
+        <translation>保存项目</translation>
+    </message>
+    <message>
+        <source>Open plan</source>
+        <translation>打开方案</translation>
+    </message>
+    <message>
+        <source>Plans (*.json)</source>
+        <translation>方案 (*.json)</translation>
+    </message>
+    <message>
+        <source>Save plan</source>
+        <translation>保存方案</translation>
+    </message>
+    <message>
+        <source>Export views into</source>
+        <translation>导出视图到</translation>
+    </message>
+    <message>
+        <source>%1 files written</source>
+        <translation>已写出 %1 个文件</translation>
+    </message>
+    <message>
+        <source>Filter the plans, metrics or samples</source>
+        <translation>筛选方案、指标或样本</translation>
+    </message>
+    <message>
+        <source>arrows, + -, Home</source>
+        <translation>方向键、+ -、Home</translation>
+    </message>
+    <message>
+        <source>In a chart: move, zoom, fit</source>
+        <translation>图表中：移动、缩放、显示全部</translation>
+    </message>
+    <message>
+        <source>In the mesh: other colours</source>
+        <translation>网格中：切换着色方式</translation>
+    </message>
+    <message>
+        <source>In the timeline, over time: zoom, move, fit what is chosen</source>
+        <translation>时间线等按时间的视图中：缩放、移动、放大所选</translation>
+    </message>
+    <message>
+        <source>There: next and previous span, next found, fold</source>
+        <translation>同上：下一个和上一个片段、下一个匹配、折叠</translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation>快捷键</translation>
+    </message>
+    <message>
+        <source>Follow a &amp;run...</source>
+        <translation>跟踪运行(&amp;R)...</translation>
+    </message>
+    <message>
+        <source>Open re&amp;mote run...</source>
+        <translation>打开远程运行(&amp;M)...</translation>
+    </message>
+    <message>
+        <source>Draw another run &amp;beside it...</source>
+        <translation>叠加另一次运行(&amp;B)...</translation>
+    </message>
+    <message>
+        <source>Only &amp;one run</source>
+        <translation>只显示一次运行(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Recent r&amp;uns</source>
+        <translation>最近的运行(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Asking %1</source>
+        <translation>正在询问 %1</translation>
+    </message>
+    <message>
+        <source>Follow a run</source>
+        <translation>跟踪运行</translation>
+    </message>
+    <message>
+        <source>Draw a run beside this one</source>
+        <translation>叠加另一次运行</translation>
+    </message>
+    <message>
+        <source>as in the opened plan</source>
+        <translation>与打开的方案相同</translation>
+    </message>
+    <message>
+        <source>free</source>
+        <translation>不限</translation>
+    </message>
+    <message>
+        <source>&amp;Model</source>
+        <translation>模型(&amp;M)</translation>
+    </message>
+    <message>
+        <source>&amp;Cluster</source>
+        <translation>集群(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Cluster (*.yaml *.yml)</source>
+        <translation>集群 (*.yaml *.yml)</translation>
+    </message>
+    <message>
+        <source>&amp;Workload</source>
+        <translation>负载(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Workload (*.yaml *.yml)</source>
+        <translation>负载 (*.yaml *.yml)</translation>
+    </message>
+    <message>
+        <source>&amp;Nodes</source>
+        <translation>节点数(&amp;N)</translation>
+    </message>
+    <message>
+        <source>&amp;GPUs per node</source>
+        <translation>每节点 GPU 数(&amp;G)</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Fixed degrees&lt;/b&gt; (empty = free)</source>
+        <translation>&lt;b&gt;指定并行度&lt;/b&gt;（留空 = 不限）</translation>
+    </message>
+    <message>
+        <source>Other &amp;settings</source>
+        <translation>其他设置(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Free all</source>
+        <translation>全部不限(&amp;F)</translation>
+    </message>
+    <message>
+        <source>Open a file</source>
+        <translation>打开文件</translation>
+    </message>
+    <message>
+        <source>Open a file: %1</source>
+        <translation>打开文件：%1</translation>
+    </message>
+    <message>
+        <source>&amp;Engine</source>
+        <translation>训练引擎(&amp;E)</translation>
+    </message>
+    <message>
+        <source>&amp;Objective</source>
+        <translation>优化目标(&amp;O)</translation>
+    </message>
+    <message>
+        <source>The probability of running out of memory that a plan may have</source>
+        <translation>允许方案显存溢出的概率</translation>
+    </message>
+    <message>
+        <source>Memory &amp;risk</source>
+        <translation>显存风险(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Placement</source>
+        <translation>放置(&amp;P)</translation>
+    </message>
+    <message>
+        <source>No run is open</source>
+        <translation>没有打开的运行</translation>
+    </message>
+    <message>
+        <source>State of the run</source>
+        <translation>运行状态</translation>
+    </message>
+    <message>
+        <source>Rules that are violated</source>
+        <translation>不满足的规则</translation>
+    </message>
+    <message>
+        <source>Largest difference from the prediction</source>
+        <translation>与预测相差最大之处</translation>
+    </message>
+    <message>
+        <source>What is wrong with the run&apos;s files</source>
+        <translation>运行文件的问题</translation>
+    </message>
+    <message>
+        <source>Star&amp;t a run...</source>
+        <translation>启动运行(&amp;T)...</translation>
+    </message>
+    <message>
+        <source>&amp;Pause the run</source>
+        <translation>暂停运行(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Go on with the run</source>
+        <translation>继续运行(&amp;G)</translation>
+    </message>
+    <message>
+        <source>&amp;Stop the run</source>
+        <translation>停止运行(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Learn</source>
+        <translation>重新校准(&amp;L)</translation>
+    </message>
+    <message>
+        <source>&amp;Advise...</source>
+        <translation>调优建议(&amp;A)...</translation>
+    </message>
+    <message>
+        <source>Views of the run</source>
+        <translation>运行的视图</translation>
+    </message>
+    <message>
+        <source>Figures</source>
+        <translation>曲线与表格</translation>
+    </message>
+    <message>
+        <source>The run did not start: %1</source>
+        <translation>运行未能启动：%1</translation>
+    </message>
+    <message>
+        <source>&amp;Open run...</source>
+        <translation>打开运行(&amp;O)...</translation>
+    </message>
+    <message>
+        <source>&amp;Beside it...</source>
+        <translation>叠加运行(&amp;B)...</translation>
+    </message>
+    <message>
+        <source>Draw another run beside this one</source>
+        <translation>把另一次运行叠加到图中</translation>
+    </message>
+    <message>
+        <source>Refit the constants from what this run measured (tessera learn)</source>
+        <translation>用本次运行的实测重新拟合校准常数（tessera learn）</translation>
+    </message>
+    <message>
+        <source>What to change about this run (tessera advise)</source>
+        <translation>这次运行可以怎样改进（tessera advise）</translation>
+    </message>
+    <message>
+        <source>reading the folder</source>
+        <translation>正在读取目录</translation>
+    </message>
+    <message>
+        <source>Starting...</source>
+        <translation>正在启动...</translation>
+    </message>
+    <message>
+        <source>Stopping...</source>
+        <translation>正在停止...</translation>
+    </message>
+    <message>
+        <source>Starting in %1</source>
+        <translation>正在 %1 中启动</translation>
+    </message>
+    <message>
+        <source>Learned from this run</source>
+        <translation>由本次运行校准的结果</translation>
+    </message>
+    <message>
+        <source>Folder for the learned calibration.json and the run&apos;s plan.json</source>
+        <translation>存放校准结果 calibration.json 和该运行 plan.json 的目录</translation>
+    </message>
+    <message>
+        <source>What to change</source>
+        <translation>改进建议</translation>
+    </message>
+    <message>
+        <source>Save the calibration...</source>
+        <translation>保存校准结果...</translation>
+    </message>
+    <message>
+        <source>Save the calibration</source>
+        <translation>保存校准结果</translation>
+    </message>
+    <message>
+        <source>Stop the run</source>
+        <translation>停止运行</translation>
+    </message>
+    <message>
+        <source>Ask all ranks to end after the phase that they are in?</source>
+        <translation>要让所有 rank 在当前阶段结束后退出吗？</translation>
+    </message>
+    <message>
+        <source>Slider: %1</source>
+        <translation>滑块：%1</translation>
+    </message>
+    <message>
+        <source>Views of the step</source>
+        <translation>单步的视图</translation>
+    </message>
+    <message>
+        <source>%1: the token is refused</source>
+        <translation>%1：令牌被拒绝</translation>
+    </message>
+    <message>
+        <source>no tessera serve answers at %1</source>
+        <translation>%1 上没有 tessera serve 响应</translation>
+    </message>
+    <message>
+        <source>and %1 rows more</source>
+        <translation>另有 %1 行</translation>
+    </message>
+    <message>
+        <source>rank %1, %2</source>
+        <translation>rank %1，%2</translation>
+    </message>
+    <message>
+        <source>nodes %1-%2</source>
+        <translation>节点 %1-%2</translation>
+    </message>
+    <message>
+        <source>Roles on %1 ranks</source>
+        <translation>%1 个 rank 上的角色</translation>
+    </message>
+    <message>
+        <source>and %1 rows of nodes more</source>
+        <translation>另有 %1 行节点</translation>
+    </message>
+    <message>
+        <source>the first %1 of a node&apos;s %2 GPUs</source>
+        <translation>每节点 %2 张 GPU 中的前 %1 张</translation>
+    </message>
+    <message>
+        <source>Nodes with the same roles share a row: the first one&apos;s is drawn.</source>
+        <translation>角色相同的节点合并为一行，画出其中第一个。</translation>
+    </message>
+    <message>
+        <source>%1 prompts a step, %2 responses each; %3 prompt tokens, %4 of a response on average, %5 at most</source>
+        <translation>每步 %1 个提示，各采样 %2 个回复；提示 %3 个 token，回复平均 %4 个、最多 %5 个</translation>
+    </message>
+    <message>
+        <source>The step</source>
+        <translation>单步</translation>
+    </message>
+    <message>
+        <source>%1, %2 from %3 on</source>
+        <translation>%1，用时 %2，自 %3 起</translation>
+    </message>
+    <message>
+        <source>Predicted iteration</source>
+        <translation>预测的一次迭代</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>usable %1 of %2</source>
+        <translation>可用 %1，共 %2</translation>
+    </message>
+    <message>
+        <source>Rank %1, the fullest, by phase</source>
+        <translation>占用最高的 rank %1，按阶段</translation>
+    </message>
+    <message>
+        <source>Pinned plans</source>
+        <translation>对比中的方案</translation>
+    </message>
+    <message>
+        <source>The question</source>
+        <translation>问题</translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation>规模</translation>
+    </message>
+    <message>
+        <source>%1 nodes of %2 %3</source>
+        <translation>%1 个节点，每节点 %2 张 %3</translation>
+    </message>
+    <message>
+        <source>Workload</source>
+        <translation>负载</translation>
+    </message>
+    <message>
+        <source>Batch</source>
+        <translation>批</translation>
+    </message>
+    <message>
+        <source>Objective</source>
+        <translation>优化目标</translation>
+    </message>
+    <message>
+        <source>Memory risk</source>
+        <translation>显存风险</translation>
+    </message>
+    <message>
+        <source>Fixed</source>
+        <translation>指定的设置</translation>
+    </message>
+    <message>
+        <source>Why nothing fits</source>
+        <translation>为什么没有可行方案</translation>
+    </message>
+    <message>
+        <source>Plans</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source>This report is of row %1.</source>
+        <translation>本报告针对第 %1 行。</translation>
+    </message>
+    <message>
+        <source>Mesh</source>
+        <translation>网格</translation>
+    </message>
+    <message>
+        <source>Why</source>
+        <translation>依据</translation>
+    </message>
+    <message>
+        <source>%1 on %2</source>
+        <translation>%2 上的 %1</translation>
+    </message>
+    <message>
+        <source>en</source>
+        <translation>zh-CN</translation>
+    </message>
+    <message>
+        <source>Written %1</source>
+        <translation>写于 %1</translation>
+    </message>
+    <message>
+        <source>; planned %1 by Tessera %2 with the constants %3</source>
+        <translation>；方案由 Tessera %2 于 %1 制定，校准常数为 %3</translation>
+    </message>
+    <message>
+        <source>rule: %1</source>
+        <translation>规则：%1</translation>
+    </message>
+    <message>
+        <source>Time by phase</source>
+        <translation>各阶段用时</translation>
+    </message>
+    <message>
+        <source>Metrics</source>
+        <translation>指标</translation>
+    </message>
+    <message>
+        <source>No step has ended so far.</source>
+        <translation>还没有完成任何一步。</translation>
+    </message>
+    <message>
+        <source>All other metrics (%1)</source>
+        <translation>其余全部指标（%1）</translation>
+    </message>
+    <message>
+        <source>and %1 metrics more</source>
+        <translation>另有 %1 项指标</translation>
+    </message>
+    <message>
+        <source>Predicted beside measured</source>
+        <translation>预测与实测对照</translation>
+    </message>
+    <message>
+        <source>predicted</source>
+        <translation>预测</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>By phase, with one standard deviation</source>
+        <translation>按阶段，误差线为一个标准差</translation>
+    </message>
+    <message>
+        <source>The run %1</source>
+        <translation>运行 %1</translation>
+    </message>
+    <message>
+        <source>The folder is being read.</source>
+        <translation>正在读取目录。</translation>
+    </message>
+    <message>
+        <source>Steps %1 to %2.</source>
+        <translation>第 %1 到 %2 步。</translation>
+    </message>
+    <message>
+        <source>Rules</source>
+        <translation>规则</translation>
+    </message>
+    <message>
+        <source>rank %1</source>
+        <translation>rank %1</translation>
+    </message>
+    <message>
+        <source>%1 keeps %2</source>
+        <translation>%1 保留 %2</translation>
+    </message>
+    <message>
+        <source>%1 sends %2 %3</source>
+        <translation>%1 向 %2 发送 %3</translation>
+    </message>
+    <message>
+        <source>sent by %1</source>
+        <translation>由 %1 发送</translation>
+    </message>
+    <message>
+        <source>received by %1</source>
+        <translation>由 %1 接收</translation>
+    </message>
+    <message>
+        <source>; does not fit</source>
+        <translation>；显存不够</translation>
+    </message>
+    <message>
+        <source>Method</source>
+        <translation>方法</translation>
+    </message>
+    <message>
+        <source>Received</source>
+        <translation>接收</translation>
+    </message>
+    <message>
+        <source>Sent</source>
+        <translation>发送</translation>
+    </message>
+    <message>
+        <source>Redundant</source>
+        <translation>冗余</translation>
+    </message>
+    <message>
+        <source>Peak</source>
+        <translation>峰值</translation>
+    </message>
+    <message>
+        <source>Wire</source>
+        <translation>传输</translation>
+    </message>
+    <message>
+        <source>Software</source>
+        <translation>软件开销</translation>
+    </message>
+    <message>
+        <source>Total</source>
+        <translation>总计</translation>
+    </message>
+    <message>
+        <source>Meanwhile</source>
+        <translation>与之并行</translation>
+    </message>
+    <message>
+        <source>This plan has no rollout to bring weights to.</source>
+        <translation>该方案没有 rollout，无需传送权重。</translation>
+    </message>
+    <message>
+        <source>The rollout has some of the trainer&apos;s GPUs and others: the methods know those that share all, or none.</source>
+        <translation>rollout 只用了训练侧的部分 GPU：各方法只支持全部共用或完全分开。</translation>
+    </message>
+    <message>
+        <source>embedding</source>
+        <translation>词嵌入</translation>
+    </message>
+    <message>
+        <source>head and last norm</source>
+        <translation>输出头与末尾归一化</translation>
+    </message>
+    <message>
+        <source>layer %1</source>
+        <translation>第 %1 层</translation>
+    </message>
+    <message>
+        <source>the whole model</source>
+        <translation>整个模型</translation>
+    </message>
+    <message>
+        <source>Training and rollout hold the weights alike: nothing travels.</source>
+        <translation>训练与 rollout 的权重分布一致：无需传输。</translation>
+    </message>
+    <message>
+        <source>This plan is too large for exact ranges: who sends to whom is not listed.</source>
+        <translation>方案规模太大，未逐一列出收发关系。</translation>
+    </message>
+    <message>
+        <source>Open a remote run</source>
+        <translation>打开远程运行</translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation>地址</translation>
+    </message>
+    <message>
+        <source>127.0.0.1:PORT, where the tunnel ends here</source>
+        <translation>127.0.0.1:端口，即隧道在本机的出口</translation>
+    </message>
+    <message>
+        <source>Token</source>
+        <translation>令牌</translation>
+    </message>
+    <message>
+        <source>as tessera serve said it; or set %1</source>
+        <translation>由 tessera serve 给出；也可设置 %1</translation>
+    </message>
+    <message>
+        <source>Runs that are served there</source>
+        <translation>那里提供的运行</translation>
+    </message>
+    <message>
+        <source>What is missing</source>
+        <translation>缺少什么</translation>
+    </message>
+    <message>
+        <source>&amp;Address</source>
+        <translation>地址(&amp;A)</translation>
+    </message>
+    <message>
+        <source>&amp;Token</source>
+        <translation>令牌(&amp;T)</translation>
+    </message>
+    <message>
+        <source>&amp;Runs</source>
+        <translation>运行(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Open</source>
+        <translation>打开(&amp;O)</translation>
+    </message>
+    <message>
+        <source>An address is missing: 127.0.0.1:PORT.</source>
+        <translation>缺少地址：127.0.0.1:端口。</translation>
+    </message>
+    <message>
+        <source>%1 is no 127.0.0.1:PORT or 127.0.0.1:PORT/RUN.</source>
+        <translation>%1 不符合 127.0.0.1:PORT 或 127.0.0.1:PORT/RUN。</translation>
+    </message>
+    <message>
+        <source>A token is missing: 64 hexadecimal digits.</source>
+        <translation>缺少令牌：64 位十六进制数字。</translation>
+    </message>
+    <message>
+        <source>No run is served there.</source>
+        <translation>那里没有提供任何运行。</translation>
+    </message>
+    <message>
+        <source>%1 of the sample</source>
+        <translation>样本的%1</translation>
+    </message>
+    <message>
+        <source>Samples of the run</source>
+        <translation>运行的样本</translation>
+    </message>
+    <message>
+        <source>What is wrong with the samples</source>
+        <translation>样本文件的问题</translation>
+    </message>
+    <message>
+        <source>Prompt</source>
+        <translation>提示</translation>
+    </message>
+    <message>
+        <source>Response</source>
+        <translation>回复</translation>
+    </message>
+    <message>
+        <source>Expected</source>
+        <translation>标准答案</translation>
+    </message>
+    <message>
+        <source>Filter samples by a part of their texts</source>
+        <translation>按文本片段筛选样本</translation>
+    </message>
+    <message>
+        <source>Filter of the samples</source>
+        <translation>样本筛选</translation>
+    </message>
+    <message>
+        <source>newest</source>
+        <translation>最新</translation>
+    </message>
+    <message>
+        <source>Last step whose samples are shown</source>
+        <translation>显示样本的最后一步</translation>
+    </message>
+    <message>
+        <source>Samples up to this step; the smallest value follows the run</source>
+        <translation>显示到这一步为止的样本；取最小值时跟随运行</translation>
+    </message>
+    <message>
+        <source>Which samples are shown</source>
+        <translation>显示了哪些样本</translation>
+    </message>
+    <message>
+        <source>&amp;up to step</source>
+        <translation>截至第几步(&amp;U)</translation>
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation>%1 / %2</translation>
+    </message>
+    <message>
+        <source>, %1 tokens</source>
+        <translation>，%1 个 token</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Prompt&lt;/b&gt;</source>
+        <translation>&lt;b&gt;提示&lt;/b&gt;</translation>
+    </message>
+    <message>
+        <source>, ended</source>
+        <translation>，正常结束</translation>
+    </message>
+    <message>
+        <source>, cut at the limit</source>
+        <translation>，达到上限被截断</translation>
+    </message>
+    <message>
+        <source>, reward %1</source>
+        <translation>，奖励 %1</translation>
+    </message>
+    <message>
+        <source>, no reward</source>
+        <translation>，无奖励</translation>
+    </message>
+    <message>
+        <source>, step %1</source>
+        <translation>，第 %1 步</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Response&lt;/b&gt;</source>
+        <translation>&lt;b&gt;回复&lt;/b&gt;</translation>
+    </message>
+    <message>
+        <source>Samples</source>
+        <translation>样本</translation>
+    </message>
+    <message>
+        <source>Last</source>
+        <translation>最新值</translation>
+    </message>
+    <message>
+        <source>Metrics of the run</source>
+        <translation>运行的指标</translation>
+    </message>
+    <message>
+        <source>Search metrics; Enter draws the first</source>
+        <translation>搜索指标；按 Enter 绘制第一个</translation>
+    </message>
+    <message>
+        <source>Search of the metrics</source>
+        <translation>指标搜索</translation>
+    </message>
+    <message>
+        <source>S&amp;moothing</source>
+        <translation>平滑(&amp;M)</translation>
+    </message>
+    <message>
+        <source>Smoothing</source>
+        <translation>平滑</translation>
+    </message>
+    <message>
+        <source>Weight of the steps before in an exponential moving mean; 0 = none</source>
+        <translation>指数移动平均中前面各步的权重；0 表示不平滑</translation>
+    </message>
+    <message>
+        <source>No step has been measured so far.</source>
+        <translation>目前还没有测得任何一步。</translation>
+    </message>
+    <message>
+        <source>Check a metric to draw it.</source>
+        <translation>勾选一个指标即可绘制。</translation>
+    </message>
+    <message>
+        <source>, smoothed %1</source>
+        <translation>，平滑后 %1</translation>
+    </message>
+    <message>
+        <source>Log of the run</source>
+        <translation>运行的日志</translation>
+    </message>
+    <message>
+        <source>No log is here. What a run prints is read from a file beside its folder, of the same name with .log behind it.</source>
+        <translation>这里没有日志。运行的输出读自其目录旁的同名 .log 文件。</translation>
+    </message>
+    <message>
+        <source>Log</source>
+        <translation>日志</translation>
+    </message>
+    <message>
+        <source>%1 ranks on %2, for the engine %3</source>
+        <translation>%2 上的 %1 个 rank，训练引擎 %3</translation>
+    </message>
+    <message>
+        <source>Start a run</source>
+        <translation>启动运行</translation>
+    </message>
+    <message>
+        <source>Run file</source>
+        <translation>运行文件</translation>
+    </message>
+    <message>
+        <source>a run.yaml, or a preset</source>
+        <translation>run.yaml 或预设</translation>
+    </message>
+    <message>
+        <source>Settings of the run</source>
+        <translation>运行的设置</translation>
+    </message>
+    <message>
+        <source>KEY=VALUE, one a line, as data.train_files=[digits.jsonl]</source>
+        <translation>KEY=VALUE，每行一个，例如 data.train_files=[digits.jsonl]</translation>
+    </message>
+    <message>
+        <source>Folder of the run</source>
+        <translation>运行目录</translation>
+    </message>
+    <message>
+        <source>a new folder</source>
+        <translation>新目录</translation>
+    </message>
+    <message>
+        <source>Plan</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source>&amp;Run file</source>
+        <translation>运行文件(&amp;R)</translation>
+    </message>
+    <message>
+        <source>Choose a run file</source>
+        <translation>选择运行文件</translation>
+    </message>
+    <message>
+        <source>&amp;Settings</source>
+        <translation>设置(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Folder</source>
+        <translation>目录(&amp;F)</translation>
+    </message>
+    <message>
+        <source>Choose a folder</source>
+        <translation>选择目录</translation>
+    </message>
+    <message>
+        <source>S&amp;tart</source>
+        <translation>启动(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Run files (*.yaml)</source>
+        <translation>运行文件 (*.yaml)</translation>
+    </message>
+    <message>
+        <source>Folder to make the run&apos;s in</source>
+        <translation>在哪个目录下创建运行目录</translation>
+    </message>
+    <message>
+        <source>reading samples.jsonl</source>
+        <translation>正在读取 samples.jsonl</translation>
+    </message>
+    <message>
+        <source>no sample of that step or an earlier one</source>
+        <translation>这一步及之前都没有样本</translation>
+    </message>
+    <message>
+        <source>no samples</source>
+        <translation>没有样本</translation>
+    </message>
+    <message>
+        <source>%1 samples of steps %2 to %3</source>
+        <translation>第 %2 到 %3 步的 %1 个样本</translation>
+    </message>
+    <message>
+        <source>; the file has earlier ones: choose a step</source>
+        <translation>；文件中还有更早的样本：请选择步数</translation>
+    </message>
+    <message>
+        <source>yes</source>
+        <translation>是</translation>
+    </message>
+    <message>
+        <source>cut</source>
+        <translation>截断</translation>
+    </message>
+    <message>
+        <source>Response tokens</source>
+        <translation>回复 token 数</translation>
+    </message>
+    <message>
+        <source>Prompt tokens</source>
+        <translation>提示 token 数</translation>
+    </message>
+    <message>
+        <source>Ended</source>
+        <translation>正常结束</translation>
+    </message>
+    <message>
+        <source>all</source>
+        <translation>合计</translation>
+    </message>
+    <message>
+        <source>left</source>
+        <translation>剩余</translation>
+    </message>
+    <message>
+        <source>Class</source>
+        <translation>类别</translation>
+    </message>
+    <message>
+        <source>Then</source>
+        <translation>此刻</translation>
+    </message>
+    <message>
+        <source>At the peak</source>
+        <translation>峰值时</translation>
+    </message>
+    <message>
+        <source>%1 of the %2 that plans may use</source>
+        <translation>%1，方案可用显存为 %2</translation>
+    </message>
+    <message>
+        <source>%1 of the %2 %3 that plans may use</source>
+        <translation>%1 / %2 %3（方案可用显存）</translation>
+    </message>
+    <message>
+        <source>It holds the same all the time.</source>
+        <translation>占用始终不变。</translation>
+    </message>
+    <message>
+        <source>There %1 come on top of the %2 that it always holds.</source>
+        <translation>此时在常驻的 %2 之上再加 %1。</translation>
+    </message>
+    <message>
+        <source>There %1 and %2 meet, on top of the %3 that it always holds.</source>
+        <translation>此时 %1 与 %2 叠加在常驻的 %3 之上。</translation>
+    </message>
+    <message>
+        <source>Rank %1 has no role.</source>
+        <translation>rank %1 没有角色。</translation>
+    </message>
+    <message>
+        <source>between phases</source>
+        <translation>阶段之间</translation>
+    </message>
+    <message>
+        <source>in %1</source>
+        <translation>处于 %1</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;%1 %2&lt;/b&gt;, %3 into the step. </source>
+        <translation>&lt;b&gt;%1，%2&lt;/b&gt;，在一步开始后 %3。</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;%1 too much.&lt;/b&gt; </source>
+        <translation>&lt;b&gt;超出 %1。&lt;/b&gt;</translation>
+    </message>
+    <message>
+        <source>In %1 at most %2.</source>
+        <translation>在 %1 中最多 %2。</translation>
+    </message>
+    <message>
+        <source>rank %1 at %2, %3</source>
+        <translation>rank %1，%2，%3</translation>
+    </message>
+    <message>
+        <source>waiting</source>
+        <translation>等待中</translation>
+    </message>
+    <message>
+        <source>Replica</source>
+        <translation>副本</translation>
+    </message>
+    <message>
+        <source>Sequences</source>
+        <translation>序列数</translation>
+    </message>
+    <message>
+        <source>Active then</source>
+        <translation>此刻活跃</translation>
+    </message>
+    <message>
+        <source>Ended then</source>
+        <translation>此刻已结束</translation>
+    </message>
+    <message>
+        <source>Half after</source>
+        <translation>过半结束于</translation>
+    </message>
+    <message>
+        <source>All after</source>
+        <translation>全部结束于</translation>
+    </message>
+    <message>
+        <source>All %1 responses end together, after %2: there is no tail.</source>
+        <translation>%1 个回复在 %2 时一同结束：没有长尾。</translation>
+    </message>
+    <message>
+        <source>, the very last on %1</source>
+        <translation>，最后一个在 %1 上</translation>
+    </message>
+    <message>
+        <source>Half of the %1 responses have ended after %2, nine tenths after %3. The others take another %4: &lt;b&gt;the tail is %5 % of the generation&lt;/b&gt;%6.</source>
+        <translation>%1 个回复在 %2 时结束一半，%3 时结束九成。其余还要 %4：&lt;b&gt;长尾占生成时间的 %5 %&lt;/b&gt;%6。</translation>
+    </message>
+    <message>
+        <source>%1 active, %2 of %3 ended</source>
+        <translation>活跃 %1，已结束 %2 / %3</translation>
+    </message>
+    <message>
+        <source>%1 into the generation: %2</source>
+        <translation>生成开始后 %1：%2</translation>
+    </message>
+    <message>
+        <source>Load of links over the simulated step</source>
+        <translation>模拟单步中的链路负载</translation>
+    </message>
+    <message>
+        <source>mean</source>
+        <translation>平均</translation>
+    </message>
+    <message>
+        <source>peak</source>
+        <translation>峰值</translation>
+    </message>
+    <message>
+        <source>link</source>
+        <translation>链路</translation>
+    </message>
+    <message>
+        <source>of what a link carries</source>
+        <translation>的链路容量</translation>
+    </message>
+    <message>
+        <source>%1 more: PgUp, PgDn</source>
+        <translation>还有 %1 条：PgUp、PgDn</translation>
+    </message>
+    <message>
+        <source>The fullest link</source>
+        <translation>负载最高的链路</translation>
+    </message>
+    <message>
+        <source>The load that is shown</source>
+        <translation>显示的负载</translation>
+    </message>
+    <message>
+        <source>Links of the cluster</source>
+        <translation>集群的链路</translation>
+    </message>
+    <message>
+        <source>W S, wheel: zoom · A D, drag: move · F: the chosen phase · Home: all · . , : next change · up, down: links · a click chooses the link&apos;s first rank</source>
+        <translation>W S、滚轮：缩放 · A D、拖动：移动 · F：所选阶段 · Home：全部 · . ,：下一处变化 · 上下键：切换链路 · 单击选中该链路的第一个 rank</translation>
+    </message>
+    <message>
+        <source>Nothing crosses a link in this step.</source>
+        <translation>这一步没有任何链路流量。</translation>
+    </message>
+    <message>
+        <source>Simulating the step</source>
+        <translation>正在模拟单步</translation>
+    </message>
+    <message>
+        <source>Strips: the share of what a link carries, over the step</source>
+        <translation>色带：一步之内的链路利用率</translation>
+    </message>
+    <message>
+        <source>Load of links</source>
+        <translation>链路负载</translation>
+    </message>
+    <message>
+        <source>Memory over the simulated step</source>
+        <translation>模拟单步中的显存</translation>
+    </message>
+    <message>
+        <source>device</source>
+        <translation>设备显存</translation>
+    </message>
+    <message>
+        <source>plans may use</source>
+        <translation>方案可用</translation>
+    </message>
+    <message>
+        <source>Memory changes where a call begins or ends, and in training where a micro-batch&apos;s forward pass begins or its backward pass ends; in between it is drawn as it is counted, at the most that a micro-batch of the token limit needs. Where several changes share a pixel the fullest is drawn.</source>
+        <translation>显存在一次调用开始或结束时变化，训练中还在微批的前向开始或反向结束时变化；其间按计数方式绘制，即达到 token 上限的微批所需的最大值。多个变化落在同一像素时，画占用最高的。</translation>
+    </message>
+    <message>
+        <source>F&amp;ullest</source>
+        <translation>占用最高(&amp;U)</translation>
+    </message>
+    <message>
+        <source>&amp;Rank</source>
+        <translation>rank(&amp;R)</translation>
+    </message>
+    <message>
+        <source>Rank whose memory is shown</source>
+        <translation>显示哪个 rank 的显存</translation>
+    </message>
+    <message>
+        <source>The rank that holds most</source>
+        <translation>显存占用最高的 rank</translation>
+    </message>
+    <message>
+        <source>Where the rank holds most</source>
+        <translation>该 rank 占用最高之处</translation>
+    </message>
+    <message>
+        <source>The moment that is shown</source>
+        <translation>显示的时刻</translation>
+    </message>
+    <message>
+        <source>Classes of memory then</source>
+        <translation>该时刻各类显存</translation>
+    </message>
+    <message>
+        <source>W S, wheel: zoom · A D, drag: move · F: the phase · Home: all · . , : next change · Enter: look at that phase everywhere</source>
+        <translation>W S、滚轮：缩放 · A D、拖动：移动 · F：该阶段 · Home：全部 · . ,：下一处变化 · Enter：所有视图都看该阶段</translation>
+    </message>
+    <message>
+        <source>Drawn in steps, as the simulator counts: by call and micro-batch.</source>
+        <translation>按模拟器的计数呈阶梯状：以调用和微批为单位。</translation>
+    </message>
+    <message>
+        <source>, its peak</source>
+        <translation>，峰值</translation>
+    </message>
+    <message>
+        <source>Memory over time</source>
+        <translation>显存随时间</translation>
+    </message>
+    <message>
+        <source>Active sequences of the rollout&apos;s replicas</source>
+        <translation>rollout 各副本的活跃序列数</translation>
+    </message>
+    <message>
+        <source>half have ended</source>
+        <translation>过半已结束</translation>
+    </message>
+    <message>
+        <source>nine tenths</source>
+        <translation>九成</translation>
+    </message>
+    <message>
+        <source>Those that end last; %1 more are in the table.</source>
+        <translation>显示最晚结束的；其余 %1 个见表格。</translation>
+    </message>
+    <message>
+        <source>The rollout&apos;s tail</source>
+        <translation>rollout 长尾</translation>
+    </message>
+    <message>
+        <source>The moment of the generation that is shown</source>
+        <translation>显示的生成时刻</translation>
+    </message>
+    <message>
+        <source>Replicas of the rollout</source>
+        <translation>rollout 的副本</translation>
+    </message>
+    <message>
+        <source>W S, wheel: zoom · A D, drag: move · F: the tail · Home: all · . , : next change · a click chooses the replica&apos;s first rank</source>
+        <translation>W S、滚轮：缩放 · A D、拖动：移动 · F：长尾 · Home：全部 · . ,：下一处变化 · 单击选中该副本的第一个 rank</translation>
+    </message>
+    <message>
+        <source>This step generates nothing.</source>
+        <translation>这一步没有生成。</translation>
+    </message>
+    <message>
+        <source>Lanes: sequences that are active on each replica, of at most %1</source>
+        <translation>各行：每个副本的活跃序列数，最多 %1</translation>
+    </message>
+    <message>
+        <source>Rollout&apos;s tail</source>
+        <translation>rollout 长尾</translation>
+    </message>
+    <message>
+        <source>Timeline of the simulated step</source>
+        <translation>模拟单步的时间线</translation>
+    </message>
+    <message>
+        <source>%1 ranks, first %2</source>
+        <translation>%1 个 rank，首个 %2</translation>
+    </message>
+    <message>
+        <source>comm.</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>Search spans by name, as &quot;decode&quot; or &quot;gather&quot;</source>
+        <translation>按名称搜索片段，例如 &quot;decode&quot; 或 &quot;gather&quot;</translation>
+    </message>
+    <message>
+        <source>Search of spans</source>
+        <translation>片段搜索</translation>
+    </message>
+    <message>
+        <source>Show &amp;all</source>
+        <translation>显示全部(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Home; F shows the area or the span that is chosen</source>
+        <translation>Home；按 F 显示所选区域或片段</translation>
+    </message>
+    <message>
+        <source>W S, wheel: zoom · A D: move · F: fit · drag: sum an area · N: next found · underlined: critical path</source>
+        <translation>W S、滚轮：缩放 · A D：移动 · F：放大所选 · 拖动：统计区域 · N：下一个匹配 · 下划线：关键路径</translation>
+    </message>
+    <message>
+        <source>The span that is chosen</source>
+        <translation>所选片段</translation>
+    </message>
+    <message>
+        <source>Totals of the area by name</source>
+        <translation>区域内按名称汇总</translation>
+    </message>
+    <message>
+        <source>%1 found</source>
+        <translation>找到 %1 个</translation>
+    </message>
+    <message>
+        <source>Click a span to see what it is.</source>
+        <translation>单击片段查看详情。</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;%1 to %2&lt;/b&gt;, %3 lines</source>
+        <translation>&lt;b&gt;%1 到 %2&lt;/b&gt;，%3 行</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;The whole step&lt;/b&gt;, all lines (equal ranks once while they are folded)</source>
+        <translation>&lt;b&gt;整个单步&lt;/b&gt;，全部行（折叠的相同 rank 只计一次）</translation>
+    </message>
+    <message>
+        <source>Timeline</source>
+        <translation>时间线</translation>
+    </message>
+    <message>
+        <source>Link</source>
+        <translation>链路</translation>
+    </message>
+    <message>
+        <source>Alike</source>
+        <translation>相同数</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>类型</translation>
+    </message>
+    <message>
+        <source>Carries</source>
+        <translation>容量</translation>
+    </message>
+    <message>
+        <source>Mean</source>
+        <translation>平均</translation>
+    </message>
+    <message>
+        <source>In use</source>
+        <translation>占用时间</translation>
+    </message>
+    <message>
+        <source>Bytes</source>
+        <translation>字节数</translation>
+    </message>
+    <message>
+        <source>Load then</source>
+        <translation>此刻负载</translation>
+    </message>
+    <message>
+        <source>%1 and %2 like it</source>
+        <translation>%1 等 %2 条相同链路</translation>
+    </message>
+    <message>
+        <source>network card</source>
+        <translation>网卡</translation>
+    </message>
+    <message>
+        <source>leaf uplink</source>
+        <translation>叶交换机上行</translation>
+    </message>
+    <message>
+        <source>port within the node</source>
+        <translation>节点内端口</translation>
+    </message>
+    <message>
+        <source>The fullest is &lt;b&gt;%1&lt;/b&gt; (%2, %3): it carries %4 % of what it could in the step, and %5 % at its peak, after %6</source>
+        <translation>负载最高的是 &lt;b&gt;%1&lt;/b&gt;（%2，%3）：一步内平均利用率 %4 %，峰值 %5 %，出现在 %6</translation>
+    </message>
+    <message>
+        <source>%1, after %2: %3 of %4</source>
+        <translation>%1，%2 时：%4 的 %3</translation>
+    </message>
+    <message>
+        <source>ranks %1</source>
+        <translation>rank %1</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;%1&lt;/b&gt;, %2 of rank %3&lt;br&gt;%4 to %5: &lt;b&gt;%6&lt;/b&gt;, in %7</source>
+        <translation>&lt;b&gt;%1&lt;/b&gt;，rank %3 的 %2 流&lt;br&gt;%4 到 %5：&lt;b&gt;%6&lt;/b&gt;，属于 %7</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;the same on %1</source>
+        <translation>&lt;br&gt;%1 与之相同</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;moves %1</source>
+        <translation>&lt;br&gt;传输 %1</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;on the critical path: the step grows with it</source>
+        <translation>&lt;br&gt;在关键路径上：它变长，单步也随之变长</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;slack %1: so much later it could end</source>
+        <translation>&lt;br&gt;松弛 %1：最多可以晚这么久结束</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>名称</translation>
+    </message>
+    <message>
+        <source>Stream</source>
+        <translation>流</translation>
+    </message>
+    <message>
+        <source>Count</source>
+        <translation>次数</translation>
+    </message>
+    <message>
+        <source>Of the time</source>
+        <translation>时间占比</translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation>步</translation>
+    </message>
+    <message>
+        <source>Arrows of the reshard over the mesh</source>
+        <translation>网格上的重分片箭头</translation>
+    </message>
+    <message>
+        <source>Nothing travels.</source>
+        <translation>无需传输。</translation>
+    </message>
+    <message>
+        <source>%1 pairs: %2 within nodes (blue), %3 between nodes (orange)</source>
+        <translation>%1 对：节点内 %2（蓝），节点间 %3（橙）</translation>
+    </message>
+    <message>
+        <source>; the %1 largest are drawn</source>
+        <translation>；只画最大的 %1 对</translation>
+    </message>
+    <message>
+        <source>%1 sends %2, receives %3, keeps %4</source>
+        <translation>%1 发送 %2，接收 %3，保留 %4</translation>
+    </message>
+    <message>
+        <source> (fullest)</source>
+        <translation>（占用最高）</translation>
+    </message>
+    <message>
+        <source>GiB on rank %1%2</source>
+        <translation>rank %1%2 上的 GiB</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Memory by phase&lt;/b&gt;&amp;nbsp;&amp;nbsp;stacked by</source>
+        <translation>&lt;b&gt;各阶段显存&lt;/b&gt;&amp;nbsp;&amp;nbsp;堆叠方式</translation>
+    </message>
+    <message>
+        <source>class</source>
+        <translation>类别</translation>
+    </message>
+    <message>
+        <source>role</source>
+        <translation>角色</translation>
+    </message>
+    <message>
+        <source>What the memory bars are stacked by</source>
+        <translation>显存柱的堆叠方式</translation>
+    </message>
+    <message>
+        <source>All</source>
+        <translation>全部</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Mesh&lt;/b&gt;&amp;nbsp;&amp;nbsp;colour by</source>
+        <translation>&lt;b&gt;网格&lt;/b&gt;&amp;nbsp;&amp;nbsp;着色方式</translation>
+    </message>
+    <message>
+        <source>Meaning of the mesh&apos;s colours</source>
+        <translation>网格颜色的含义</translation>
+    </message>
+    <message>
+        <source>C and Shift+C in the picture go through them</source>
+        <translation>在图中按 C 和 Shift+C 依次切换</translation>
+    </message>
+    <message>
+        <source>Farther away</source>
+        <translation>缩小</translation>
+    </message>
+    <message>
+        <source>Farther away (-, PgUp)</source>
+        <translation>缩小（-、PgUp）</translation>
+    </message>
+    <message>
+        <source>Closer</source>
+        <translation>放大</translation>
+    </message>
+    <message>
+        <source>Closer (+, PgDn)</source>
+        <translation>放大（+、PgDn）</translation>
+    </message>
+    <message>
+        <source>The whole cluster (Home); F shows the chosen rank</source>
+        <translation>整个集群（Home）；按 F 显示所选 rank</translation>
+    </message>
+    <message>
+        <source>roles that share a rank</source>
+        <translation>共用 rank 的角色</translation>
+    </message>
+    <message>
+        <source>model replicas</source>
+        <translation>模型副本</translation>
+    </message>
+    <message>
+        <source>%1 groups</source>
+        <translation>%1 组</translation>
+    </message>
+    <message>
+        <source>memory at the peak, of the limit</source>
+        <translation>显存峰值占上限的比例</translation>
+    </message>
+    <message>
+        <source>load of the busiest link</source>
+        <translation>最忙链路的负载</translation>
+    </message>
+    <message>
+        <source>phase in the run that is followed</source>
+        <translation>所跟踪运行的当前阶段</translation>
+    </message>
+    <message>
+        <source>pods</source>
+        <translation>pod</translation>
+    </message>
+    <message>
+        <source>nodes</source>
+        <translation>节点</translation>
+    </message>
+    <message>
+        <source>seen as %1</source>
+        <translation>按%1显示</translation>
+    </message>
+    <message>
+        <source>strip: %1&amp;nbsp;&amp;nbsp; fill: %2</source>
+        <translation>条带：%1&amp;nbsp;&amp;nbsp; 填充：%2</translation>
+    </message>
+    <message>
+        <source>&amp;nbsp;&amp;nbsp; line below: %1</source>
+        <translation>&amp;nbsp;&amp;nbsp; 下方横线：%1</translation>
+    </message>
+    <message>
+        <source>0 % %1 %2 % of what plans may use, at the rank&apos;s peak</source>
+        <translation>0 % %1 %2 %（rank 峰值占方案可用显存）</translation>
+    </message>
+    <message>
+        <source>0 % %1 %2 % of what the rank&apos;s busiest link carries in a step</source>
+        <translation>0 % %1 %2 %（rank 最忙链路一步内的利用率）</translation>
+    </message>
+    <message>
+        <source>lost or failed</source>
+        <translation>失联或失败</translation>
+    </message>
+    <message>
+        <source>in no phase</source>
+        <translation>不在任何阶段</translation>
+    </message>
+    <message>
+        <source>counting the memory of every rank</source>
+        <translation>正在计算每个 rank 的显存</translation>
+    </message>
+    <message>
+        <source>simulating the step</source>
+        <translation>正在模拟单步</translation>
+    </message>
+    <message>
+        <source>no run is followed (Ctrl+R)</source>
+        <translation>没有跟踪任何运行（Ctrl+R）</translation>
+    </message>
+    <message>
+        <source>the run has %1 ranks, this plan %2</source>
+        <translation>该运行有 %1 个 rank，此方案有 %2 个</translation>
+    </message>
+    <message>
+        <source>&amp;Details</source>
+        <translation>详情(&amp;D)</translation>
+    </message>
+    <message>
+        <source>%1, details</source>
+        <translation>%1，详情</translation>
+    </message>
+    <message>
+        <source>seconds</source>
+        <translation>秒</translation>
+    </message>
+    <message>
+        <source>Pin the plan that is looked at, then another, to compare them.</source>
+        <translation>把当前方案加入对比，再加入另一个，即可比较。</translation>
+    </message>
+    <message>
+        <source>Pin another plan to see in what they differ.</source>
+        <translation>再加入一个方案，查看它们的差别。</translation>
+    </message>
+    <message>
+        <source>&amp;Unpin</source>
+        <translation>移出对比(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Compare</source>
+        <translation>对比</translation>
+    </message>
+    <message>
+        <source>Ranked plans</source>
+        <translation>方案排名</translation>
+    </message>
+    <message>
+        <source>Filter plans, as &quot;tp8&quot; or &quot;colocated&quot;</source>
+        <translation>筛选方案，例如 &quot;tp8&quot; 或 &quot;共置&quot;</translation>
+    </message>
+    <message>
+        <source>Filter of the ranked plans</source>
+        <translation>方案排名筛选</translation>
+    </message>
+    <message>
+        <source>Report of the plan and its proof</source>
+        <translation>方案报告及其证明</translation>
+    </message>
+    <message>
+        <source>Report</source>
+        <translation>报告</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Bytes&lt;/b&gt; from row to column &amp;nbsp; of</source>
+        <translation>&lt;b&gt;字节数&lt;/b&gt;，由行到列 &amp;nbsp; 范围</translation>
+    </message>
+    <message>
+        <source>Part of the model that travels</source>
+        <translation>传输的模型部分</translation>
+    </message>
+    <message>
+        <source>Bytes from sender to receiver</source>
+        <translation>发送方到接收方的字节数</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Methods&lt;/b&gt;, bytes of the busiest rank; total is what the rollout waits for its weights</source>
+        <translation>&lt;b&gt;方法&lt;/b&gt;，字节数取最忙的 rank；总计为 rollout 等待权重的时间</translation>
+    </message>
+    <message>
+        <source>Methods to reshard</source>
+        <translation>重分片方法</translation>
+    </message>
+    <message>
+        <source>Working out the reshard</source>
+        <translation>正在计算重分片</translation>
+    </message>
+    <message>
+        <source>score</source>
+        <translation>得分</translation>
+    </message>
+    <message>
+        <source>%1, nats</source>
+        <translation>%1，nat</translation>
+    </message>
+    <message>
+        <source>nats</source>
+        <translation>nat</translation>
+    </message>
+    <message>
+        <source>throughput</source>
+        <translation>吞吐</translation>
+    </message>
+    <message>
+        <source>rate</source>
+        <translation>速率</translation>
+    </message>
+    <message>
+        <source>received</source>
+        <translation>接收</translation>
+    </message>
+    <message>
+        <source>lower bound</source>
+        <translation>下界</translation>
+    </message>
+    <message>
+        <source>Reshard, bytes received by the busiest rank</source>
+        <translation>重分片，最忙 rank 接收的字节数</translation>
+    </message>
+    <message>
+        <source>Reward (mean score)</source>
+        <translation>奖励（平均得分）</translation>
+    </message>
+    <message>
+        <source>KL divergence</source>
+        <translation>KL 散度</translation>
+    </message>
+    <message>
+        <source>Throughput</source>
+        <translation>吞吐</translation>
+    </message>
+    <message>
+        <source>Reshard rate</source>
+        <translation>重分片速率</translation>
+    </message>
+    <message>
+        <source>No plan beside this run: nothing to compare with</source>
+        <translation>该运行没有对应的方案：无从比较</translation>
+    </message>
+    <message>
+        <source>seconds, error bars: one standard deviation</source>
+        <translation>秒，误差线为一个标准差</translation>
+    </message>
+    <message>
+        <source>Predicted beside measured, by phase</source>
+        <translation>预测与实测对照，按阶段</translation>
+    </message>
+    <message>
+        <source>Prediction and measurement</source>
+        <translation>预测与实测</translation>
+    </message>
+    <message>
+        <source>Profile of rules</source>
+        <translation>规则集</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Rules&lt;/b&gt;, judged on the last step, of</source>
+        <translation>&lt;b&gt;规则&lt;/b&gt;，按最后一步判断，规则集</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Predicted and measured&lt;/b&gt;, mean over the steps after the warm-up</source>
+        <translation>&lt;b&gt;预测与实测&lt;/b&gt;，预热之后各步的平均</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Ranks&lt;/b&gt;</source>
+        <translation>&lt;b&gt;rank&lt;/b&gt;</translation>
+    </message>
+    <message>
+        <source>Ranks of the run</source>
+        <translation>运行的 rank</translation>
+    </message>
+    <message>
+        <source>Plans as points</source>
+        <translation>以点表示的方案</translation>
+    </message>
+    <message>
+        <source>No plan states both.</source>
+        <translation>没有方案同时给出这两项。</translation>
+    </message>
+    <message>
+        <source>another plan</source>
+        <translation>其他方案</translation>
+    </message>
+    <message>
+        <source>no plan here beats it in both</source>
+        <translation>两项都没有更好的方案</translation>
+    </message>
+    <message>
+        <source>row 1, the answer</source>
+        <translation>第 1 行，即结论</translation>
+    </message>
+    <message>
+        <source>Horizontal axis</source>
+        <translation>横轴</translation>
+    </message>
+    <message>
+        <source>Vertical axis</source>
+        <translation>纵轴</translation>
+    </message>
+    <message>
+        <source>against</source>
+        <translation>相对于</translation>
+    </message>
+    <message>
+        <source>The plan that is pointed to</source>
+        <translation>指向的方案</translation>
+    </message>
+    <message>
+        <source>looking for plans on fewer GPUs</source>
+        <translation>正在寻找 GPU 更少的方案</translation>
+    </message>
+    <message>
+        <source>planning each in full, for its memory</source>
+        <translation>正在完整规划各方案以得到显存</translation>
+    </message>
+    <message>
+        <source>Trade-offs</source>
+        <translation>权衡</translation>
+    </message>
+    <message>
+        <source>The plan was edited since its search, and its constants are not here: what it predicts is not its own.</source>
+        <translation>该方案在搜索后被修改，且找不到其常数：其中的预测并非它自己的。</translation>
+    </message>
+    <message>
+        <source>The plan was edited since its search: its file says %1 a step, and it takes %2.</source>
+        <translation>该方案在搜索后被修改：文件写明每步 %1，实际为 %2。</translation>
+    </message>
+    <message>
+        <source>Export a job</source>
+        <translation>导出作业</translation>
+    </message>
+    <message>
+        <source>For whom</source>
+        <translation>目标</translation>
+    </message>
+    <message>
+        <source>Folder</source>
+        <translation>文件夹</translation>
+    </message>
+    <message>
+        <source>Files, or why there are none</source>
+        <translation>文件，或无法导出的原因</translation>
+    </message>
+    <message>
+        <source>&amp;Browse...</source>
+        <translation>浏览(&amp;B)...</translation>
+    </message>
+    <message>
+        <source>For &amp;whom</source>
+        <translation>目标(&amp;W)</translation>
+    </message>
+    <message>
+        <source>&amp;Write</source>
+        <translation>写入(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Folder of the job</source>
+        <translation>作业文件夹</translation>
+    </message>
+    <message>
+        <source>Export &amp;job for verl, Megatron, vLLM, Slurm...</source>
+        <translation>导出作业(&amp;J)：verl、Megatron、vLLM、Slurm...</translation>
+    </message>
+    <message>
+        <source>None of these %1 plans. A degree that is fixed in the question is searched for among all.</source>
+        <translation>这 %1 个方案中没有符合的。在问题中固定某个并行度，即可在全部方案中搜索。</translation>
+    </message>
+    <message>
+        <source>no other plan with what is fixed</source>
+        <translation>在所指定的设置下没有其他方案</translation>
+    </message>
+    <message>
+        <source>Margin: no plan on as few GPUs; errors of the predicted times do not change that.</source>
+        <translation>裕度：没有方案只用这么少的 GPU；预测时间的误差不会改变这一点。</translation>
+    </message>
+    <message>
+        <source>Margin: another plan wins if the predictions of the two err by %1 % in opposite directions</source>
+        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 % 时，另一方案才会胜出</translation>
+    </message>
+    <message>
+        <source>%1; a tie: the nearest is as good.</source>
+        <translation>%1；不相上下：最接近的方案同样好。</translation>
+    </message>
+    <message>
+        <source>%1.</source>
+        <translation>%1。</translation>
+    </message>
+    <message>
+        <source>%1; a tie: the nearest is %2 standard deviations of the difference behind.</source>
+        <translation>%1；不相上下：最接近的方案落后 %2 个差值标准差。</translation>
+    </message>
+    <message>
+        <source>%1; the nearest is %2 standard deviations of the difference behind.</source>
+        <translation>%1；最接近的方案落后 %2 个差值标准差。</translation>
+    </message>
+    <message>
+        <source>more than 1000</source>
+        <translation>1000 以上</translation>
+    </message>
+    <message>
+        <source>Only plans with %1 were searched; without that another may be better.</source>
+        <translation>只搜索了满足 %1 的方案；不作此限制时可能有更好的方案。</translation>
+    </message>
+    <message>
+        <source>Left open: %1.</source>
+        <translation>未搜索的部分：%1。</translation>
+    </message>
+    <message>
+        <source>%1 nats</source>
+        <translation>%1 nat</translation>
+    </message>
+    <message>
+        <source>%1 x predicted</source>
+        <translation>预测值的 %1 倍</translation>
+    </message>
+    <message>
+        <source>%1 of the step</source>
+        <translation>单步时间的 %1 倍</translation>
+    </message>
+    <message>
+        <source>The plan that is shown is in no file.</source>
+        <translation>当前显示的方案尚未保存到文件。</translation>
+    </message>
+    <message>
+        <source>The question and the pinned plans are in no file; a project has both.</source>
+        <translation>问题和加入对比的方案尚未保存到文件；项目可以同时保存两者。</translation>
+    </message>
+    <message>
+        <source>%1 lacks what has changed since it was saved.</source>
+        <translation>%1 中没有上次保存之后的改动。</translation>
+    </message>
+    <message>
+        <source>Close the window</source>
+        <translation>关闭窗口</translation>
+    </message>
+    <message>
+        <source>&amp;Save</source>
+        <translation>保存(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Discard</source>
+        <translation>不保存(&amp;D)</translation>
+    </message>
+    <message>
+        <source>What the loads count</source>
+        <translation>负载统计了什么</translation>
+    </message>
+    <message>
+        <source>layers (tensor, context, expert parallelism)</source>
+        <translation>层内通信（张量、上下文、专家并行）</translation>
+    </message>
+    <message>
+        <source>%1 within nodes</source>
+        <translation>节点内的%1</translation>
+    </message>
+    <message>
+        <source>Counted: %1.</source>
+        <translation>已统计：%1。</translation>
+    </message>
+    <message>
+        <source>Ranks exchange nothing else.</source>
+        <translation>各 rank 之间没有其他通信。</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Not counted&lt;/b&gt;: %1.</source>
+        <translation>&lt;b&gt;未统计&lt;/b&gt;：%1。</translation>
+    </message>
+    <message>
+        <source>colocated</source>
+        <translation>共置</translation>
+    </message>
+    <message>
+        <source>colocated on %1, another layout</source>
+        <translation>共置于 %1，另一种并行布局</translation>
+    </message>
+    <message>
+        <source>colocated, another layout</source>
+        <translation>共置，另一种并行布局</translation>
+    </message>
+    <message>
+        <source>%1, another layout</source>
+        <translation>%1，另一种并行布局</translation>
+    </message>
+    <message>
+        <source>colocated on %1, other GPU types</source>
+        <translation>共置于 %1，另一种 GPU 型号</translation>
+    </message>
+    <message>
+        <source>%1, other GPU types</source>
+        <translation>%1，另一种 GPU 型号</translation>
+    </message>
+    <message>
+        <source>colocated on %1</source>
+        <translation>共置于 %1</translation>
+    </message>
+    <message>
+        <source>more than %1 %</source>
+        <translation>高于 %1 %</translation>
+    </message>
+    <message>
+        <source>use %1 nodes (%2 GPUs)</source>
+        <translation>使用 %1 个节点（%2 张 GPU）</translation>
+    </message>
+    <message>
+        <source>use GPUs with %1 of memory</source>
+        <translation>使用显存为 %1 的 GPU</translation>
+    </message>
+    <message>
+        <source>leave out %1, but nothing fits then either</source>
+        <translation>去掉 %1，但仍没有可行方案</translation>
+    </message>
+    <message>
+        <source>leave out %1</source>
+        <translation>去掉 %1</translation>
+    </message>
+    <message>
+        <source>%1=%2 instead of %3=%4</source>
+        <translation>用 %1=%2 代替 %3=%4</translation>
+    </message>
+    <message>
+        <source>rank %1 of a pool on %2 in phase %3 (%4): needs %5 of %6, %7 too much; largest part %8, %9</source>
+        <translation>%2 资源池中的 rank %1 在 %3 阶段（%4）：需要 %5，上限 %6，超出 %7；最大的一类是 %8，%9</translation>
+    </message>
+    <message>
+        <source>rank %1 in phase %2 (%3): needs %4 of %5, %6 too much; largest part %7, %8</source>
+        <translation>rank %1 在 %2 阶段（%3）：需要 %4，上限 %5，超出 %6；最大的一类是 %7，%8</translation>
+    </message>
+    <message>
+        <source>no layout of the %1 on up to %2 GPUs satisfies the fixed settings, the model&apos;s heads and layers and a dp that divides its batch</source>
+        <translation>在至多 %2 张 GPU 上，%1 没有任何布局能同时满足所指定的设置、模型的注意力头数和层数，以及能整除批大小的 dp</translation>
+    </message>
+    <message>
+        <source>every role fits alone, but no placement and split of %1 GPUs that the settings allow holds them all; %2</source>
+        <translation>每个角色单独放得下，但在所允许的设置下，%1 张 GPU 的任何放置和划分都容不下全部角色；%2</translation>
+    </message>
+    <message>
+        <source>every role fits alone, but no placement and split of %1 GPUs that the settings allow holds them all</source>
+        <translation>每个角色单独放得下，但在所允许的设置下，%1 张 GPU 的任何放置和划分都容不下全部角色</translation>
+    </message>
+    <message>
+        <source>%1 and %2: placement &apos;%3&apos; has both roles in one pool, whose GPUs are all of the types that one name says</source>
+        <translation>%1 与 %2：放置 &apos;%3&apos; 把两个角色放在同一个资源池，池中的 GPU 只能是同一个名称所指的型号</translation>
+    </message>
+    <message>
+        <source>%1: the planner&apos;s blocks of GPUs divide a node of %2 (%3) or are whole nodes of the %4</source>
+        <translation>%1：规划器的 GPU 块要么整除每节点的 %2 张（%3），要么是 %4 个节点中的整节点</translation>
+    </message>
+    <message>
+        <source>%1 does not divide a node of %2 GPUs, which tensor parallelism stays in</source>
+        <translation>%1 不能整除每节点的 %2 张 GPU，而张量并行不跨节点</translation>
+    </message>
+    <message>
+        <source>%1 needs more than the %2 GPUs that the cluster has</source>
+        <translation>%1 需要的 GPU 多于集群的 %2 张</translation>
+    </message>
+    <message>
+        <source>%1 needs more than the %2 GPUs that %3 leaves it</source>
+        <translation>%1 需要的 GPU 多于 %3 留给它的 %2 张</translation>
+    </message>
+    <message>
+        <source>%1: %2 GPUs are no multiple of %3</source>
+        <translation>%1：%2 张 GPU 不是 %3 的倍数</translation>
+    </message>
+    <message>
+        <source>%1: the model has only %2 attention heads</source>
+        <translation>%1：模型只有 %2 个注意力头</translation>
+    </message>
+    <message>
+        <source>%1: the engine cuts the model&apos;s %2 attention heads (%3 of keys and values) and its MLP of %4 columns into equal parts, and they have no %5</source>
+        <translation>%1：引擎要把模型的 %2 个注意力头（其中键值头 %3 个）和 %4 列的 MLP 等分，无法分成 %5 份</translation>
+    </message>
+    <message>
+        <source>%1: the model has only %2 layers, and a pipeline stage needs one at least</source>
+        <translation>%1：模型只有 %2 层，而每个流水线阶段至少需要一层</translation>
+    </message>
+    <message>
+        <source>%1: plans have at most %2 virtual stages on a rank</source>
+        <translation>%1：方案中每个 rank 最多 %2 个虚拟阶段</translation>
+    </message>
+    <message>
+        <source>%1: a pipeline of one stage has no virtual ones</source>
+        <translation>%1：只有一个阶段的流水线没有虚拟阶段</translation>
+    </message>
+    <message>
+        <source>%1: the engine runs virtual stages on a multiple of pp micro-batches, which the %2 sequences of a replica do not fill</source>
+        <translation>%1：引擎按 pp 的整数倍个微批运行虚拟阶段，而一个副本的 %2 条序列填不满</translation>
+    </message>
+    <message>
+        <source>%1: virtual stages have equally many layers, and the model&apos;s %2 are no multiple of %3</source>
+        <translation>%1：各虚拟阶段的层数相同，而模型的 %2 层不是 %3 的倍数</translation>
+    </message>
+    <message>
+        <source>%1: a step has only %2 prompts, and each replica needs one at least</source>
+        <translation>%1：一步只有 %2 个提示，而每个副本至少需要一个</translation>
+    </message>
+    <message>
+        <source>%1: a step has only %2 sequences, and each replica needs one at least</source>
+        <translation>%1：一步只有 %2 条序列，而每个副本至少需要一条</translation>
+    </message>
+    <message>
+        <source>%1 does not divide the %2 sequences of a mini-batch</source>
+        <translation>%1 不能整除一个小批的 %2 条序列</translation>
+    </message>
+    <message>
+        <source>%1 does not divide the %2 sequences of a step</source>
+        <translation>%1 不能整除一步的 %2 条序列</translation>
+    </message>
+    <message>
+        <source>%1 is beyond engine &apos;%2&apos;, which has %3 there; plan with --engine %4</source>
+        <translation>%1 超出引擎 &apos;%2&apos; 的能力，它在此处只有 %3；可改用 --engine %4</translation>
+    </message>
+    <message>
+        <source>%1 is beyond engine &apos;%2&apos;, which has %3 there</source>
+        <translation>%1 超出引擎 &apos;%2&apos; 的能力，它在此处只有 %3</translation>
+    </message>
+    <message>
+        <source>phases that the run does not time lie in it: %1 (%2 s predicted)</source>
+        <translation>其中包含运行没有计时的阶段：%1（预测 %2 s）</translation>
+    </message>
+    <message>
+        <source>responses of %1 tokens where the plan has %2, prompts of %3 tokens where the plan has %4: with those %5 s are predicted</source>
+        <translation>回复为 %1 个 token，方案为 %2；提示为 %3 个 token，方案为 %4：按实际长度预测为 %5 s</translation>
+    </message>
+    <message>
+        <source>responses of %1 tokens where the plan has %2: with those %3 s are predicted</source>
+        <translation>回复为 %1 个 token，方案为 %2：按实际长度预测为 %3 s</translation>
+    </message>
+    <message>
+        <source>prompts of %1 tokens where the plan has %2: with those %3 s are predicted</source>
+        <translation>提示为 %1 个 token，方案为 %2：按实际长度预测为 %3 s</translation>
+    </message>
+    <message>
+        <source>responses of another spread than the plan&apos;s: with those %1 s are predicted</source>
+        <translation>回复长度的分布与方案不同：按实际分布预测为 %1 s</translation>
+    </message>
+    <message>
+        <source>within what the constants leave open, most of all %1: tessera learn or calibrate narrows it</source>
+        <translation>在校准常数的误差之内，主要来自 %1：tessera learn 或 calibrate 可以缩小误差</translation>
+    </message>
+    <message>
+        <source>the engine&apos;s software hands weights over (%1 s of the prediction), not the links: tessera learn fits it (handover)</source>
+        <translation>权重由引擎的软件交接（预测中占 %1 s），与链路无关：tessera learn 会拟合它（handover）</translation>
+    </message>
+    <message>
+        <source>the allocator had reserved %1% of the device: it gives blocks back and asks again</source>
+        <translation>显存分配器已保留设备显存的 %1%：它在反复归还和申请显存块</translation>
+    </message>
+    <message>
+        <source>communication is %1% of the prediction: links slower than the calibration says, or ranks that wait for one another</source>
+        <translation>通信占预测的 %1%：链路比校准值慢，或各 rank 互相等待</translation>
+    </message>
+    <message>
+        <source>kernels or host are slower than the constants say; it depends most on %1 (%2 s a per cent): tessera learn fits it</source>
+        <translation>内核或主机比校准常数慢；影响最大的是 %1（每百分之一 %2 s）：tessera learn 会拟合它</translation>
+    </message>
+    <message>
+        <source>kernels or host are faster than the constants say; it depends most on %1 (%2 s a per cent): tessera learn fits it</source>
+        <translation>内核或主机比校准常数快；影响最大的是 %1（每百分之一 %2 s）：tessera learn 会拟合它</translation>
+    </message>
+    <message>
+        <source>reshard %1 -&gt; %2</source>
+        <translation>重分片 %1 -&gt; %2</translation>
+    </message>
+    <message>
+        <source>NOT EQUAL in 1 step</source>
+        <translation>有 1 步不相等</translation>
+    </message>
+    <message>
+        <source>NOT EQUAL in %1 steps</source>
+        <translation>有 %1 步不相等</translation>
+    </message>
+    <message>
+        <source>MORE in 1 step</source>
+        <translation>有 1 步超出</translation>
+    </message>
+    <message>
+        <source>MORE in %1 steps</source>
+        <translation>有 %1 步超出</translation>
+    </message>
+    <message>
+        <source>GPU %1, out</source>
+        <translation>GPU %1，发出</translation>
+    </message>
+    <message>
+        <source>GPU %1, in</source>
+        <translation>GPU %1，接收</translation>
+    </message>
+    <message>
+        <source>node %1, card %2, out</source>
+        <translation>节点 %1，网卡 %2，发出</translation>
+    </message>
+    <message>
+        <source>node %1, card %2, in</source>
+        <translation>节点 %1，网卡 %2，接收</translation>
+    </message>
+    <message>
+        <source>leaf %1, rail %2, out</source>
+        <translation>叶交换机 %1，轨道 %2，发出</translation>
+    </message>
+    <message>
+        <source>leaf %1, rail %2, in</source>
+        <translation>叶交换机 %1，轨道 %2，接收</translation>
+    </message>
+    <message>
+        <source>leaf %1, out</source>
+        <translation>叶交换机 %1，发出</translation>
+    </message>
+    <message>
+        <source>leaf %1, in</source>
+        <translation>叶交换机 %1，接收</translation>
+    </message>
+    <message>
+        <source>This answers an earlier question.</source>
+        <translation>这里回答的是之前的问题。</translation>
+    </message>
+    <message>
+        <source>not from a search</source>
+        <translation>并非由搜索得到</translation>
+    </message>
+    <message>
+        <source>edited since its search</source>
+        <translation>在搜索之后被修改过</translation>
+    </message>
+    <message>
+        <source>holds</source>
+        <translation>满足</translation>
+    </message>
+    <message>
+        <source>violated</source>
+        <translation>不满足</translation>
+    </message>
+    <message>
+        <source>unreachable</source>
+        <translation>不可达</translation>
+    </message>
+    <message>
+        <source>unknown</source>
+        <translation>未知</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>未启用</translation>
+    </message>
+    <message>
+        <source>confirmed</source>
+        <translation>已证实</translation>
+    </message>
+    <message>
+        <source>conflicting</source>
+        <translation>说法不一</translation>
+    </message>
+    <message>
+        <source>refuted</source>
+        <translation>已被否定</translation>
+    </message>
+    <message>
+        <source>nothing</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>loading beside the next gather</source>
+        <translation>加载与下一次收集重叠</translation>
+    </message>
+    <message>
+        <source>gathering beside the broadcast</source>
+        <translation>收集与广播重叠</translation>
+    </message>
+    <message>
+        <source>any kernels, the optimizer&apos;s too</source>
+        <translation>任意内核，包括优化器的</translation>
+    </message>
+    <message>
+        <source>any kernels</source>
+        <translation>任意内核</translation>
+    </message>
+    <message>
+        <source>needs a trainer cut by tp and pp alone, by multiples of the rollout&apos;s</source>
+        <translation>要求训练只按 tp 和 pp 切分，且是 rollout 的整数倍</translation>
+    </message>
+    <message>
+        <source>needs the trainer&apos;s GPUs</source>
+        <translation>要求与训练使用相同的 GPU</translation>
+    </message>
+    <message>
+        <source>DeepSpeed-Chat: trained by ZeRO-3 over all GPUs, each gathers the model</source>
+        <translation>DeepSpeed-Chat：用 ZeRO-3 在全部 GPU 上训练，每张 GPU 收集整个模型</translation>
+    </message>
+    <message>
+        <source>HybridFlow-V: each gathers the model in its tensor x pipeline group</source>
+        <translation>HybridFlow-V：每张 GPU 在其张量 x 流水线组内收集模型</translation>
+    </message>
+    <message>
+        <source>HybridFlow: strided groups, micro data-parallel gathers</source>
+        <translation>HybridFlow：跨步分组，在微数据并行组内收集</translation>
+    </message>
+    <message>
+        <source>FSDP&apos;s full_tensor of fp32 shards, tensor by tensor</source>
+        <translation>FSDP 的 full_tensor，由 fp32 分片逐张量收集</translation>
+    </message>
+    <message>
+        <source>gathered and loaded tensor by tensor, in the weights&apos; type</source>
+        <translation>按权重的数据类型逐张量收集并加载</translation>
+    </message>
+    <message>
+        <source>verl: gathered whole, packed into a bucket, opened by CUDA IPC</source>
+        <translation>verl：整体收集，装入桶中，经 CUDA IPC 打开</translation>
+    </message>
+    <message>
+        <source>NeMo RL: gathered whole into the halves of a buffer</source>
+        <translation>NeMo RL：整体收集到缓冲区的两半中</translation>
+    </message>
+    <message>
+        <source>verl&apos;s checkpoint engine: to GPUs of the rollout&apos;s own</source>
+        <translation>verl 的检查点引擎：传到 rollout 独占的 GPU</translation>
+    </message>
+    <message>
+        <source>Tessera: what is missing, read by copy engines</source>
+        <translation>Tessera：只传缺少的部分，由拷贝引擎读取</translation>
+    </message>
+    <message>
+        <source>Tessera: what is missing, through NCCL&apos;s windows</source>
+        <translation>Tessera：只传缺少的部分，经由 NCCL 窗口</translation>
+    </message>
+    <message>
+        <source>Tessera: what is missing, in messages</source>
+        <translation>Tessera：只传缺少的部分，以消息方式</translation>
+    </message>
+    <message>
+        <source>gradients</source>
+        <translation>梯度</translation>
+    </message>
+    <message>
+        <source>parameters</source>
+        <translation>参数</translation>
+    </message>
+    <message>
+        <source>shards</source>
+        <translation>分片</translation>
+    </message>
+    <message>
+        <source>stages</source>
+        <translation>流水线激活</translation>
+    </message>
+    <message>
+        <source>weights</source>
+        <translation>权重</translation>
+    </message>
+    <message>
+        <source>host</source>
+        <translation>主机内存拷贝</translation>
+    </message>
+    <message>
+        <source>phases</source>
+        <translation>阶段</translation>
+    </message>
+    <message>
+        <source>compute</source>
+        <translation>计算</translation>
+    </message>
+    <message>
+        <source>communication</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>copy</source>
+        <translation>拷贝</translation>
+    </message>
+    <message>
+        <source>master_weights</source>
+        <translation>主权重</translation>
+    </message>
+    <message>
+        <source>optimizer</source>
+        <translation>优化器状态</translation>
+    </message>
+    <message>
+        <source>activations</source>
+        <translation>激活</translation>
+    </message>
+    <message>
+        <source>logits</source>
+        <translation>logits 峰值</translation>
+    </message>
+    <message>
+        <source>kv_cache</source>
+        <translation>KV 缓存</translation>
+    </message>
+    <message>
+        <source>gathered</source>
+        <translation>已收集的权重</translation>
+    </message>
+    <message>
+        <source>reshard</source>
+        <translation>重分片</translation>
+    </message>
+    <message>
+        <source>workspace</source>
+        <translation>工作区</translation>
+    </message>
+    <message>
+        <source>reserve</source>
+        <translation>预留</translation>
+    </message>
+    <message>
+        <source>within</source>
+        <translation>在范围内</translation>
+    </message>
+    <message>
+        <source>equal</source>
+        <translation>相等</translation>
+    </message>
+    <message>
+        <source>between the calls: data, logging, validation, saving; no call of the plan&apos;s</source>
+        <translation>在各调用之间：数据、日志、验证、保存；不属于方案中的任何调用</translation>
+    </message>
+    <message>
+        <source>it runs beside the trainer: the log has the wait for it, not its time</source>
+        <translation>它与训练并行：日志记录的是等待它的时间，而不是它的用时</translation>
+    </message>
+    <message>
+        <source>the plan has no price for it</source>
+        <translation>方案没有为它计价</translation>
+    </message>
+    <message>
+        <source>no more than the steps differ among themselves: more steps tell</source>
+        <translation>没有超出各步之间的波动：更多的步才能判断</translation>
+    </message>
+    <message>
+        <source>verl with FSDP</source>
+        <translation>使用 FSDP 的 verl</translation>
+    </message>
+    <message>
+        <source>verl with Megatron</source>
+        <translation>使用 Megatron 的 verl</translation>
+    </message>
+    <message>
+        <source>verl with VeOmni</source>
+        <translation>使用 VeOmni 的 verl</translation>
+    </message>
+    <message>
+        <source>verl with torchtitan</source>
+        <translation>使用 torchtitan 的 verl</translation>
+    </message>
+    <message>
+        <source>the verl job on a Ray cluster</source>
+        <translation>Ray 集群上的 verl 作业</translation>
+    </message>
+    <message>
+        <source>verl on Ray under srun</source>
+        <translation>用 srun 启动的 Ray 上的 verl</translation>
+    </message>
+    <message>
+        <source>verl as a KubeRay RayJob</source>
+        <translation>作为 KubeRay RayJob 的 verl</translation>
+    </message>
+    <message>
+        <source>Megatron-LM&apos;s arguments</source>
+        <translation>Megatron-LM 的参数</translation>
+    </message>
+    <message>
+        <source>Tessera&apos;s executor under srun</source>
+        <translation>用 srun 启动 Tessera 执行器</translation>
+    </message>
+    <message>
+        <source>Tessera&apos;s executor as a Kubeflow TrainJob</source>
+        <translation>作为 Kubeflow TrainJob 的 Tessera 执行器</translation>
+    </message>
+    <message>
+        <source>Tessera&apos;s executor under torchrun</source>
+        <translation>用 torchrun 启动 Tessera 执行器</translation>
+    </message>
+    <message>
+        <source>one vLLM server of the rollout</source>
+        <translation>rollout 的一个 vLLM 服务</translation>
+    </message>
+    <message>
+        <source>one SGLang server of the rollout</source>
+        <translation>rollout 的一个 SGLang 服务</translation>
+    </message>
+    <message>
+        <source>token limits above 128 Ki a rank or between quarters of a longest sequence; context parallelism in parts below 2,048 tokens or of no power of two where more replicas divide the batch, and of no power of two on more than 64 GPUs; long sequences in tp without sequence parallelism</source>
+        <translation>每个 rank 超过 128 Ki、或不是最长序列四分之一整数倍的 token 上限；在更多副本能整除批大小时，每份不足 2,048 个 token 或不是二的幂的上下文并行，以及 64 张以上 GPU 时不是二的幂的上下文并行；tp 中不用序列并行的长序列</translation>
+    </message>
+    <message>
+        <source>compare the phases (tessera compare): the one that grew most is the cause</source>
+        <translation>逐阶段对比（tessera compare）：增长最多的阶段就是原因</translation>
+    </message>
+    <message>
+        <source>look at response_length/mean and max: longer responses than the workload states need a new plan</source>
+        <translation>查看 response_length/mean 和 max：回复比负载中写的更长时需要重新规划</translation>
+    </message>
+    <message>
+        <source>calibrate on this machine, then plan again; a clock limit or a slow node shows in every rank&apos;s trace</source>
+        <translation>在这台机器上校准后重新规划；频率限制或慢节点会体现在每个 rank 的 trace 中</translation>
+    </message>
+    <message>
+        <source>check that its micro-batches hold as many tokens as the plan says</source>
+        <translation>检查它的微批是否装有方案所写数量的 token</translation>
+    </message>
+    <message>
+        <source>barriers and small tensors cost what bytes do not show: see the transport and bucket of the run&apos;s log line</source>
+        <translation>屏障和小张量的开销不体现在字节数上：请看运行日志中的传输方式和桶大小</translation>
+    </message>
+    <message>
+        <source>a reshard that moves more than the plan says was made by another plan: stop and make the plan again</source>
+        <translation>重分片传输得比方案多，说明它来自另一个方案：请停止并重新制定方案</translation>
+    </message>
+    <message>
+        <source>as for the step</source>
+        <translation>与单步时间的建议相同</translation>
+    </message>
+    <message>
+        <source>as for the update</source>
+        <translation>与更新阶段的建议相同</translation>
+    </message>
+    <message>
+        <source>a growing peak is fragmentation or a leak: watch it over steps; take the ladder of tessera explain --advice</source>
+        <translation>峰值持续增长是碎片或泄漏：请逐步观察，并参照 tessera explain --advice 的建议逐级调整</translation>
+    </message>
+    <message>
+        <source>one rung of the ladder of tessera explain --advice: lower rollout TP with more micro-DP, fewer sequences at once</source>
+        <translation>按 tessera explain --advice 的建议调整一级：降低 rollout TP 并增加微 DP，减少同时生成的序列数</translation>
+    </message>
+    <message>
+        <source>a loss or a gradient is NaN or infinite: go on from an earlier checkpoint (trainer.resume_from_path) with a lower learning rate</source>
+        <translation>损失或梯度为 NaN 或无穷：请从更早的检查点（trainer.resume_from_path）以更低的学习率继续</translation>
+    </message>
+    <message>
+        <source>a gradient was not finite and its update was left out: where it happens again, lower the learning rate</source>
+        <translation>有一次梯度不是有限值，其更新被跳过：如再次发生，请降低学习率</translation>
+    </message>
+    <message>
+        <source>a 7B reshard within NVLink can reach it; check transport and bucket</source>
+        <translation>NVLink 内的 7B 重分片可以达到；请检查传输方式和桶大小</translation>
+    </message>
+    <message>
+        <source>no target: the lower bound alone may exceed it</source>
+        <translation>不宜作为目标：仅下界就可能超过它</translation>
+    </message>
+    <message>
+        <source>no target: the ratio follows from the two layouts</source>
+        <translation>不宜作为目标：该比例由两种并行布局决定</translation>
+    </message>
+    <message>
+        <source>minimal instead of full gather; train and generate on the same nodes</source>
+        <translation>只传缺少的部分而不是整体收集；在相同节点上训练和生成</translation>
+    </message>
+    <message>
+        <source>a rollout TP closer to the training TP keeps more in place</source>
+        <translation>rollout TP 越接近训练 TP，留在原处的越多</translation>
+    </message>
+    <message>
+        <source>no target: the fastest GEMM of an H200 runs at 80 % of its peak</source>
+        <translation>不宜作为目标：H200 最快的 GEMM 也只达到峰值的 80 %</translation>
+    </message>
+    <message>
+        <source>below every published run: micro-batches too small, or recomputation and offload that are not needed</source>
+        <translation>低于所有公开的运行：微批太小，或使用了不必要的重计算和卸载</translation>
+    </message>
+    <message>
+        <source>keep TP inside a node, overlap gradients</source>
+        <translation>让 TP 不跨节点，并重叠梯度通信</translation>
+    </message>
+    <message>
+        <source>no target without a size</source>
+        <translation>不给出规模就不宜作为目标</translation>
+    </message>
+    <message>
+        <source>below it: generation dominates; see gen/share</source>
+        <translation>低于此值：生成占主导；请看 gen/share</translation>
+    </message>
+    <message>
+        <source>depends on model and length: use the plan&apos;s own prediction</source>
+        <translation>取决于模型和长度：请用方案自己的预测</translation>
+    </message>
+    <message>
+        <source>no target: watch MFU and idle time of the trace</source>
+        <translation>不宜作为目标：请看 MFU 和 trace 中的空闲时间</translation>
+    </message>
+    <message>
+        <source>pause and look at samples.jsonl; lower the learning rate</source>
+        <translation>暂停并查看 samples.jsonl；降低学习率</translation>
+    </message>
+    <message>
+        <source>reset the learning rate to its last good value</source>
+        <translation>把学习率恢复到上一个正常的值</translation>
+    </message>
+    <message>
+        <source>a collapsing variance is a finished or hacked task, a growing one an unstable run</source>
+        <translation>方差塌缩说明任务已学完或奖励被钻空子，方差增长说明运行不稳定</translation>
+    </message>
+    <message>
+        <source>no target: it follows from the layout</source>
+        <translation>不宜作为目标：它由并行布局决定</translation>
+    </message>
+    <message>
+        <source>tessera explain --advice prices each rung: lower rollout TP with more micro-DP, offload, recompute</source>
+        <translation>tessera explain --advice 会为每一级计价：降低 rollout TP 并增加微 DP、卸载、重计算</translation>
+    </message>
+    <message>
+        <source>the plan&apos;s own prediction</source>
+        <translation>方案自己的预测</translation>
+    </message>
+    <message>
+        <source>a step trains on numbers</source>
+        <translation>一步训练用的应是有限的数</translation>
+    </message>
+    <message>
+        <source>practice text on 3D-HybridEngine</source>
+        <translation>关于 3D-HybridEngine 的实践文章</translation>
+    </message>
+    <message>
+        <source>practice text on resharding</source>
+        <translation>关于重分片的实践文章</translation>
+    </message>
+    <message>
+        <source>practice text on 3D-HybridEngine; practice text on resharding</source>
+        <translation>关于 3D-HybridEngine 的实践文章；关于重分片的实践文章</translation>
+    </message>
+    <message>
+        <source>verl dpsk.md; verl#965, #2579</source>
+        <translation>verl dpsk.md；verl#965、#2579</translation>
+    </message>
+    <message>
+        <source>practice text on HybridFlow pipelines</source>
+        <translation>关于 HybridFlow 流水线的实践文章</translation>
+    </message>
+    <message>
+        <source>practice text on 3D-HybridEngine; practice text on HybridFlow pipelines</source>
+        <translation>关于 3D-HybridEngine 的实践文章；关于 HybridFlow 流水线的实践文章</translation>
+    </message>
+    <message>
+        <source>7B: 0.02 s (verl fully_async.md, 4 -&gt; 4 GPUs, bucketed) to 0.12 s; our lower bound for 7B TP8 -&gt; TP2 on H200 is 15 ms</source>
+        <translation>7B：0.02 s（verl fully_async.md，4 -&gt; 4 张 GPU，分桶）到 0.12 s；H200 上 7B TP8 -&gt; TP2 的下界为 15 ms</translation>
+    </message>
+    <message>
+        <source>9.6 s at 70B (HybridFlow, derived from -89.1 % = 78.2 s), 15.76 -&gt; 4.38 s at 30B, 58.57 -&gt; 23.70 s at 235B (verl fully_async.md)</source>
+        <translation>70B 为 9.6 s（HybridFlow，由 -89.1 % = 78.2 s 推得），30B 由 15.76 到 4.38 s，235B 由 58.57 到 23.70 s（verl fully_async.md）</translation>
+    </message>
+    <message>
+        <source>500 -&gt; 50 ms is in no paper; transition time -55.2 % on average, -89.1 % at 70B (HybridFlow 8)</source>
+        <translation>500 -&gt; 50 ms 不见于任何论文；切换时间平均 -55.2 %，70B 为 -89.1 %（HybridFlow 8）</translation>
+    </message>
+    <message>
+        <source>up to 36.4 % of an iteration where stages are on different devices (HybridFlow 2.3); below 1 % where only missing bytes move</source>
+        <translation>各阶段位于不同设备时可达一次迭代的 36.4 %（HybridFlow 2.3）；只传缺少的字节时低于 1 %</translation>
+    </message>
+    <message>
+        <source>-77 % for TP8/PP4 -&gt; generation TP4, -87 to -89 % for FSDP64 -&gt; TP4xPP2 (derived); it depends on the two layouts alone</source>
+        <translation>TP8/PP4 -&gt; 生成 TP4 为 -77 %，FSDP64 -&gt; TP4xPP2 为 -87 到 -89 %（推得）；只取决于两种并行布局</translation>
+    </message>
+    <message>
+        <source>0.19-0.40 (verl dpsk.md), 0.38-0.57 for the best pre-training runs</source>
+        <translation>0.19-0.40（verl dpsk.md），最好的预训练为 0.38-0.57</translation>
+    </message>
+    <message>
+        <source>7-15 % in tuned pre-training; more where TP crosses nodes</source>
+        <translation>调优后的预训练为 7-15 %；TP 跨节点时更高</translation>
+    </message>
+    <message>
+        <source>16-18 ms for the 7.6 GB that a 7B model gathers, at 362 GB/s on 8 H200</source>
+        <translation>7B 模型收集 7.6 GB，在 8 张 H200 上以 362 GB/s 需 16-18 ms</translation>
+    </message>
+    <message>
+        <source>30 GB of fp32 gradients of a 7B model take 75 ms at 400 GB/s</source>
+        <translation>7B 模型的 30 GB fp32 梯度以 400 GB/s 需 75 ms</translation>
+    </message>
+    <message>
+        <source>7-1,900 tokens/s/GPU by model and length</source>
+        <translation>视模型和长度为 7-1,900 tokens/s/GPU</translation>
+    </message>
+    <message>
+        <source>1,581 (NeMo-RL, 8B, H100); 7B with 28k responses on H20 stay below 500</source>
+        <translation>1,581（NeMo-RL，8B，H100）；H20 上回复为 28k 的 7B 低于 500</translation>
+    </message>
+    <message>
+        <source>valleys of 47 % (verl#2181), 50-70 % (OpenRLHF#792); utilisation counts waiting kernels as work</source>
+        <translation>低谷为 47 %（verl#2181）、50-70 %（OpenRLHF#792）；利用率把等待的内核也算作工作</translation>
+    </message>
+    <message>
+        <source>the other text pauses at 0.05; verl&apos;s adaptive controller aims at 0.01-0.2</source>
+        <translation>另一篇文章在 0.05 时暂停；verl 的自适应控制器目标为 0.01-0.2</translation>
+    </message>
+    <message>
+        <source>the other text allows 0.1</source>
+        <translation>另一篇文章允许 0.1</translation>
+    </message>
+    <message>
+        <source>rewards of 0 or 1 have a variance of up to 0.25 by themselves</source>
+        <translation>取值 0 或 1 的奖励本身方差可达 0.25</translation>
+    </message>
+    <message>
+        <source>not in the paper; the peak is 1 / (rollout tp x pp) of the model beside the training shard (HybridFlow table 2)</source>
+        <translation>不见于论文；峰值为训练分片之外模型的 1 /（rollout tp x pp）（HybridFlow 表 2）</translation>
+    </message>
+    <message>
+        <source>the text rolls back to rollout TP 2 x DP 8 whatever ran out; OOMs in the field are logits, KV wake-up and resume (verl#729, #632, #831)</source>
+        <translation>该文章无论什么溢出都退回 rollout TP 2 x DP 8；实际的 OOM 来自 logits、KV 唤醒和恢复（verl#729、#632、#831）</translation>
+    </message>
+    <message>
+        <source>step %1</source>
+        <translation>第 %1 步</translation>
+    </message>
+    <message>
+        <source>%1 in %2</source>
+        <translation>%2 中的%1</translation>
+    </message>
+</context>
+</TS>

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// On a small screen no text is cut without a sign: it fits, wraps, or ends with dots and is told in
+// full by what pointing to it shows.
+#include <gtest/gtest.h>
+
+#include <QHeaderView>
+#include <QPushButton>
+#include <QTabWidget>
+
+#include "gui/translations/language.h"
+#include "gui/views/chart.h"
+#include "gui/views/elided_label.h"
+#include "gui/views/message_bar.h"
+#include "tests/gui/explore_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+const QString kDots = QString::fromUtf8("\u2026");
+
+std::string nameOf(const QWidget& widget) {
+  const QWidget* above = widget.parentWidget();
+  return (widget.objectName() + " in " + (above == nullptr ? "" : above->objectName()))
+      .toStdString();
+}
+
+void expectFits(const QLabel& label) {
+  if (dynamic_cast<const ElidedLabel*>(&label) != nullptr || label.text().isEmpty()) return;
+  const QSize room = label.size() + QSize(1, 1), wanted = label.sizeHint();
+  if (label.wordWrap()) {
+    EXPECT_LE(label.heightForWidth(label.width()), room.height())
+        << nameOf(label) << ": " << label.text().toStdString();
+    return;
+  }
+  EXPECT_LE(wanted.width(), room.width()) << nameOf(label) << ": " << label.text().toStdString();
+  EXPECT_LE(wanted.height(), room.height()) << nameOf(label) << ": " << label.text().toStdString();
+}
+
+void expectFits(const MessageBar& bar) {
+  const auto* line = bar.findChild<QLabel*>();
+  expectFits(*line);
+  if (line->text() == bar.text()) return;
+  EXPECT_TRUE(line->text().endsWith(kDots)) << line->text().toStdString();
+  EXPECT_TRUE(line->toolTip().startsWith(bar.text())) << bar.text().toStdString();
+}
+
+void expectFits(const QPushButton& button) {
+  const int text = button.fontMetrics().size(Qt::TextShowMnemonic, button.text()).width();
+  EXPECT_LE(text, button.width()) << button.text().toStdString();
+}
+
+/// Where a text ends with dots, what is told there is longer and begins alike.
+void expectTold(const Chart& chart, const QString& drawn, const QPoint& at) {
+  if (!drawn.endsWith(kDots)) return;
+  const QString told = chart.hintAt(at);
+  EXPECT_GT(told.size(), drawn.size() - 1) << drawn.toStdString();
+  EXPECT_TRUE(told.startsWith(drawn.chopped(1))) << told.toStdString();
+}
+
+void expectFits(Chart& chart) {
+  const QRect all = chart.rect();
+  for (int i = 0; chart.legend->visible() && i < chart.legend->itemCount(); ++i) {
+    auto* entry = qobject_cast<QCPPlottableLegendItem*>(chart.legend->item(i));
+    if (entry == nullptr) continue;  // an empty cell
+    const QString name = entry->plottable()->name();
+    EXPECT_TRUE(all.contains(entry->outerRect())) << name.toStdString();
+    const QCPLayoutElement& place = *entry;
+    EXPECT_LE(place.minimumOuterSizeHint().width(), entry->outerRect().width() + 1)
+        << name.toStdString();
+    expectTold(chart, name, entry->outerRect().center());
+  }
+  const QRect plot = chart.axisRect()->rect();
+  const auto wide = [](const QCPAxis& axis) {
+    return QFontMetrics(axis.labelFont()).horizontalAdvance(axis.label());
+  };
+  EXPECT_LE(wide(*chart.xAxis), all.width()) << chart.xAxis->label().toStdString();
+  EXPECT_LE(wide(*chart.yAxis), all.height()) << chart.yAxis->label().toStdString();
+  expectTold(chart, chart.xAxis->label(), {plot.center().x(), plot.bottom() + 20});
+  expectTold(chart, chart.yAxis->label(), {3, plot.center().y()});
+  for (int i = 0; i < chart.itemCount(); ++i) {
+    const auto* text = qobject_cast<QCPItemText*>(chart.item(i));
+    if (text == nullptr || text->text().isEmpty()) continue;
+    const QPointF from = text->topLeft->pixelPosition(), to = text->bottomRight->pixelPosition();
+    EXPECT_TRUE(all.contains(from.toPoint()) && all.contains(to.toPoint()))
+        << text->text().toStdString();
+    expectTold(chart, text->text(), ((from + to) / 2).toPoint());
+  }
+}
+
+class Fitting : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!languages().contains(GetParam())) GTEST_SKIP() << "built without lrelease";
+    speak(GetParam());
+  }
+  void TearDown() override { speak("en"); }
+
+  static void expectFitsAll(QWidget& page) {
+    for (QWidget* widget : page.findChildren<QWidget*>()) {
+      if (!widget->isVisible() || widget->visibleRegion().isEmpty()) continue;
+      if (auto* bar = qobject_cast<MessageBar*>(widget)) expectFits(*bar);
+      if (auto* label = qobject_cast<QLabel*>(widget)) expectFits(*label);
+      if (auto* button = qobject_cast<QPushButton*>(widget)) expectFits(*button);
+      if (auto* chart = qobject_cast<Chart*>(widget)) expectFits(*chart);
+    }
+  }
+};
+
+TEST_P(Fitting, NoTextIsCutOnASmallScreen) {
+  MainWindow window;
+  window.resize(1280, 720);
+  window.show();
+  window.session().ask({.model = "qwen2.5-7b",
+                        .cluster = "h100-64",
+                        .workload = "ppo-7b-1k",
+                        .nodes = 2,
+                        .fixed = {"placement=actor+reference | critic", "actor.tp=4"}});
+  ASSERT_TRUE(wait_for([&] { return window.session().document().valid(); }));
+  ASSERT_TRUE(window.openRun(QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run", false));
+  for (QWidget* page :
+       {static_cast<QWidget*>(&window.explore()), static_cast<QWidget*>(&window.understand()),
+        static_cast<QWidget*>(&window.run())}) {
+    window.showPage(page);
+    QCoreApplication::processEvents();
+    expectFitsAll(*page);
+    for (QTabWidget* tabs : page->findChildren<QTabWidget*>()) {
+      for (int tab = 0; tab < tabs->count(); ++tab) {
+        SCOPED_TRACE(tabs->tabText(tab).toStdString());
+        tabs->setCurrentIndex(tab);
+        ASSERT_TRUE(wait_for([&] { return !window.session().isWorking(); }));
+        QCoreApplication::processEvents();
+        expectFitsAll(*tabs->currentWidget());
+      }
+      tabs->setCurrentIndex(0);
+    }
+  }
+  EXPECT_EQ(window.size(), QSize(1280, 720));
+  auto* rules = window.findChild<QWidget*>("rules")->findChild<QTableView*>();
+  EXPECT_LE(rules->horizontalHeader()->length(), rules->viewport()->width());
+}
+
+INSTANTIATE_TEST_SUITE_P(Languages, Fitting, ::testing::Values("en", "zh_CN"));
+
+TEST(Elided, WhatHasNoRoomIsToldInFull) {
+  Chart chart("A title that is much longer than the chart is wide, for whoever reads it");
+  chart.resize(220, 160);
+  chart.show();
+  chart.showLines("a unit that is longer than the chart is high, too",
+                  {{"a rule with a name that has no room in a legend", Qt::red, {{0, 0}, {1, 1}}},
+                   {"short", Qt::blue, {{0, 1}, {1, 0}}}});
+  QCoreApplication::processEvents();
+  expectFits(chart);
+  EXPECT_TRUE(chart.hintAt({60, 12}).startsWith("A title that is much longer"));
+  EXPECT_TRUE(
+      chart.legend->itemWithPlottable(chart.plottable(0))->plottable()->name().endsWith(kDots));
+  chart.resize(900, 500);
+  QCoreApplication::processEvents();
+  EXPECT_FALSE(chart.plottable(0)->name().endsWith(kDots));
+  EXPECT_TRUE(chart.hintAt({60, 12}).isEmpty());
+
+  MessageBar bar("bar");
+  bar.resize(400, 80);
+  bar.show();
+  bar.say("one two three four five six seven eight nine ten eleven twelve thirteen", Tone::calm);
+  QCoreApplication::processEvents();
+  EXPECT_EQ(bar.findChild<QLabel*>()->text(), bar.text());  // on two rows
+  bar.say(QString("word ").repeated(200), Tone::calm);
+  QCoreApplication::processEvents();
+  expectFits(bar);
+  EXPECT_TRUE(bar.findChild<QLabel*>()->text().endsWith(kDots));
+}
+
+}  // namespace
+}  // namespace tessera::gui

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Whatever answers an earlier question is seen to do so, until the answer is there.
+#include <gtest/gtest.h>
+
+#include <QFile>
+
+#include "gui/views/message_bar.h"
+#include "gui/views/stale_cover.h"
+#include "gui/views/view.h"
+#include "tests/gui/explore_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+/// It lies under a cover that is seen as soon as its page is.
+bool isCovered(const QWidget* widget) {
+  for (const QWidget* at = widget; at != nullptr; at = at->parentWidget()) {
+    for (const QObject* child : at->children()) {
+      const auto* cover = dynamic_cast<const StaleCover*>(child);
+      if (cover != nullptr && !cover->isHidden() && cover->geometry() == at->rect()) return true;
+    }
+  }
+  return false;
+}
+
+class Stale : public Explore {
+ protected:
+  /// What says something of the plan that is shown.
+  std::vector<QWidget*> answering() {
+    std::vector<QWidget*> all{named<MessageBar>(window, "Answer")};
+    for (const Place place : {Place::plans, Place::left, Place::tabs, Place::right, Place::whole}) {
+      for (const ViewKind& kind : viewsOf(place))
+        all.push_back(window.findChild<QWidget*>(kind.name));
+    }
+    return all;
+  }
+  static PlanQuery edited() {
+    PlanQuery query = small_query();
+    query.fixed = {"actor.tp=4"};
+    return query;
+  }
+  static QString nameOf(const QWidget* widget) {
+    return widget->objectName() + " " + widget->accessibleName();
+  }
+};
+
+TEST_F(Stale, NothingOfTheEarlierAnswerIsSeenAsTheNewOne) {
+  ask(small_query());
+  const QString before = named<MessageBar>(window, "Answer")->text();
+  for (const QWidget* widget : answering()) {
+    EXPECT_FALSE(isCovered(widget)) << nameOf(widget).toStdString();
+  }
+  window.session().ask(edited());  // its answer comes with a later event
+  for (const QWidget* widget : answering()) {
+    EXPECT_TRUE(isCovered(widget)) << nameOf(widget).toStdString();
+  }
+  EXPECT_EQ(named<MessageBar>(window, "Answer")->accessibleDescription(), StaleCover::says());
+  ASSERT_TRUE(wait_for([&] { return document().valid(); }));
+  for (const QWidget* widget : answering()) {
+    EXPECT_FALSE(isCovered(widget)) << nameOf(widget).toStdString();
+  }
+  EXPECT_NE(named<MessageBar>(window, "Answer")->text(), before);
+  EXPECT_TRUE(named<MessageBar>(window, "Answer")->accessibleDescription().isEmpty());
+}
+
+// What says that nothing answers the question is about this question.
+TEST_F(Stale, TheLineIsOfTheQuestionOnceItIsNotPlanned) {
+  ask(small_query());
+  window.session().ask(edited());
+  window.session().cancel();
+  EXPECT_FALSE(isCovered(named<MessageBar>(window, "Answer")));
+  EXPECT_TRUE(isCovered(named<QTableView>(window, "Ranked plans")));
+}
+
+// A run without a plan of its own is held against the one that is shown.
+TEST_F(Stale, ARunThatIsHeldAgainstAnEarlierAnswerSaysSo) {
+  const QString data = QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run";
+  ask(small_query());
+  ASSERT_TRUE(QFile::copy(data + "/metrics.jsonl", folder.filePath("metrics.jsonl")));
+  for (const bool own : {false, true}) {
+    ASSERT_TRUE(window.openRun(own ? data : folder.path(), false));
+    window.session().ask(edited());
+    for (const char* view : {"gaps", "comparison", "rules"}) {
+      EXPECT_EQ(isCovered(window.findChild<QWidget*>(view)), !own) << view;
+    }
+    EXPECT_FALSE(isCovered(window.findChild<QWidget*>("ranks")));
+    ask(small_query());
+    EXPECT_FALSE(isCovered(window.findChild<QWidget*>("gaps")));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::gui
