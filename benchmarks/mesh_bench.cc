@@ -16,6 +16,7 @@
 #include "gui/document/plan_answer.h"
 #include "gui/mesh/mesh_canvas.h"
 #include "gui/models/colours.h"
+#include "planner/plan/plan.h"
 
 namespace {
 
@@ -53,14 +54,14 @@ int main(int argc, char** argv) {
   PlanQuery query{.model = "llama3.1-70b", .cluster = "meta-h100-24k", .workload = "grpo-7b-1k"};
   query.nodes = argc > 1 ? std::stoll(argv[1]) : 2048;
   PlanAnswer found = answer(query);
-  if (!std::holds_alternative<Plan>(found.result)) return 1;
-  const Plan plan = std::get<Plan>(std::move(found.result));
+  if (!std::holds_alternative<SharedPlan>(found.result)) return 1;
+  const SharedPlan plan = std::get<SharedPlan>(found.result);
   MeshModel model;
   auto start = Clock::now();
   model.setPlan(plan);
   std::printf("%d ranks made ready in %.1f ms\n", model.ranks(), ms_since(start));
   start = Clock::now();
-  model.setColouring({plan.roles.front().role, Axis::tp});
+  model.setColouring({plan->roles.front().role, Axis::tp});
   std::printf("coloured by %d groups in %.1f ms\n", model.groupCount(), ms_since(start));
   for (const QSize size : {QSize(600, 320), QSize(1600, 900)}) zoom_in(model, size);
 }

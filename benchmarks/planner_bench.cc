@@ -118,14 +118,16 @@ std::vector<Case> cases() {
     return [=] { return whole(request_of(model, nodes, "ppo", "tessera")); };
   };
   return {
-      {"4_roles_8b_1024_gpus", 0.5, dense("llama3.1-8b", 128)},
-      {"4_roles_70b_1024_gpus", 0.5, dense("llama3.1-70b", 128)},
+      {"4_roles_8b_1024_gpus", 0.4, dense("llama3.1-8b", 128)},
+      {"4_roles_70b_1024_gpus", 0.4, dense("llama3.1-70b", 128)},
       {"4_roles_8b_16384_gpus", 2.0, dense("llama3.1-8b", 2048)},
       {"4_roles_70b_16384_gpus", 2.0, dense("llama3.1-70b", 2048)},
       {"whole_space_8b_64_gpus", 10.0,
        [] { return whole(request_of("llama3.1-8b", 8, "grpo", "any")); }},
       {"4_roles_whole_space_deepseek_v3_1024_gpus", 4.0,
        [] { return whole(request_of("deepseek-v3", 128, "ppo", "any")); }},
+      {"4_roles_whole_space_qwen3_235b_16384_gpus", 10.0,
+       [] { return whole(request_of("qwen3-235b-a22b", 2048, "ppo", "any")); }},
       {"whole_space_deepseek_v3_1024_gpus", 10.0,
        [] { return whole(request_of("deepseek-v3", 128, "grpo", "any")); }},
       {"replan_critic_tp_8b_1024_gpus", 0.1,

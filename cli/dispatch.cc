@@ -28,7 +28,7 @@ constexpr std::array<External, 7> kExternal{{
     {"init-model", "tessera-run", "Write a Hugging Face folder with random weights"},
     {"make-data", "tessera-run", "Write digit tasks (reverse, copy, sort) as JSONL"},
     {"tokenize", "tessera-run", "Print token ids as JSON"},
-    {"verify-weights", "tessera-run", "Whether two folders hold the same weights"},
+    {"verify-weights", "tessera-run", "Whether two folders or servers hold the same weights"},
     {"gui", "tessera-gui", "Open the window"},
 }};
 

@@ -16,6 +16,7 @@
 #include "planner/interop/import.h"
 #include "planner/interop/price.h"
 #include "planner/interop/verl/verl.h"
+#include "planner/interop/write_export.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera {
@@ -28,19 +29,6 @@ struct ExportCommand {
   ExportOptions options;
   bool json = false;
 };
-
-void write(const Export& made, const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw Error(ExitCode::io, folder.string() + ": " + error.message());
-  for (const ExportedFile& file : made.files) {
-    write_text_file(folder / file.name, file.text);
-    if (!file.executable) continue;
-    const auto bits = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
-    fs::permissions(folder / file.name, bits, fs::perm_options::add, error);
-    if (error) throw Error(ExitCode::io, (folder / file.name).string() + ": " + error.message());
-  }
-}
 
 void print_json(const Export& made, const ExportCommand& command) {
   Node root = map_node();
@@ -83,7 +71,7 @@ int run_export(const ExportCommand& command) {
     }
     throw Error(ExitCode::bad_input, std::move(problems));
   }
-  write(*made, command.output);
+  write_export(*made, command.output);
   const int code = code_of_fit(plan, calibration_of(plan, ""), "export");
   for (const std::string& note : made->notes) {
     std::fprintf(stderr, "export: %s\n", printable(note).c_str());

@@ -25,6 +25,7 @@
 #include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "cost_models/layout/reshard_transport.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
@@ -109,7 +110,7 @@ std::string merged_config(const RunOptions& options) {
   Problems problems;
   const std::optional<fs::path> file = find_config(options.config, "runs", ".yaml", problems);
   if (!file) throw Error(ExitCode::bad_input, std::move(problems));
-  const auto text = read_text_file(*file, ParseLimits{}.bytes, problems);
+  const auto text = read_text_file(*file, kMostYaml, problems);
   if (!text) throw Error(ExitCode::bad_input, std::move(problems));
   return options.overrides.empty() ? *text : merged(*text, options.overrides, file->string());
 }

@@ -36,7 +36,7 @@ struct SimulateOptions {
 };
 
 void write_trace(const Simulation& simulation, const std::string& file, std::size_t most_events) {
-  write_text_file(file, to_chrome_trace({&simulation.timeline}, most_events));
+  write_text_file(file, to_chrome_trace(simulation, most_events));
   std::fprintf(stderr, "simulate: trace written to %s (open it in https://ui.perfetto.dev)\n",
                file.c_str());
 }
@@ -49,7 +49,8 @@ int simulate_plan(SimulateOptions& options) {
   Calibration calibration = calibration_of(stated, options.calibration);
   Plan plan = stated;  // on the machine that was asked for
   MachineSettings& machine = options.simulation.machine;
-  set_constants(calibration, set_machine(plan.cluster, machine, options.set, problems), problems);
+  const auto machine_left = set_machine(plan.cluster, machine, options.set, problems);
+  set_constants(calibration, set_nccl(plan.cluster, calibration, machine_left, problems), problems);
   if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
   check_duration(plan, calibration, options.simulation.steps, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
@@ -107,7 +108,7 @@ void add_simulate(CLI::App& app) {
                       "type among several 'TYPE: NAME=VALUE'; of a table or a collective's curve "
                       "a factor of its time; of the network nic_bytes_per_s, nics_per_node, "
                       "oversubscription, nodes_per_leaf, rails; lost_nics/NODE=CARDS, "
-                      "slow_rank/RANK=FACTOR");
+                      "slow_rank/RANK=FACTOR; NCCL_ALGO and NCCL_PROTO, one of NCCL's names each");
   CLI::Option* const sensitivity = command->add_flag(
       "--sensitivity", options->sensitivity, "Print which constants move the step most instead");
   for (const char* name : {"--seed", "--seeds", "--steps", "--trace", "--trace-events"}) {

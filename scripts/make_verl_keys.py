@@ -4,9 +4,11 @@
 usage: make_verl_keys.py FOLDER > planner/interop/verl/verl_keys.inc
        make_verl_keys.py FOLDER VERSION=FOLDER... > planner/interop/verl/verl_former_keys.inc
   FOLDER  verl/trainer/config of the wheel, with the flattened _generated_*.yaml
-Each line is {"key", engines, free}: engines 1 = FSDP, 2 = Megatron, 3 = both; free = a map that
-takes any key below. With earlier versions, oldest first: {"key", "last version that has it"}.
+Each line is {"key", engines, free}: engines is the sum of 1 = FSDP, 2 = Megatron, 4 = VeOmni and
+8 = torchtitan; free = a map that takes any key below. With earlier versions, oldest first:
+{"key", "last version that has it"}.
 """
+import os
 import sys
 
 import yaml
@@ -23,8 +25,11 @@ def leaves(node, path):
 
 def keys_of(folder):
     keys, free = {}, {}
-    for bit, name in ((1, "_generated_ppo_trainer.yaml"), (2, "_generated_ppo_megatron_trainer.yaml")):
-        with open(f"{folder}/{name}", encoding="utf-8") as file:
+    for bit, engine in ((1, ""), (2, "megatron_"), (4, "veomni_"), (8, "torchtitan_")):
+        path = f"{folder}/_generated_ppo_{engine}trainer.yaml"
+        if not os.path.exists(path):  # of an earlier version, which has no such engine
+            continue
+        with open(path, encoding="utf-8") as file:
             for key, is_map in leaves(yaml.safe_load(file), ""):
                 keys[key] = keys.get(key, 0) | bit
                 free[key] = free.get(key, False) or is_map

@@ -36,9 +36,11 @@ packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   pkg-config libcpp-httplib-dev libboost-graph-dev libgtest-dev libgmock-dev librapidcheck-dev
   libopenmpi-dev openmpi-bin)
 if [ "$gui" = 1 ]; then
-  packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core)
+  packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core
+    qt6-l10n-tools qt6-translations-l10n)
 fi
 if [ "$test" = 1 ]; then packages+=(bubblewrap shellcheck clang-format-16 clang-tidy-16); fi
+if [ "$test" = 1 ] && [ "$gui" = 1 ]; then packages+=(fonts-noto-cjk); fi  # Chinese in pictures
 
 missing=()
 for package in "${packages[@]}"; do
@@ -73,6 +75,8 @@ if [ "$torch" = 1 ]; then
   install_python pyarrow pyarrow==26.0.1  # libparquet and its headers, to read prompts
   if [ "$test" = 1 ]; then
     install_python transformers transformers==5.17.0 safetensors==0.8.0
+    # What adapters are compared with; alone, for they would bring another torch.
+    install_python peft --no-deps peft==0.18.0 accelerate==1.12.0 psutil==7.2.2
     install_python prometheus_client prometheus_client==0.26.0  # parses what a run serves
     install_python mlflow mlflow-skinny==3.17.2  # these two: what a run's numbers are sent to
     install_python wandb wandb==0.31.0

@@ -223,12 +223,16 @@ TEST(Structure, PricingKnowsNoSearchAndSimulatorsAndSweepsKnowPricingAlone) {
   }
 }
 
-TEST(Structure, TorchStaysInItsFoldersAndQtInTheWindow) {
+TEST(Structure, TorchStaysInItsFoldersCudaInTheExecutorAndQtInTheWindow) {
   for (const Source& source : sources()) {
     for (const std::string& file : source.angled) {
       const bool torch =
           file.starts_with("torch/") || file.starts_with("ATen/") || file.starts_with("c10/");
       EXPECT_TRUE(!torch || kTorch.contains(source.folder)) << source.path << " " << file;
+      const bool device = file.starts_with("cuda") || file.starts_with("cublas") ||
+                          file.starts_with("cudnn") || file.starts_with("nccl") ||
+                          file.starts_with("nvml");
+      EXPECT_TRUE(!device || source.tier == "executor") << source.path << " " << file;
       const bool qt = file.size() > 1 && file[0] == 'Q' && std::isupper(file[1]) != 0;
       EXPECT_TRUE(!qt || source.tier == "gui") << source.path << " " << file;
     }

@@ -221,13 +221,16 @@ TEST_F(VllmRun, ABenchOfWholeStepsTakesEitherEngine) {
 }
 
 TEST_F(VllmRun, AServerThatCrashesEndsTheRunAndIsNamed) {
-  ::setenv("FAKE_VLLM_FAULT", "crash:40", 1);  // in the second step
+  ::setenv("FAKE_VLLM_FAULT", "crash:300", 1);  // in the second step
   const Called called = call("run " + at("plan.json") +
                              " --config grpo-digits --set "
                              "'data.train_files=[" +
-                             at("prompts.jsonl") + "]'" + by_vllm() +
+                             at("prompts.jsonl") + "]'" + by_vllm(rollout("vllm.restarts", "0")) +
                              " --set trainer.total_training_steps=4 -o " + at("crash"));
   EXPECT_EQ(called.code, 69) << called.out;
+  EXPECT_NE(called.out.find("replica "), std::string::npos) << called.out;
+  EXPECT_NE(called.out.find("of the rollout, step 2, phase gen: vLLM at"), std::string::npos)
+      << called.out;
   EXPECT_NE(called.out.find("exit code 3"), std::string::npos) << called.out;
   EXPECT_NE(called.out.find("illegal memory access"), std::string::npos) << called.out;
   expect_servers_ended("crash", 2);
@@ -235,13 +238,15 @@ TEST_F(VllmRun, AServerThatCrashesEndsTheRunAndIsNamed) {
 
 TEST_F(VllmRun, StaleWeightsEndTheRunWhereTheyAreVerified) {
   ::setenv("FAKE_VLLM_FAULT", "stale", 1);
-  EXPECT_EQ(train("stale", 2, by_vllm() + " --reshard-verify"), 69);
+  EXPECT_EQ(train("stale", 2, by_vllm() + " --reshard-verify"), 1);
 }
 
 TEST_F(VllmRun, WhatVllmCannotHoldOrDoIsRefusedBeforeItStarts) {
   for (const std::string& more :
        {by_vllm(rollout("temperature", "0.5") + rollout("top_k", "4")),
         by_vllm(rollout("vllm.servers", "[\"http://127.0.0.1:8000\"]")),
+        by_vllm(rollout("vllm.servers", "[\"http://127.0.0.1:8000\", \"http://127.0.0.1:8001\"]") +
+                rollout("vllm.restarts", "1")),
         by_vllm() + " --reshard-incremental", rollout("vllm.enforce_eager", "true")}) {
     EXPECT_EQ(train("refused", 1, more), 65) << more;
     EXPECT_FALSE(fs::exists(folder_ / "refused"));

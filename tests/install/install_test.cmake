@@ -51,3 +51,21 @@ merged messages: 1536 bytes to the busiest rank, every element is right
 if(NOT output STREQUAL expected)
   message(FATAL_ERROR "the example printed:\n${output}\ninstead of:\n${expected}")
 endif()
+
+# The programs under a prefix of their own plan with the presets that were installed beside them, and
+# find one another there although PATH does not lead to them.
+set(programs ${WORK}/programs)
+must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${programs} --component programs)
+set(alone ${CMAKE_COMMAND} -E env PATH=/usr/bin:/bin
+  TESSERA_CONFIGS_DIR=${programs}/share/tessera/configs)
+must(${alone} ${programs}/bin/tessera plan --model qwen2.5-7b --cluster h100-8
+  --workload grpo-7b-1k -o ${WORK}/plan.json)
+must(${alone} ${programs}/bin/tessera simulate ${WORK}/plan.json)
+foreach(program tessera-run tessera-gui)
+  if(EXISTS ${programs}/bin/${program})
+    must(${alone} ${programs}/bin/tessera doctor)
+    if(NOT output MATCHES "OK +${program} +${programs}/bin/${program}")
+      message(FATAL_ERROR "${program} is not found beside the installed tessera:\n${output}")
+    endif()
+  endif()
+endforeach()

@@ -261,6 +261,17 @@ TEST_F(Usage, ViolatedRulesFailTheCheckUnlessTheyAskForNothing) {
   EXPECT_EQ(call(judged + " --run " + metrics.string()).code, 0);
 }
 
+// Ranks read what the command has read: a file that they refuse starts none.
+TEST_F(Usage, ARunFileAboveTheirLimitStartsNoRanks) {
+  const fs::path file = folder_ / "large.yaml", run = folder_ / "large";
+  std::ofstream(file) << "# " << std::string(std::size_t{1} << 20, 'x') << "\n";
+  const Called called =
+      call("run " + plan() + " -o " + run.string() + " --config " + file.string());
+  EXPECT_EQ(called.code, 65);
+  EXPECT_THAT(called.out, testing::HasSubstr("at most 1048576 bytes"));
+  EXPECT_FALSE(fs::exists(run));
+}
+
 TEST_F(Usage, SweepAndExportPrintTheSameFactsAsJson) {
   const fs::path rows = folder_ / "rows.csv";
   std::ofstream(rows) << "model,cluster,kind,gpus,tp,pp,dp,global_batch,prompt_tokens,mark\n"
