@@ -39,7 +39,8 @@ class DegreeGrid : public QWidget {
   void setRoles(const std::vector<Role>& roles);
   /// What is asked, beside which values are checked.
   void setQuestion(const PlanQuery& question);
-  bool isChecking() const { return checks_.isBusy(); }
+  /// Values are being checked, or are about to be.
+  bool isChecking() const { return pause_.isActive() || checks_.isBusy(); }
 
  signals:
   /// By the user.

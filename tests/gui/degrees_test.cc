@@ -20,7 +20,6 @@ struct Degrees : Explore {
   /// Comes to a box by Tab, and waits until all its values are known.
   void visit(QComboBox* box) {
     box->setFocus(Qt::TabFocusReason);
-    rest(300);
     ASSERT_TRUE(wait_for([&] { return !grid()->isChecking(); }));
   }
   DegreeGrid* grid() { return window.findChild<DegreeGrid*>(); }
@@ -119,7 +118,6 @@ TEST_F(Degrees, AnotherQuestionForgetsTheAnswers) {
   four.gpus_per_node = 4;
   window.session().ask(four);
   EXPECT_FALSE(grey(box("actor.tp"), "16"));  // until it is known anew
-  rest(300);
   ASSERT_TRUE(wait_for([&] { return !grid()->isChecking(); }));
   EXPECT_TRUE(grey(box("actor.tp"), "8"));
 }
@@ -132,7 +130,6 @@ TEST_F(Degrees, CheckingNeverHoldsTheEventLoopFiftyMilliseconds) {
     const double longest = longest_hold([&] {
       for (const char* name : {"actor.tp", "rollout.tp", "actor.pp"}) {
         box(name)->setFocus(Qt::TabFocusReason);
-        rest(400);
         EXPECT_TRUE(wait_for([&] { return !grid()->isChecking(); }));
       }
     });
