@@ -189,6 +189,7 @@ class Engine:
         if FAULT in kinds and count >= int(SINCE or 1) and first():
             print(f"fault {FAULT}", flush=True)
             os.kill(os.getpid(), signal.SIGSTOP if FAULT.startswith("stop") else signal.SIGKILL)
+            threading.Event().wait()  # another thread may take the signal, and this one is not to go on
 
     def sleep(self, level):
         self.sleeps += 1
