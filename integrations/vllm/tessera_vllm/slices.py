@@ -137,7 +137,8 @@ class SentWeights:
     """Weights as messages of the training ranks, in the rounds and the order that the table states.
 
     A slice that lies in a parameter as it is sent is received there; others come into memory beside
-    it and are turned, while the next round is under way.
+    it and are turned, while the next round is under way. What a round does is prepared once: the
+    places of parameters stay, and a message costs the host less than it takes to travel.
     """
 
     def __init__(self, slices, link, timeout_s):
@@ -145,19 +146,17 @@ class SentWeights:
         self._rounds, first = [], 0
         for last in slices.rounds:
             # Both ends send and receive a round's largest messages first (nccl_communicator.cc).
-            self._rounds.append(sorted(slices.all[first:last], key=lambda one: -one.elements))
+            entries = sorted(slices.all[first:last], key=lambda one: -one.elements)
+            self._rounds.append(_Round(slices, entries))
             first = last
-        self._beside = max(
-            (sum(one.elements for one in each if not self._direct(one)) for each in self._rounds),
-            default=0,
-        )
+        self._beside = max((each.beside for each in self._rounds), default=0)
+        self._bytes = sum(slices.bytes_of(one) for one in slices.all)
 
     def close(self):
         self._link.close()
 
     def bring(self):
         """As MappedWeights.bring; all is there when it returns."""
-        moved = 0
         halves = [
             torch.empty(self._beside, dtype=self._slices.type, device=self._slices.device)
             for _ in range(min(2, len(self._rounds)))
@@ -168,37 +167,48 @@ class SentWeights:
             self._slices.clear_padding()
             if stream is not None:
                 stream.wait_stream(torch.cuda.current_stream())
-            for index, entries in enumerate(self._rounds):
+            for index, each in enumerate(self._rounds):
                 if stream is not None and read[index % 2] is not None:
                     stream.wait_event(read[index % 2])
-                turned = self._receive(entries, halves[index % 2])
+                beside = halves[index % 2]
+                self._link.receive(each.messages(beside))
                 if stream is not None:
                     torch.cuda.current_stream().wait_stream(stream)
-                for one, lying in turned:
-                    self._slices.place(one).copy_(lying.t() if one.transposed else lying)
+                each.turn(beside)
                 if stream is not None:
                     read[index % 2] = torch.cuda.current_stream().record_event()
-                moved += sum(self._slices.bytes_of(one) for one in entries)
             self._link.finish(self._timeout_s)
-        return moved
+        return self._bytes
 
-    def _direct(self, one):
-        return not one.transposed and self._slices.place(one).is_contiguous()
 
-    def _receive(self, entries, beside):
-        """Begins a round; returns the slices that then lie in `beside`, with their memory there."""
-        messages, turned, at = [], [], 0
+class _Round:
+    """Slices that come together, largest first. `beside`: elements that come beside their places."""
+
+    def __init__(self, slices, entries):
+        self._messages = []  # sender, and the place, or the elements of `beside` that it fills
+        self._turned = []  # place, elements of `beside`, their shape, whether they are turned
+        self.beside = 0
         for one in entries:
-            if self._direct(one):
-                messages.append((one.rank, self._slices.place(one)))
+            place = slices.place(one)
+            if not one.transposed and place.is_contiguous():
+                self._messages.append((one.rank, place, None))
                 continue
-            lying = beside[at : at + one.elements]
-            at += one.elements
-            messages.append((one.rank, lying))
+            part = slice(self.beside, self.beside + one.elements)
+            self.beside = part.stop
+            self._messages.append((one.rank, None, part))
             shape = (one.columns, one.rows) if one.transposed else (one.rows, one.columns)
-            turned.append((one, lying.view(shape)))
-        self._link.receive(messages)
-        return turned
+            self._turned.append((place, part, shape, one.transposed))
+
+    def messages(self, beside):
+        return [
+            (sender, beside[part] if place is None else place)
+            for sender, place, part in self._messages
+        ]
+
+    def turn(self, beside):
+        for place, part, shape, transposed in self._turned:
+            lying = beside[part].view(shape)
+            place.copy_(lying.t() if transposed else lying)
 
 
 class _Slice:
