@@ -108,7 +108,8 @@ else
     if [ "${#others[@]}" -gt 0 ]; then
       build test "${others[@]}"
       built=$((SECONDS - started))
-      test_with test -j "$jobs" -R "$(any_of "${others[@]}")"
+      # Many of them wait for programs and servers that they have started.
+      test_with test -j $((jobs + 1)) -R "$(any_of "${others[@]}")"
     fi
   fi
 
