@@ -29,13 +29,22 @@ Parameter part_of(const Parameter& matrix, const std::string& name,
 
 ParameterTable adapter_table(const ParameterTable& model, const Lora& lora) {
   ParameterTable table{.model = model.model, .rows = {}};
-  for (const int row : adapted_rows(model, lora)) {
-    const Parameter& matrix = model.rows[static_cast<std::size_t>(row)];
-    TESSERA_CHECK(matrix.experts == 0 && !matrix.slice && matrix.shape.size() == 2);
-    table.rows.push_back(
-        part_of(matrix, peft_name_of_a(matrix.name), {lora.rank, matrix.shape[1]}, 1));
-    table.rows.push_back(
-        part_of(matrix, peft_name_of_b(matrix.name), {matrix.shape[0], lora.rank}, 0));
+  const std::vector<int> rows = adapted_rows(model, lora);
+  const auto matrix = [&](std::size_t i) -> const Parameter& {
+    return model.rows[static_cast<std::size_t>(rows[i])];
+  };
+  // A layer's A adjoin, so that those of q, k and v or of gate and up are one matrix to a product.
+  for (std::size_t first = 0, last = 0; first < rows.size(); first = last) {
+    while (last < rows.size() && matrix(last).layer == matrix(first).layer) ++last;
+    for (std::size_t i = first; i < last; ++i) {
+      const Parameter& of = matrix(i);
+      TESSERA_CHECK(of.experts == 0 && !of.slice && of.shape.size() == 2);
+      table.rows.push_back(part_of(of, peft_name_of_a(of.name), {lora.rank, of.shape[1]}, 1));
+    }
+    for (std::size_t i = first; i < last; ++i) {
+      const Parameter& of = matrix(i);
+      table.rows.push_back(part_of(of, peft_name_of_b(of.name), {of.shape[0], lora.rank}, 0));
+    }
   }
   return table;
 }

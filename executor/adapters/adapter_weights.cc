@@ -93,9 +93,9 @@ void draw_adapters(Weights& adapters, std::uint64_t seed) {
   const torch::NoGradGuard no_grad;
   for (const ArenaSlot& slot : adapters.arena.slots) {
     Tensor& tensor = adapters.tensors[index(slot.tensor)];
-    const bool is_a = slot.tensor % 2 == 0;  // adapter_table
-    if (is_a) {
-      tensor.copy_(held_part(slot, drawn(adapters.table.rows[index(slot.tensor)], seed)));
+    const Parameter& parameter = adapters.table.rows[index(slot.tensor)];
+    if (is_peft_a(parameter.name)) {
+      tensor.copy_(held_part(slot, drawn(parameter, seed)));
     } else {
       tensor.zero_();
     }
@@ -130,13 +130,14 @@ void load_adapters(Weights& adapters, const std::filesystem::path& folder, Probl
 
 void attach_adapters(Weights& weights, const Weights& adapters, const Lora& lora) {
   weights.adapters.assign(weights.tensors.size(), {});
-  const std::vector<int> rows = adapted_rows(weights.table, lora);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const int a = static_cast<int>(2 * i), b = a + 1;
+  const double scale = lora.alpha / static_cast<double>(lora.rank);
+  for (const int row : adapted_rows(weights.table, lora)) {
+    const std::string& name = weights.table.rows[index(row)].name;
+    const int a = adapters.table.find(peft_name_of_a(name)).value();
+    const int b = adapters.table.find(peft_name_of_b(name)).value();
     if (!adapters.holds(a)) continue;  // another stage's
-    weights.adapters[index(rows[i])] = {.a = adapters.tensors[index(a)],
-                                        .b = adapters.tensors[index(b)],
-                                        .scale = lora.alpha / static_cast<double>(lora.rank)};
+    weights.adapters[index(row)] = {
+        .a = adapters.tensors[index(a)], .b = adapters.tensors[index(b)], .scale = scale};
   }
 }
 

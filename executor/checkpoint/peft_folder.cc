@@ -105,9 +105,12 @@ std::string config_text(const PeftFolderContents& contents) {
 std::string peft_name_of_a(const std::string& weight) {
   return peft_name(weight, ".lora_A.weight");
 }
+
 std::string peft_name_of_b(const std::string& weight) {
   return peft_name(weight, ".lora_B.weight");
 }
+
+bool is_peft_a(const std::string& name) { return name.ends_with(".lora_A.weight"); }
 
 std::optional<Lora> read_peft_settings(const fs::path& folder, Problems& problems) {
   const std::size_t before = problems.size();

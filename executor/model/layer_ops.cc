@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "cost_models/documents/check.h"
 #include "executor/model/ordered_ops.h"
@@ -237,16 +238,52 @@ std::optional<Tensor> present(const Tensor& x) {
   return x.defined() ? std::optional(x) : std::nullopt;
 }
 
-/// y + low * scale, in y's memory where nothing is recorded: column blocks stay where they are.
-Tensor with_low_rank(const Tensor& y, const Tensor& low, double scale) {
-  return recording({&y, &low}) ? at::add(y, low, scale) : y.add_(low, scale);
+/// y += scale * low b^T, as part of the product: y and b [out, rank] are read once.
+struct AddLowRank : torch::autograd::Function<AddLowRank> {
+  static Tensor forward(AutogradContext* context, Tensor y, const Tensor& low, const Tensor& b,
+                        double scale) {
+    context->save_for_backward({low, b});
+    context->saved_data["scale"] = scale;
+    context->mark_dirty({y});
+    return y.addmm_(low, b.t(), 1, scale);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &low = saved[0], &b = saved[1], &g = gradients[0];
+    const double scale = context->saved_data["scale"].toDouble();
+    variable_list result{g, context->needs_input_grad(1) ? at::mm(g, b).mul_(scale) : Tensor()};
+    append_gradients(
+        {b}, context->needs_input_grad(2), result, [&] { return at::mm(g.t(), low).mul_(scale); },
+        [&](const Tensor& buffer) { add_product(buffer, g.t(), low * scale); });
+    result.emplace_back();
+    return result;
+  }
+};
+
+/// y, which nothing else needs, and the adapter's product with `low` = x a^T.
+Tensor with_low_rank(const Tensor& y, const Tensor& low, const LowRank& adapter) {
+  if (recording({&y, &low, &adapter.b})) {
+    return AddLowRank::apply(y, low, adapter.b, adapter.scale);
+  }
+  return Tensor(y).addmm_(low, adapter.b.t(), 1, adapter.scale);
 }
 
-/// y and the adapter of a column-parallel weight, of inputs that are all there.
-Tensor adapted_columns(const Tensor& y, const Tensor& x, const LowRank* adapter) {
-  if (adapter == nullptr) return y;
-  return with_low_rank(y, replicated_product(replicated_product(x, adapter->a), adapter->b),
-                       adapter->scale);
+/// Products of column-parallel weights with their adapters', of inputs that are all there. Those
+/// with the matrices A, which are not cut, are one.
+Projections adapted_columns(const Tensor& x, Projections y, const ProjectionAdapters& adapters) {
+  const std::array<std::pair<Tensor*, const LowRank*>, 3> all{
+      {{&y.a, adapters.a}, {&y.b, adapters.b}, {&y.c, adapters.c}}};
+  variable_list a;
+  for (const auto& [product, adapter] : all)
+    if (adapter != nullptr) a.push_back(adapter->a);
+  const variable_list low =
+      recording({&x, &a.front()})
+          ? ColumnParallel::apply(x, at::TensorList(a), at::TensorList(), TensorParallel())
+          : project_columns(x, a, {}, {});
+  auto next = low.begin();
+  for (const auto& [product, adapter] : all)
+    if (adapter != nullptr) *product = with_low_rank(*product, *next++, *adapter);
+  return y;
 }
 
 }  // namespace
@@ -272,9 +309,7 @@ Projections column_parallel(const Tensor& x, const Projections& w, const Project
   if (adapters.any()) {
     TESSERA_CHECK(tp.order == SumOrder::fastest);
     const Tensor all = enter_parallel(x, tp);
-    const Projections y = column_parallel(all, w, b, {});
-    return {adapted_columns(y.a, all, adapters.a), adapted_columns(y.b, all, adapters.b),
-            adapted_columns(y.c, all, adapters.c)};
+    return adapted_columns(all, column_parallel(all, w, b, {}), adapters);
   }
   variable_list weights{w.a, w.b}, biases;
   if (b.a.defined()) biases = {b.a, b.b};
@@ -293,9 +328,9 @@ Tensor row_parallel(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     const TensorParallel& tp, const LowRank* adapter) {
   if (adapter != nullptr) {
     TESSERA_CHECK(tp.order == SumOrder::fastest);
-    const Tensor low = replicated_product(row_parallel(x, adapter->a, {}, {}), adapter->b);
+    const Tensor low = row_parallel(x, adapter->a, {}, {});
     const Tensor sum =
-        leave_parallel(with_low_rank(row_parallel(x, weight, {}, {}), low, adapter->scale), tp);
+        leave_parallel(with_low_rank(row_parallel(x, weight, {}, {}), low, *adapter), tp);
     return bias.defined() ? sum + bias : sum;
   }
   if (recording({&x, &weight})) {

@@ -83,7 +83,7 @@ Trained trained(DType dtype, torch::Device device, Recompute recompute, bool off
     ParallelLayout layout = made->weights.layout;
     const auto role = testing_models::make_role(world, medium_model(), layout);
     Trainer trainer(made->weights, role->groups,
-                    AdamWOptions{.eps = 1e-4, .clip_norm = 0.5, .offload = offload},
+                    AdamWOptions{.eps = 1e-4, .clip_norm = 0, .offload = offload},
                     {.recompute = recompute,
                      .adapters = &made->adapters,
                      .offload_parameters = offload,
