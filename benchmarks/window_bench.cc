@@ -80,7 +80,8 @@ Times edits(MainWindow& window, const PlanQuery& query) {
   };
   ask(query);
   Times of;
-  for (const char* fixed : {"actor.tp=4", "actor.tp=8", "actor.dp=8", "actor.pp=2"}) {
+  for (const char* fixed :
+       {"actor.tp=4", "actor.tp=8", "actor.dp=8", "actor.pp=2", "actor.zero=1", "rollout.tp=2"}) {
     PlanQuery edited = query;
     edited.fixed = {fixed};
     const double held = longest_hold([&] {

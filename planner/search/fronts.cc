@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "planner/plan/phase_seconds.h"
@@ -23,26 +24,6 @@ bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) 
                                : batch.tokens % other.tokens == 0;
 }
 
-// The batches that bound a layout's seconds: of a rollout's, which may be many, the two largest,
-// between which its seconds may jump (all sequences, or all but one), and one for every doubling of
-// the sequences at once.
-std::vector<BatchLimit> bounding(const LayoutSpace& space) {
-  if (space.layout.role != Role::rollout) return space.batches;
-  std::vector<BatchLimit> chosen;
-  for (auto batch = space.batches.rbegin(); batch != space.batches.rend(); ++batch) {
-    if (chosen.size() < 2 || batch->max_sequences <= (chosen.back().max_sequences + 1) / 2) {
-      chosen.push_back(*batch);
-    }
-  }
-  return chosen;
-}
-
-// True where no phase of the first takes less than the other's.
-bool none_less(const PhaseSeconds& seconds, const PhaseSeconds& least) {
-  return std::none_of(kEveryPhase.begin(), kEveryPhase.end(),
-                      [&](Phase phase) { return seconds[phase] < least[phase]; });
-}
-
 }  // namespace
 
 FrontStore::FrontStore() : state_(std::make_unique<State>()) {}
@@ -52,6 +33,7 @@ Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store) : problem
   for (const Role role : kEveryRole) {
     FrontStore::State::BoundKey key{.role = role, .settings = problem.settings[role]};
     key.layouts = problem.layouts[role];
+    key.memory_limit = problem.memory_limit;
     if (role == Role::actor) {
       key.rollout_settings = problem.settings[Role::rollout];
       key.rollout_layouts = problem.layouts[Role::rollout];
@@ -89,19 +71,27 @@ const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
   return entry->second;
 }
 
+// A rollout's layouts are few: where there is less memory than prices hold for, they are looked at
+// again.
 PhaseSeconds Fronts::bound(Role role, int gpus) {
   PhaseSeconds bound;
   bound.fill(kForever);
-  for (const LayoutOptions& layout : bounded(role, gpus).layouts) {
-    if (allows(layout.space.layout)) lower(bound, layout.least);
+  const bool again = role == Role::rollout && problem_.memory_limit < priced_limit();
+  std::int64_t known = 0;
+  RoleOptions& all = listed(role, gpus);
+  for (std::size_t number = 0; number < all.layouts.size(); ++number) {
+    const LayoutSpace& space = all.layouts[number].space;
+    if (!allows(space.layout)) continue;
+    lower(bound, again ? least_of(space, problem_.memory_limit, known) : least_in(all, number));
   }
+  seen_[role][gpus].bounds = all.evaluated;
   return bound;
 }
 
 const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus, bool apart) {
   auto [entry, added] = stored(role).group_bounds->try_emplace({gpus, apart});
   if (!added) return entry->second;
-  const RoleOptions& all = bounded(role, gpus);
+  RoleOptions& all = listed(role, gpus);
   PhaseSeconds beside;
   beside.fill({});
   if (paired(role, apart)) beside = bound(Role::rollout, gpus);
@@ -110,9 +100,9 @@ const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus, bool apart) {
     least.fill(kForever);
     bool any = false;
     for (const int number : layouts) {
-      const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(number)];
-      if (!allows(layout.space.layout)) continue;
-      lower(least, layout.least);
+      const auto at = static_cast<std::size_t>(number);
+      if (!allows(all.layouts[at].space.layout)) continue;
+      lower(least, least_in(all, at));
       any = true;
     }
     if (!any) continue;
@@ -132,60 +122,24 @@ GroupBounds Fronts::bounds_alike(const std::vector<Role>& roles, int gpus, bool 
   return sums;
 }
 
-// A choice without recomputation and offload for every ZeRO stage whose ranks can hold what they
-// hold between calls.
-std::vector<MemoryChoice> Fronts::quickest_of(const LayoutSpace& space) const {
-  std::vector<MemoryChoice> quickest;
-  for (const MemoryChoice& choice : space.choices) {
-    const bool known =
-        std::any_of(quickest.begin(), quickest.end(),
-                    [&](const MemoryChoice& other) { return other.zero == choice.zero; });
-    if (known) continue;
-    if (problem_.held && problem_.held(space.at(choice, space.batches.front())) > priced_limit()) {
-      continue;
-    }
-    quickest.push_back({.zero = choice.zero});
-  }
-  return quickest;
-}
-
-// Of all candidates without recomputation and offload.
-PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated) const {
-  const std::vector<MemoryChoice> quickest = quickest_of(space);
-  const auto& bound = problem_.evaluator.least_seconds;
-  PhaseSeconds least;
-  least.fill(kForever);
-  if (space.layout.role != Role::rollout && bound) {
-    evaluated += static_cast<std::int64_t>(quickest.size() * space.batches.size());
-    for (const MemoryChoice& choice : quickest) {
-      lower(least, bound(space.at(choice, space.batches.back()), space.batches.front().tokens));
-    }
-    return least;
-  }
-  for (const BatchLimit& batch : bounding(space)) {
-    for (const MemoryChoice& choice : quickest) {
-      const Candidate candidate = space.at(choice, batch);
-      ++evaluated;
-      if (bound && none_less(bound(candidate, candidate.tokens), least)) continue;
-      lower(least, problem_.evaluator.seconds ? problem_.evaluator.seconds(candidate)
-                                              : problem_.evaluator.role(candidate).seconds);
-    }
-  }
-  return least;
-}
-
-RoleOptions& Fronts::bounded(Role role, int gpus) {
+RoleOptions& Fronts::listed(Role role, int gpus) {
   auto [entry, added] = stored(role).priced->try_emplace(gpus);
   RoleOptions& all = entry->second;
-  if (added) {
-    for (LayoutSpace& space : problem_.spaces(role, gpus)) {
-      const PhaseSeconds least = least_of(space, all.evaluated);
-      all.by_groups[group_degrees(space.layout)].push_back(static_cast<int>(all.layouts.size()));
-      all.layouts.push_back({.space = std::move(space), .least = least});
-    }
+  if (!added) return all;
+  for (LayoutSpace& space : problem_.spaces(role, gpus)) {
+    all.by_groups[group_degrees(space.layout)].push_back(static_cast<int>(all.layouts.size()));
+    all.layouts.push_back({.space = std::move(space)});
   }
-  seen_[role][gpus].bounds = all.evaluated;
   return all;
+}
+
+// Worked out for the layouts that a search may use: fixed degrees leave few.
+const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
+  LayoutOptions& layout = all.layouts[number];
+  if (!std::exchange(layout.bounded, true)) {
+    layout.least = least_of(layout.space, priced_limit(), all.evaluated);
+  }
+  return layout.least;
 }
 
 // Numbers of the layouts that the problem allows, ascending.
@@ -209,12 +163,13 @@ std::vector<int> Fronts::allowed(const RoleOptions& all, Role role,
 Selection Fronts::select(Role role, int gpus,
                          const std::function<Seconds(const PhaseSeconds&)>& step, Seconds limit,
                          std::size_t most, const std::optional<GroupDegrees>& groups) {
-  RoleOptions& all = bounded(role, gpus);
+  RoleOptions& all = listed(role, gpus);
   std::vector<std::pair<Seconds, int>> wanted;
   for (const int number : allowed(all, role, groups)) {
-    const Seconds seconds = step(all.layouts[static_cast<std::size_t>(number)].least);
+    const Seconds seconds = step(least_in(all, static_cast<std::size_t>(number)));
     if (seconds < limit) wanted.emplace_back(seconds, number);
   }
+  seen_[role][gpus].bounds = all.evaluated;
   const bool whole = wanted.size() <= most;
   if (!whole) {
     std::sort(wanted.begin(), wanted.end());
@@ -316,10 +271,10 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
 
 Seconds Fronts::reshard_seconds(int gpus, const Option& actor, const Option& rollout) {
   auto& by_actor = (*reshards_)[gpus];
-  if (by_actor.empty()) by_actor.resize(bounded(Role::actor, gpus).layouts.size());
+  if (by_actor.empty()) by_actor.resize(listed(Role::actor, gpus).layouts.size());
   std::vector<Seconds>& by_rollout = by_actor[static_cast<std::size_t>(actor.layout)];
   if (by_rollout.empty()) {
-    by_rollout.assign(bounded(Role::rollout, gpus).layouts.size(), Seconds{-1});
+    by_rollout.assign(listed(Role::rollout, gpus).layouts.size(), Seconds{-1});
   }
   Seconds& seconds = by_rollout[static_cast<std::size_t>(rollout.layout)];
   if (seconds < 0) {

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ struct LayoutOptions {
   LayoutSpace space;
   PhaseSeconds least{};  // that no candidate falls short of, worked out without memory and without
                          // the ways to save it, which only take time
+  bool bounded = false;  // `least` is there
   bool priced = false;
   std::vector<int> options;  // once priced: indices into RoleOptions::options
 };
@@ -69,6 +71,7 @@ struct FrontStore::State {
     Role role = Role::actor;
     RoleSettings settings, rollout_settings;
     LayoutFilter layouts, rollout_layouts;
+    Bytes memory_limit;
     auto operator<=>(const BoundKey&) const = default;
   };
   using Bounds = std::map<std::pair<int, bool>, PhaseSeconds>;  // by GPUs; bool: apart
@@ -133,11 +136,13 @@ class Fronts {
   Stored& stored(Role role) { return roles_[role]; }
   Bytes priced_limit() const { return std::max(problem_.priced_limit, problem_.memory_limit); }
   bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
-  RoleOptions& bounded(Role role, int gpus);
+  RoleOptions& listed(Role role, int gpus);
+  const PhaseSeconds& least_in(RoleOptions& all, std::size_t number);
   std::vector<int> allowed(const RoleOptions& all, Role role,
                            const std::optional<GroupDegrees>& groups) const;
   std::vector<MemoryChoice> quickest_of(const LayoutSpace& space) const;
-  PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
+  std::span<const BatchLimit> fitting(const LayoutSpace& space, Bytes limit) const;
+  PhaseSeconds least_of(const LayoutSpace& space, Bytes limit, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
   std::vector<Option> options_of(const LayoutSpace& space, int number) const;
   void add_option(const Candidate& candidate, const RoleCost& cost, int layout,

@@ -160,7 +160,8 @@ class Between {
     if (candidate.role != Role::rollout || cost.seconds[Phase::gen] == 0) return cost;
     const std::set<std::int64_t>& numbers = numbers_of(candidate);
     const auto next = numbers.upper_bound(candidate.max_sequences);
-    if (next == numbers.end()) return cost;
+    // It stands for itself alone.
+    if (next == numbers.end() || *next == candidate.max_sequences + 1) return cost;
     const Candidate other = with_slots(workload_, candidate, *next);
     const PhaseSeconds seconds = problem_.evaluator.seconds
                                      ? problem_.evaluator.seconds(other)
