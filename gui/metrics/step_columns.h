@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "simulator/timeline/comparison.h"
+#include "simulator/timeline/metrics.h"
 
 namespace tessera::gui {
 
@@ -26,10 +28,29 @@ struct StepColumns {
   /// Steps that do not go on behind the last one (a resumed run) replace those from the first of
   /// them on.
   void append(const StepNumbers& step);
-  void append(const StepColumns& later);
+  void append(StepColumns later);
+  /// The numbers of the last step.
+  std::map<std::string, double> last() const;
+};
+
+/// Appends lines of one reader to columns, as append() does. Most lines have the names of the line
+/// before: their columns are known.
+class ColumnWriter {
+ public:
+  /// Nobody else changes the columns meanwhile.
+  explicit ColumnWriter(StepColumns& columns) : columns_(columns) {}
+
+  void append(const MetricLine& line);
+
+ private:
+  StepColumns& columns_;
+  std::vector<std::vector<double>*> of_names_;
+  std::int64_t layout_ = -1;
 };
 
 /// Of lines in the file's order.
 StepColumns columns_of(const std::vector<StepNumbers>& lines);
+/// Of what came since the last reading.
+StepColumns columns_of(MetricsTail& tail, Problems& problems);
 
 }  // namespace tessera::gui

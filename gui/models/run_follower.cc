@@ -64,29 +64,31 @@ void RunFollower::pollLater() {
     if (other.tail) tails.push_back(other.tail);
   }
   pool_.start([this, reader = reader_, plan = plan_, tails] {
-    auto news = std::make_shared<const RunNews>(reader->read(plan));
+    const auto news = std::make_shared<RunNews>(reader->read(plan));
+    const auto beside = std::make_shared<std::vector<OtherNews>>(readTails(tails));
     QMetaObject::invokeMethod(
         this,
-        [this, reader, news, beside = readTails(tails)] {
-          takeTails(beside);
+        [this, reader, news, beside] {
+          takeTails(std::move(*beside));
           if (reader != reader_) return;  // another run was opened meanwhile
           reading_ = false;
-          take(*news);
+          take(std::move(*news));
         },
         Qt::QueuedConnection);
   });
 }
 
-void RunFollower::take(const RunNews& news) {
+void RunFollower::take(RunNews news) {
   loading_ = false;
   own_plan_ = news.own_plan;
   summary_ = news.summary;
   log_ = news.log;
+  log_file_ = news.log_file;
   copied_ = news.copied;
   if (news.restarted) steps_.clear();
   if (news.expectation) rules_.setExpectation(*news.expectation);
   if (!news.steps.steps.empty()) rules_.setValues(news.last);
-  steps_.append(news.steps);
+  steps_.append(std::move(news.steps));
   if (news.comparison) comparison_.setComparison(*news.comparison);
   ranks_.setStates(news.ranks, news.now_ns);
   if (!news.problems.empty()) emit problemsFound(problemsText(news.problems));
@@ -97,15 +99,15 @@ void RunFollower::take(const RunNews& news) {
 RunFollower::OtherNews RunFollower::readOther(const std::filesystem::path& run, bool live) {
   OtherNews news;
   const std::filesystem::path file = run / "metrics.jsonl";
+  const auto tail = std::make_shared<MetricsTail>(file);
+  Problems unheard;
+  news.steps = columns_of(*tail, unheard);
+  if (unheard.empty() && !news.steps.steps.empty()) {
+    if (live) news.tail = tail;
+    return news;
+  }
   const auto steps = read_metrics(file, news.problems);
   if (steps) news.steps = columns_of(*steps);
-  if (!steps || !live) return news;
-  Problems unheard;
-  const auto tail = std::make_shared<MetricsTail>(file);
-  StepColumns whole = columns_of(tail->read_new(unheard));
-  if (!unheard.empty()) return news;
-  news.tail = tail;
-  if (whole.steps.size() >= news.steps.steps.size()) news.steps = std::move(whole);
   return news;
 }
 
@@ -114,7 +116,7 @@ std::vector<RunFollower::OtherNews> RunFollower::readTails(const Tails& tails) {
   std::vector<OtherNews> all;
   for (const auto& tail : tails) {
     OtherNews news{.tail = tail};
-    news.steps = columns_of(tail->read_new(news.problems));
+    news.steps = columns_of(*tail, news.problems);
     news.restarted = tail->restarted();
     if (!news.steps.steps.empty() || news.restarted) all.push_back(std::move(news));
   }
@@ -127,32 +129,33 @@ void RunFollower::addOther(const std::filesystem::path& run, bool live) {
     return;
   }
   pool_.start([this, run] {
+    const auto news = std::make_shared<OtherNews>(readOther(run, true));
     QMetaObject::invokeMethod(
-        this, [this, run, news = readOther(run, true)] { takeOther(run, news); },
-        Qt::QueuedConnection);
+        this, [this, run, news] { takeOther(run, std::move(*news)); }, Qt::QueuedConnection);
   });
 }
 
-void RunFollower::takeOther(const std::filesystem::path& run, const OtherNews& news) {
+void RunFollower::takeOther(const std::filesystem::path& run, OtherNews news) {
   if (!news.problems.empty()) {
     emit problemsFound(problemsText(news.problems));
     return;
   }
   if (others_.size() == kMostOthers) others_.erase(others_.begin());
   const auto model = std::make_shared<RunModel>();
-  model->append(news.steps);
+  model->append(std::move(news.steps));
   others_.push_back({run, QString::fromStdString(run.filename().string()), model, news.tail});
   emit othersChanged();
 }
 
-void RunFollower::takeTails(const std::vector<OtherNews>& news) {
+void RunFollower::takeTails(std::vector<OtherNews> news) {
   bool any = false;
-  for (const OtherNews& one : news) {
+  for (OtherNews& one : news) {
     for (const Other& other : others_) {
       if (other.tail != one.tail) continue;
       if (one.restarted) other.steps->clear();
-      other.steps->append(one.steps);
+      other.steps->append(std::move(one.steps));
       any = true;
+      break;
     }
   }
   if (any) emit othersChanged();

@@ -67,6 +67,8 @@ class RunFollower : public QObject {
   const RunSummary& summary() const { return summary_; }
   /// The end of what the run printed (gui/control/run_log.h); empty = no log is there.
   const QString& log() const { return log_; }
+  /// The name of its file.
+  const QString& logFile() const { return log_file_; }
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }
@@ -83,7 +85,7 @@ class RunFollower : public QObject {
 
  private:
   void pollLater();
-  void take(const RunNews& news);
+  void take(RunNews news);
   /// What came of a run beside it.
   struct OtherNews {
     std::shared_ptr<MetricsTail> tail;
@@ -94,8 +96,8 @@ class RunFollower : public QObject {
   static OtherNews readOther(const std::filesystem::path& run, bool live);
   using Tails = std::vector<std::shared_ptr<MetricsTail>>;
   static std::vector<OtherNews> readTails(const Tails& tails);
-  void takeOther(const std::filesystem::path& run, const OtherNews& news);
-  void takeTails(const std::vector<OtherNews>& news);
+  void takeOther(const std::filesystem::path& run, OtherNews news);
+  void takeTails(std::vector<OtherNews> news);
 
   std::filesystem::path run_;
   std::shared_ptr<RunReader> reader_;
@@ -103,7 +105,7 @@ class RunFollower : public QObject {
   bool loading_ = false, reading_ = false, copied_ = false;
   int telling_ = 0;
   RunSummary summary_;
-  QString log_;
+  QString log_, log_file_;
   QTimer timer_;
   RunModel steps_;
   RankStateModel ranks_;

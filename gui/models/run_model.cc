@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -25,7 +26,7 @@ const std::vector<RunModel::Figure>& RunModel::figures() {
 }
 
 // However many steps come, they are one block of rows.
-void RunModel::append(const StepColumns& steps) {
+void RunModel::append(StepColumns steps) {
   if (steps.steps.empty()) return;
   const auto row = static_cast<int>(data_.rowOf(steps.steps.front()));
   if (row < rowCount()) {
@@ -34,7 +35,7 @@ void RunModel::append(const StepColumns& steps) {
     endRemoveRows();
   }
   beginInsertRows({}, row, row + static_cast<int>(steps.steps.size()) - 1);
-  data_.append(steps);
+  data_.append(std::move(steps));
   endInsertRows();
   emit stepsChanged();
 }

@@ -32,7 +32,7 @@ class RunModel : public QAbstractTableModel {
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  void append(const StepColumns& steps);
+  void append(StepColumns steps);
   void clear();
 
   /// The numbers of the steps, ascending.

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <exception>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -57,16 +59,31 @@ void RunReader::readPlan(Problems& problems) {
   switches_ = read_wire_options(run_, problems);
 }
 
+// Of the numbers that are compared a copy stays, in the file's order.
 void RunReader::readSteps(RunNews& news) {
-  std::vector<StepNumbers> steps = tail_.read_new(news.problems);
-  news.steps = columns_of(steps);
-  if (!steps.empty()) news.last = steps.back().data;
+  ColumnWriter columns(news.steps);
+  std::vector<StepNumbers> fresh;
+  std::vector<std::size_t> compared;  // places of these among the line's names
+  std::int64_t layout = -1;
+  const auto take = [&](const MetricLine& line) {
+    columns.append(line);
+    if (std::exchange(layout, line.layout) != line.layout) {
+      compared.clear();
+      for (std::size_t i = 0; i < line.names.size(); ++i) {
+        if (is_compared(line.names[i])) compared.push_back(i);
+      }
+    }
+    StepNumbers& step = fresh.emplace_back();
+    step.step = line.step;
+    for (const std::size_t i : compared) {
+      if (!std::isnan(line.values[i])) step.data.emplace(line.names[i], line.values[i]);
+    }
+  };
+  tail_.read_new(take, news.problems);
+  news.last = news.steps.last();
   news.restarted = tail_.restarted();
   if (news.restarted) steps_.clear();
-  for (StepNumbers& step : steps) {
-    std::erase_if(step.data, [](const auto& number) { return !is_compared(number.first); });
-    steps_.push_back(std::move(step));
-  }
+  std::move(fresh.begin(), fresh.end(), std::back_inserter(steps_));
 }
 
 double RunReader::meanStep() const {
@@ -160,6 +177,7 @@ RunNews RunReader::read(const SharedPlan& plan) {
   news.own_plan = own_plan_;
   readSteps(news);
   news.log = log_.read();
+  news.log_file = QString::fromStdString(log_.file().filename().string());
   const SharedPlan& with = own_plan_ ? own_plan_ : plan;
   if (first || with != compared_ || steps_.size() != compared_steps_ || news.restarted) {
     comparePlan(with, news);

@@ -39,6 +39,7 @@ struct RunNews {
   std::optional<Expectation> expectation;   // of another plan than before
   SharedPlan own_plan;                      // the folder's plan.json
   QString log;                              // the end of what the run printed
+  QString log_file;                         // where it is, without folders
   Problems problems;
 };
 

@@ -76,6 +76,22 @@ bool waitFor(const Condition& condition, double seconds) {
   return condition();
 }
 
+/// What a report has of the plan's step, which takes a while to work out.
+void wantStep(Session& session) {
+  if (!session.document().valid()) return;
+  session.timeline()->want();
+  session.reshard()->want();
+}
+
+void saveReport(MainWindow& window, const QString& file) {
+  try {
+    write_report(window.session(), file);
+    window.statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
+  } catch (const Error& error) {
+    window.session().report(problemsText(error.problems()));
+  }
+}
+
 /// Of a view in a tab: a page that is not shown has no size.
 void bringToFront(QWidget& view) {
   for (QWidget* above = view.parentWidget(); above != nullptr; above = above->parentWidget()) {
@@ -159,6 +175,8 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
   }
   if (formats.html && has_report(window.session())) {
     const QString file = to.folder.filePath("report.html");
+    wantStep(window.session());
+    waitFor([&] { return !window.session().isWorking(); }, kWorkSeconds);
     write_report(window.session(), file);
     to.written << file;
   }
@@ -170,12 +188,19 @@ void chooseReport(MainWindow& window) {
   const QString file = QFileDialog::getSaveFileName(&window, Words::tr("Save report"),
                                                     "report.html", Words::tr("Reports (*.html)"));
   if (file.isEmpty()) return;
-  try {
-    write_report(session, file);
-    window.statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
-  } catch (const Error& error) {
-    session.report(problemsText(error.problems()));
-  }
+  auto* waiting = new QObject(&window);
+  const auto go_on = [&window, &session, file, waiting] {
+    wantStep(session);
+    if (session.timeline()->isBusy() || session.reshard()->isBusy()) return;
+    session.timeline()->disconnect(waiting);
+    session.reshard()->disconnect(waiting);
+    waiting->deleteLater();
+    saveReport(window, file);
+  };
+  window.statusBar()->showMessage(Words::tr("Working out the step for the report"));
+  QObject::connect(session.timeline(), &PlanWatch::changed, waiting, go_on, Qt::QueuedConnection);
+  QObject::connect(session.reshard(), &PlanWatch::changed, waiting, go_on, Qt::QueuedConnection);
+  go_on();
 }
 
 bool waitForPlans(const Session& session, double seconds) {

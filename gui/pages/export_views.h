@@ -26,7 +26,8 @@ std::optional<ExportFormats> formats_of(const QString& words);
 QStringList exportViews(MainWindow& window, const QString& folder,
                         const ExportFormats& formats = {});
 
-/// Asks for a file, and saves the report there; a file that cannot be written is told.
+/// Asks for a file, and saves the report there once the plan's step has been worked out; a file
+/// that cannot be written is told.
 void chooseReport(MainWindow& window);
 
 /// Runs events until no search is under way, at most `seconds`; false when it still is.

@@ -46,6 +46,7 @@ void add_box(Markup& to, double x, double y, double width, double height, const 
                    {"width", QString::number(std::max(0.0, width), 'f', 2)},
                    {"height", QString::number(std::max(0.0, height), 'f', 2)},
                    {"fill", colour.name()}});
+  if (colour.alpha() < 255) to.attribute("fill-opacity", QString::number(colour.alphaF(), 'g', 2));
   if (!detail.isEmpty()) to.element("title", detail);
   to.close();
 }

@@ -43,7 +43,11 @@ Markup::Markup() : to_(&page_) { to_.writeDTD("<!DOCTYPE html>"); }
 
 void Markup::open(const char* tag, const Attributes& attributes) {
   to_.writeStartElement(tag);
-  for (const auto& [name, value] : attributes) to_.writeAttribute(name, held_by_xml(value));
+  for (const auto& [name, value] : attributes) attribute(name, value);
+}
+
+void Markup::attribute(const char* name, const QString& value) {
+  to_.writeAttribute(name, held_by_xml(value));
 }
 
 void Markup::close() { to_.writeEndElement(); }

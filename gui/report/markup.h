@@ -23,6 +23,8 @@ class Markup {
   Markup();
 
   void open(const char* tag, const Attributes& attributes = {});
+  /// One more of what was just opened.
+  void attribute(const char* name, const QString& value);
   void close();
   void text(const QString& text);
   /// <tag>text</tag>, also where the text is empty.

@@ -132,7 +132,9 @@ void add_plan(Markup& to, Session& session) {
   }
   add_table(to, rows);
   add_step(to, *session.phases());
+  if (session.timeline()->facts()) add_timeline(to, *session.timeline()->facts());
   add_memory(to, session.plan(), calibration);
+  if (session.reshard()->facts()) add_reshard(to, *session.reshard()->facts());
   to.element("h2", Words::tr("Mesh"));
   draw_mesh(to, session.plan());
   add_pinned(to, *session.pinned());

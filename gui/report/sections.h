@@ -6,6 +6,8 @@
 
 #include "gui/models/session.h"
 #include "gui/report/markup.h"
+#include "gui/reshard/reshard_facts.h"
+#include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
 
@@ -16,6 +18,10 @@ void add_shortage(Markup& to, const Document& document);
 /// The plan that is looked at: rivals, step, memory, mesh, pinned plans, why.
 /// Precondition: session.plan().
 void add_plan(Markup& to, Session& session);
+/// The plan's step as it was simulated: a lane for each stream of the first of equal ranks.
+void add_timeline(Markup& to, const TimelineIndex& index);
+/// Who sends whom how many bytes, and the methods side by side.
+void add_reshard(Markup& to, const ReshardFacts& facts);
 /// The run that is followed: its state, prediction beside measurement, metrics, rules, ranks.
 /// Precondition: a run is open.
 void add_run(Markup& to, Session& session);

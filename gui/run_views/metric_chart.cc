@@ -35,9 +35,9 @@ void MetricChart::addFaintLines() {
     faint.setAlphaF(kFaint);
     graph->setPen(QPen(faint, 1));
     graph->setAntialiased(!line.isDense());
-    for (const QPointF& point : line.points) graph->addData(point.x(), point.y());
+    setPoints(*graph, line.points);
   }
-  isFitted() ? fit() : replot();
+  isFitted() ? fit() : replot(rpQueuedRefresh);
 }
 
 void MetricChart::point(std::optional<double> step) {

@@ -183,8 +183,10 @@ void MetricsView::arrange() {
     if (chart == nullptr) {
       chart = new MetricChart(toText(drawn[i]));
       chart->setMinimumHeight(kLeastChartHeight);
+      new ChartTurn(chart, run_.steps(),
+                    [this, metric = drawn[i], chart = chart] { drawOne(metric, *chart); });
       hear(chart);
-      if (isVisible()) drawOne(drawn[i], *chart);
+      if (isVisible()) chart->findChild<ChartTurn*>()->ask();
     }
     grid_->addWidget(chart, static_cast<int>(i) / kColumns, static_cast<int>(i) % kColumns);
   }
@@ -209,7 +211,7 @@ void MetricsView::draw() {
     late_ = true;
     return;
   }
-  for (const auto& [metric, chart] : charts_) drawOne(metric, *chart);
+  for (const auto& [metric, chart] : charts_) chart->findChild<ChartTurn*>()->ask();
 }
 
 void MetricsView::drawOne(const std::string& metric, MetricChart& chart) {

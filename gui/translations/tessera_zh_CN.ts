@@ -1608,12 +1608,64 @@ select it to plan it in full</source>
         <translation>，平滑后 %1</translation>
     </message>
     <message>
+        <source>Working out the step for the report</source>
+        <translation>正在为报告计算该步</translation>
+    </message>
+    <message>
+        <source>%1: %2 operations</source>
+        <translation>%1：%2 个操作</translation>
+    </message>
+    <message>
+        <source>Bytes from sender (rows) to receiver (columns)</source>
+        <translation>从发送方（行）到接收方（列）的字节数</translation>
+    </message>
+    <message>
+        <source>%1 stay on %2</source>
+        <translation>%1 留在 %2 上</translation>
+    </message>
+    <message>
+        <source>%1 from %2 to %3</source>
+        <translation>%1，从 %2 到 %3</translation>
+    </message>
+    <message>
+        <source>moves</source>
+        <translation>移动</translation>
+    </message>
+    <message>
+        <source>stays</source>
+        <translation>留下</translation>
+    </message>
+    <message>
+        <source>%1 move between nodes, at most %2 to one of them; %3 stay within nodes.</source>
+        <translation>%1 在节点之间移动，其中一个节点最多接收 %2；%3 留在节点内。</translation>
+    </message>
+    <message>
+        <source>%1 move, at most %2 to one rank; %3 stay where they are.</source>
+        <translation>%1 移动，其中一个 rank 最多接收 %2；%3 留在原处。</translation>
+    </message>
+    <message>
+        <source>The simulated step</source>
+        <translation>模拟的一步</translation>
+    </message>
+    <message>
+        <source>Operations of equal ranks over the step</source>
+        <translation>一步中各组相同 rank 的操作</translation>
+    </message>
+    <message>
+        <source>and %1 groups of ranks more</source>
+        <translation>以及另外 %1 组 rank</translation>
+    </message>
+    <message>
+        <source>The way of the weights</source>
+        <translation>权重的去向</translation>
+    </message>
+    <message>
         <source>Log of the run</source>
         <translation>运行的日志</translation>
     </message>
     <message>
-        <source>No log is here. What a run prints is read from a file beside its folder, of the same name with .log behind it.</source>
-        <translation>这里没有日志。运行的输出读自其目录旁的同名 .log 文件。</translation>
+        <source>No log is here. What a run prints is read from a file beside its folder: of the same name with .log behind it, or the one of its Slurm job.</source>
+        <translation>这里没有日志。运行的输出读自其目录旁的文件：同名的 .log 文件，或其 Slurm 作业的输出文件。</translation>
     </message>
     <message>
         <source>Log</source>

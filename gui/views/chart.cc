@@ -158,7 +158,7 @@ void Chart::finish(std::function<void()> ranges) {
   ranges_ = std::move(ranges);
   fitTexts();
   if (fitted_) setRanges();
-  replot();
+  replot(rpQueuedRefresh);  // it may be the painting that asks for it
 }
 
 void Chart::setRanges() {
@@ -171,7 +171,7 @@ void Chart::setRanges() {
 void Chart::fit() {
   fitted_ = true;
   setRanges();
-  replot();
+  replot(rpQueuedRefresh);
 }
 
 void Chart::showNothing(const QString& why) {
@@ -200,7 +200,7 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, 
     graph->setAntialiased(!line.isDense());
     const bool discs = line.points.size() < 60 && !line.dashed;
     if (discs) graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, 4));
-    for (const QPointF& point : line.points) graph->addData(point.x(), point.y());
+    setPoints(*graph, line.points);
   }
   if (lines.size() > 1) addLegend();
   setLabels(Words::tr("step"), unit);

@@ -93,6 +93,13 @@ class Chart : public QCustomPlot {
     inks_.push_back(std::move(colour));
   }
   void addLegend();
+  /// `points`: ascending.
+  static void setPoints(QCPGraph& graph, const std::vector<QPointF>& points) {
+    QVector<QCPGraphData> data;
+    data.reserve(static_cast<int>(points.size()));
+    for (const QPointF& point : points) data.append({point.x(), point.y()});
+    graph.data()->set(data, true);
+  }
   /// Of the axes.
   void setLabels(const QString& x, const QString& y);
   /// Ends a show*(): ranges by `ranges` unless the user chose others.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/views/run_charts.h"
 
+#include <QEvent>
+#include <QTimer>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,14 +15,40 @@
 
 namespace tessera::gui {
 
+ChartTurn::ChartTurn(Chart* chart, const RunModel* steps, std::function<void()> draw)
+    : QObject(chart), chart_(chart), steps_(steps), draw_(std::move(draw)) {
+  chart->installEventFilter(this);
+}
+
+void ChartTurn::ask() {
+  constexpr int kLong = 1000;  // steps
+  const bool waiting = std::exchange(asked_, true);
+  if (steps_->rowCount() < kLong) return take();
+  if (!waiting) {
+    QTimer::singleShot(0, this, [this] {
+      if (chart_->isVisible()) take();
+    });
+  }
+}
+
+void ChartTurn::take() {
+  if (std::exchange(asked_, false)) draw_();
+}
+
+bool ChartTurn::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == chart_ && event->type() == QEvent::Paint) take();
+  return QObject::eventFilter(watched, event);
+}
+
 Chart* chartOfSteps(Session& session, const QString& title,
                     void (*draw)(Chart& chart, RunFollower& run)) {
   auto* chart = new Chart(title);
   RunFollower* run = session.run();
-  QObject::connect(run->steps(), &RunModel::stepsChanged, chart, [=] { draw(*chart, *run); });
-  QObject::connect(run->rules(), &QAbstractItemModel::modelReset, chart,
-                   [=] { draw(*chart, *run); });
-  QObject::connect(run, &RunFollower::othersChanged, chart, [=] { draw(*chart, *run); });
+  auto* turn = new ChartTurn(chart, run->steps(), [=] { draw(*chart, *run); });
+  QObject::connect(run->steps(), &RunModel::stepsChanged, turn, &ChartTurn::ask);
+  QObject::connect(run->rules(), &QAbstractItemModel::modelReset, turn, &ChartTurn::ask);
+  QObject::connect(run->comparison(), &QAbstractItemModel::modelReset, turn, &ChartTurn::ask);
+  QObject::connect(run, &RunFollower::othersChanged, turn, &ChartTurn::ask);
   QObject::connect(run, &RunFollower::folderChanged, chart, &Chart::fit);
   return chart;
 }
@@ -136,15 +164,6 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
   chart.showLines(kUnits[power], bytes, true);
 }
 
-QWidget* reshardBytes(Session& session) {
-  Chart* chart = chartOfSteps(session, Words::tr("Reshard, bytes received by the busiest rank"),
-                              drawReshardBytes);
-  RunFollower* run = session.run();
-  QObject::connect(run->comparison(), &QAbstractItemModel::modelReset, chart,
-                   [=] { drawReshardBytes(*chart, *run); });
-  return chart;
-}
-
 using Made = QWidget*;
 const RegisteredView kRewardView({"reward", Place::charts, 0, 1, "", [](Session& session) -> Made {
                                     return chartOfSteps(session, Words::tr("Reward (mean score)"),
@@ -168,7 +187,11 @@ const RegisteredView kRateView({"reshard_rate", Place::charts, 4, 1, "",
                                   return chartOfSteps(session, Words::tr("Reshard rate"),
                                                       drawReshardRate);
                                 }});
-const RegisteredView kBytesView({"reshard_bytes", Place::charts, 5, 1, "", reshardBytes});
+const RegisteredView kBytesView(
+    {"reshard_bytes", Place::charts, 5, 1, "", [](Session& session) -> Made {
+       return chartOfSteps(session, Words::tr("Reshard, bytes received by the busiest rank"),
+                           drawReshardBytes);
+     }});
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 #include "simulator/timeline/metrics.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <system_error>
@@ -74,6 +76,29 @@ void check_times(const StepNumbers& step, const std::string& file, std::int64_t 
   }
 }
 
+// True where check_times finds nothing, which is the rule; false says nothing.
+bool has_usual_times(const MetricLine& line) {
+  constexpr double kUsualOfStep = 2;  // even of the parts of one phase, of which there are five
+  static_assert(5 * kUsualOfStep <= kMostOfStep);
+  double whole = kMostSeconds, most = 0;
+  for (std::size_t i = 0; i < line.names.size(); ++i) {
+    if (!line.names[i].starts_with("timing_s/") || std::isnan(line.values[i])) continue;
+    if (line.values[i] < 0) return false;
+    most = std::max(most, line.values[i]);
+    if (line.names[i] == "timing_s/step") whole = line.values[i];
+  }
+  return most <= kMostSeconds && most <= kUsualOfStep * whole;
+}
+
+StepNumbers numbers_of(const MetricLine& line) {
+  StepNumbers step{line.step, {}};
+  for (std::size_t i = 0; i < line.names.size(); ++i) {
+    if (std::isnan(line.values[i])) continue;
+    step.data.emplace_hint(step.data.end(), line.names[i], line.values[i]);
+  }
+  return step;
+}
+
 // Steps of a console log; empty where the file is none.
 std::vector<StepNumbers> read_console_log(const std::filesystem::path& file, Problems& problems) {
   std::ifstream stream(file, std::ios::binary);
@@ -140,11 +165,31 @@ std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path
 MetricsTail::MetricsTail(std::filesystem::path file) : file_(std::move(file)) {}
 
 std::vector<StepNumbers> MetricsTail::read_new(Problems& problems) {
+  std::vector<StepNumbers> steps;
+  const Take take = [&steps](const MetricLine& line) { steps.push_back(numbers_of(line)); };
+  read_new(take, problems);
+  return steps;
+}
+
+// What the scanner holds then; false where the line is malformed.
+bool MetricsTail::read_line(std::string_view line, Problems& problems) {
+  if (scanner_.scan(line)) {
+    if (has_usual_times(scanner_.line())) return true;
+    const std::size_t before = problems.size();
+    check_times(numbers_of(scanner_.line()), file_.string(), lines_, problems);
+    return problems.size() == before;
+  }
+  const auto step = parse_metrics_line(line, file_.string(), lines_, problems);
+  if (step) scanner_.set(*step);
+  return step.has_value();
+}
+
+void MetricsTail::read_new(const Take& take, Problems& problems) {
   restarted_ = false;
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file_, error)) return {};
+  if (!std::filesystem::is_regular_file(file_, error)) return;
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file_, error));
-  if (error) return {};
+  if (error) return;
   if (size < offset_) {
     offset_ = lines_ = 0;
     half_line_.clear();
@@ -152,23 +197,19 @@ std::vector<StepNumbers> MetricsTail::read_new(Problems& problems) {
   }
   std::ifstream stream(file_, std::ios::binary);
   stream.seekg(offset_);
-  std::vector<StepNumbers> steps;
   std::array<char, 1 << 16> buffer;
   while (stream.read(buffer.data(), buffer.size()), stream.gcount() > 0) {
     std::string_view text(buffer.data(), static_cast<std::size_t>(stream.gcount()));
     offset_ += stream.gcount();
     for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
-      half_line_ += text.substr(0, end);
-      const std::string line = std::exchange(half_line_, {});
+      std::string_view line = text.substr(0, end);
+      if (!half_line_.empty()) line = half_line_ += line;
       ++lines_;
-      if (is_blank(line)) continue;
-      if (auto step = parse_metrics_line(line, file_.string(), lines_, problems)) {
-        steps.push_back(*std::move(step));
-      }
+      if (!is_blank(line) && read_line(line, problems)) take(scanner_.line());
+      half_line_.clear();
     }
     half_line_ += text;
   }
-  return steps;
 }
 
 }  // namespace tessera

@@ -4,10 +4,13 @@
 
 #include <QMessageBox>
 #include <QPushButton>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "cost_models/documents/problem.h"
+#include "gui/control/run_log.h"
 #include "gui/control/run_start.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
@@ -135,6 +138,37 @@ TEST(RunStart, SaysWhatIsMissingBeforeAnythingIsStarted) {
             QString("tessera run '%1.plan.json' --config grpo-digits --device cuda --set "
                     "trainer.seed=1 -o '%1'")
                 .arg(request.folder));
+}
+
+// Names as sbatch makes them: its own (slurm-%j.out, of arrays slurm-%A_%a.out), and that of
+// exported jobs (#SBATCH --output=%x-%j.log).
+TEST(RunLogs, OfASlurmJobAreFoundBesideTheRun) {
+  QTemporaryDir folder;
+  const std::filesystem::path root = folder.path().toStdString(), run = root / "run";
+  std::filesystem::create_directory(run);
+  const auto write = [](const std::filesystem::path& file, int minutes_ago) {
+    std::ofstream(file) << "of " << file.filename().string() << "\n";
+    std::filesystem::last_write_time(
+        file, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(minutes_ago));
+  };
+  write(run / "plan.json", 60);
+  write(run / "metrics.jsonl", 1);
+  write(root / "slurm-7.out", 300);  // of a job before
+  write(root / "slurm-x.out", 1);
+  write(root / "notes.log", 1);
+  write(root / "job.sbatch", 1);
+  EXPECT_TRUE(slurm_log(run).empty());
+  EXPECT_EQ(RunLog(run).read(), "");
+  write(root / "slurm-8_3.out", 20);
+  EXPECT_EQ(slurm_log(run), root / "slurm-8_3.out");
+  write(run / "train-9.log", 5);
+  EXPECT_EQ(RunLog(run).read(), "of train-9.log");
+  write(root / "train-10.log", 2);
+  RunLog log(run / "");
+  EXPECT_EQ(log.read(), "of train-10.log");
+  EXPECT_EQ(log.file().filename(), "train-10.log");
+  write(root / "run.log", 0);  // its own goes before
+  EXPECT_EQ(log.read(), "of run.log");
 }
 
 }  // namespace

@@ -120,6 +120,51 @@ TEST_F(Report, OfAPlanSaysWhatItsModelsSay) {
   EXPECT_EQ(wrong_as_html(saved()), "");
 }
 
+/// Bytes from the plan's reshard, lengths from the simulation's own spans.
+TEST_F(Report, HasTheSimulatedStepAndTheWayOfTheWeights) {
+  PlanQuery query = small_query();
+  query.fixed = {"actor.tp=2", "rollout.tp=1"};
+  ask(query);
+  session().timeline()->want();
+  session().reshard()->want();
+  ASSERT_TRUE(wait_for([&] { return !session().isWorking(); }));
+  const TimelineIndex& index = *session().timeline()->facts();
+  const PageRead read = page();
+  EXPECT_EQ(read.error, "");
+  EXPECT_EQ(read.pictures, 5);
+  EXPECT_TRUE(read.headings.contains("The simulated step"));
+  std::map<std::pair<int, int>, std::int64_t> bytes;
+  const PlannedReshard& pair = session().plan()->reshard.front();
+  const ReshardPlan exact = reshard_plan_of(*session().plan(), pair);
+  for (const Transfer& transfer : exact.transfers) {
+    bytes[{transfer.source, transfer.destination}] += volume(transfer.box) * 2;  // of bf16
+  }
+  ASSERT_GT(bytes.size(), 8u);
+  for (const auto& [ends, sum] : bytes) {
+    const QString says =
+        ends.first == ends.second
+            ? QString("%1 stay on %2").arg(bytesText(sum)).arg(ends.first)
+            : QString("%1 from %2 to %3").arg(bytesText(sum)).arg(ends.first).arg(ends.second);
+    EXPECT_TRUE(read.widths.contains(says)) << says.toStdString();
+  }
+  const Span* longest = nullptr;
+  for (const Span& span : index.simulation.timeline.spans) {
+    if (span.rank != 0 || span.stream != Stream::phases) continue;
+    const bool longer =
+        longest == nullptr || span.end_ns - span.start_ns > longest->end_ns - longest->start_ns;
+    if (longer) longest = &span;
+  }
+  ASSERT_NE(longest, nullptr);
+  const auto length = static_cast<double>(longest->end_ns - longest->start_ns);
+  const QString says = QString("%1, %2: %3")
+                           .arg(toText(name_of(longest->phase)),
+                                QString::fromStdString(longest->name), secondsText(length * 1e-9));
+  ASSERT_TRUE(read.widths.contains(says)) << says.toStdString();
+  constexpr double kPlot = 770;  // pixels of the whole step
+  EXPECT_NEAR(read.widths.at(says), kPlot * length / static_cast<double>(index.end_ns), 2);
+  EXPECT_EQ(wrong_as_html(saved()), "");
+}
+
 TEST_F(Report, ItsPicturesAreToScale) {
   ask(small_query());
   const PageRead read = page();
@@ -248,14 +293,18 @@ TEST_F(Report, IsSavedByItsKeyAndAFileThatCannotBeWrittenIsTold) {
   const QString file = folder.filePath("by_key.html");
   answer_file_dialog(&window, file);
   QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::ShiftModifier);
+  ASSERT_TRUE(wait_for([&] { return QFileInfo::exists(file); }));
   QFile written(file);
   ASSERT_TRUE(written.open(QFile::ReadOnly));
-  EXPECT_EQ(read_page(QString::fromUtf8(written.readAll())).error, "");
+  const PageRead read = read_page(QString::fromUtf8(written.readAll()));
+  EXPECT_EQ(read.error, "");
+  EXPECT_TRUE(read.headings.contains("The simulated step"));
   EXPECT_TRUE(document().file_problems.isEmpty());
   window.activateWindow();
   ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
   answer_file_dialog(&window, "/proc/report.html");
   QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::ShiftModifier);
+  ASSERT_TRUE(wait_for([&] { return !document().file_problems.isEmpty(); }));
   EXPECT_TRUE(document().file_problems.contains("/proc/report.html"))
       << document().file_problems.toStdString();
 }

@@ -3,8 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "simulator/timeline/measured_phase.h"
@@ -209,6 +215,53 @@ TEST_F(Metrics, AConsoleLogMayHaveABarOfProgressOnTheLine) {
   EXPECT_EQ((*steps)[0].data.at("timing_s/step"), 9);
   EXPECT_EQ((*steps)[1].step, 2);
   EXPECT_EQ((*steps)[1].data.at("a"), 2);
+}
+
+// Against the parser of all lines: whatever the scanner takes of spoilt lines has the same numbers
+// there, and it takes what runs and verl's loggers write.
+TEST_F(Metrics, PlainLinesAreReadAsAllLinesAre) {
+  const std::vector<std::string> lines{
+      R"({"step": 3, "data": {"a/b": 0.25, "lr": null, "bytes": 4096, "c": -1e-05}})",
+      R"({"step":120,"data":{"x":1.7976931348623157E+308,"y":-0,"z":4.9e-324,"w":0.1}})",
+      R"({"step": 0, "data": {}})"};
+  constexpr std::string_view kBytes = "0123456789+-.eE\"\\{}:, naul\t\n\xc3";
+  std::mt19937 random(7);
+  const auto below = [&](std::size_t end) { return random() % end; };
+  MetricScanner scanner;
+  int taken = 0;
+  for (int round = 0; round < 60'000; ++round) {
+    std::string line = lines[below(lines.size())];
+    for (std::size_t i = below(4); i > 0; --i) {
+      const std::size_t at = below(line.size());
+      const char byte = kBytes[below(kBytes.size())];
+      below(2) == 0 ? line[at] = byte : *line.insert(line.begin() + static_cast<long>(at), byte);
+    }
+    if (!scanner.scan(line)) continue;
+    ++taken;
+    const auto step = parse_metrics_line(line, "m.jsonl", 1, problems_);
+    ASSERT_TRUE(step) << line << "\n" << to_string(problems_[0]);
+    const MetricLine found = scanner.line();
+    ASSERT_EQ(found.step, step->step) << line;
+    std::map<std::string, double> data;
+    for (std::size_t i = 0; i < found.names.size(); ++i) {
+      if (!std::isnan(found.values[i])) data[found.names[i]] = found.values[i];
+    }
+    ASSERT_EQ(data, step->data) << line;
+  }
+  EXPECT_GT(taken, 10'000);
+}
+
+TEST_F(Metrics, WhatRunsWriteIsPlain) {
+  const std::filesystem::path fixtures = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests";
+  for (const char* name : {"fixtures/verl_logs/metrics.jsonl", "gui/data/run/metrics.jsonl"}) {
+    std::ifstream file(fixtures / name);
+    MetricScanner scanner;
+    int lines = 0;
+    for (std::string line; std::getline(file, line); ++lines) {
+      EXPECT_TRUE(scanner.scan(line)) << name << ": " << line;
+    }
+    EXPECT_GT(lines, 1) << name;
+  }
 }
 
 TEST_F(Metrics, TextWithoutStepsIsNoConsoleLog) {
