@@ -184,34 +184,41 @@ Listing models() {
                  });
 }
 
-bool can_run(const Engine& engine, ModelFamily family, Role role) {
+/// An engine that refuses every preset of a family does not run it.
+bool can_run(const Engine& engine, ModelFamily family, Role role,
+             const std::vector<ModelSpec>& presets) {
   const std::vector<ModelFamily>& known = engine.capabilities.families;
+  const auto refused = [&](const ModelSpec& model) {
+    return engine.capabilities.model != nullptr && !engine.capabilities.model(model).empty();
+  };
   return runs(engine, role) &&
-         (known.empty() || std::find(known.begin(), known.end(), family) != known.end());
+         (known.empty() || std::find(known.begin(), known.end(), family) != known.end()) &&
+         (presets.empty() || !std::all_of(presets.begin(), presets.end(), refused));
 }
 
 /// What can be done with each family: which jobs of other programs are written for it, and what
 /// Tessera's own executor runs. Every one is planned and priced.
 Listing families() {
   Listing list{{"family", "presets", "exported to", "trained here", "generated here"}, {}};
-  std::map<ModelFamily, int> presets;
+  std::map<ModelFamily, std::vector<ModelSpec>> presets;
   for (const std::string& name : preset_names("models", "")) {
     Problems unread;
-    if (const auto model = read_model_spec(name, unread)) ++presets[model->family];
+    if (const auto model = read_model_spec(name, unread)) presets[model->family].push_back(*model);
   }
   const Engine& own = engine_named(kOwnEngine);
   const auto yes = [](bool can) { return std::string(can ? "yes" : "-"); };
   for (const ModelFamily family : kEveryFamily) {
+    const std::vector<ModelSpec>& known = presets[family];
     std::vector<std::string> targets;
     for (const std::string& name : engine_names()) {
       const Engine& engine = engine_named(name);
-      const bool any =
-          can_run(engine, family, Role::actor) || can_run(engine, family, Role::rollout);
+      const bool any = can_run(engine, family, Role::actor, known) ||
+                       can_run(engine, family, Role::rollout, known);
       if (any && !engine.generation) targets.push_back(name);
     }
-    list.rows.push_back({std::string(name_of(family)), std::to_string(presets[family]),
-                         joined(targets), yes(can_run(own, family, Role::actor)),
-                         yes(can_run(own, family, Role::rollout))});
+    list.rows.push_back({std::string(name_of(family)), std::to_string(known.size()),
+                         joined(targets), yes(can_run(own, family, Role::actor, known)),
+                         yes(can_run(own, family, Role::rollout, known))});
   }
   return list;
 }

@@ -8,11 +8,26 @@
 
 namespace tessera {
 
+namespace {
+
+// Of a query, in a sequence of `length` tokens cut into chunks.
+double seen_in_chunk(double chunk, double length) {
+  const double whole = std::floor(length / chunk), rest = length - whole * chunk;
+  return (whole * chunk * chunk + rest * rest) / (2 * length);
+}
+
+}  // namespace
+
 double seen_keys(const LayerShape& shape, double length) {
-  const double window = as_double(shape.window);
+  const double window = as_double(shape.chosen > 0 ? shape.chosen : shape.window);
   if (window <= 0 || length <= window) return length / 2;
-  return shape.full_share * length / 2 +
-         (1 - shape.full_share) * window * (1 - window / (2 * length));
+  const double seen =
+      shape.chunked ? seen_in_chunk(window, length) : window * (1 - window / (2 * length));
+  return shape.full_share * length / 2 + (1 - shape.full_share) * seen;
+}
+
+double index_flops_per_pair(const LayerShape& shape) {
+  return 2 * as_double(shape.index_heads * (shape.index_dim + 1));
 }
 
 namespace {
@@ -45,7 +60,19 @@ Seconds flash_seconds(const RankModel& rank, const LayerShape& shape, double tok
 // tokens, kernels of TensorRT-LLM and vLLM: aiconfigurator-core 1.3's tables, Apache-2.0).
 double windowed_length(const LayerShape& shape, double length) {
   constexpr double kTile = 128;
+  if (shape.chunked) return 2 * seen_in_chunk(as_double(shape.window), length);
   return std::min(length, 2 * (as_double(shape.window) + kTile));
+}
+
+// Scores of the indexer for every pair before the query, one of each written in fp32 and read once.
+Seconds index_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
+                      const Calibration& calibration) {
+  if (shape.index_heads == 0) return {};
+  const double pairs = tokens / rank.cp * length / 2;
+  const Flops flops{pairs * index_flops_per_pair(shape) * compute_factor(rank.dtype, calibration)};
+  return Seconds{calibration.attention_floor_s.value} +
+         flops / FlopsPerSecond{calibration.matmul_flops.value} +
+         stream_seconds(Traffic{2.0 * size_of(DType::fp32) * pairs}, calibration);
 }
 
 Seconds unfused_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
@@ -62,8 +89,8 @@ Seconds unfused_seconds(const RankModel& rank, const LayerShape& shape, double t
          bytes / BytesPerSecond{calibration.memory_bandwidth.value};
 }
 
-// A gated delta net reads queries, keys and values and writes its output; products at the rate of
-// matrix products.
+// A gated delta net, or lightning attention, reads queries, keys and values and writes its output;
+// products at the rate of matrix products.
 Seconds linear_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
                        const Calibration& calibration) {
   const double heads = as_double(rank.largest(shape.linear_heads));
@@ -91,6 +118,14 @@ Seconds state_space_seconds(const RankModel& rank, const LayerShape& shape, doub
                   bytes / BytesPerSecond{calibration.memory_bandwidth.value});
 }
 
+// Keys that a decoded token reads at this context: a window's, or of its chunk, beyond the first,
+// half on average.
+double seen_back(const LayerShape& shape, double context) {
+  const double window = as_double(shape.window);
+  if (context <= window) return context;
+  return shape.chunked ? window / 2 : window;
+}
+
 }  // namespace
 
 double state_space_flops_per_token(const LayerShape& shape) {
@@ -103,6 +138,10 @@ double state_space_flops_per_token(const LayerShape& shape) {
 double linear_flops_per_token(const LayerShape& shape) {
   constexpr double kChunk = 64;  // flash-linear-attention's and transformers' chunk_size
   const double key = as_double(shape.linear_key_dim), value = as_double(shape.linear_value_dim);
+  if (shape.lightning()) {
+    const double block = as_double(shape.linear_block) * (key + value);
+    return 2 * as_double(shape.linear_heads) * (block + 2 * key * value);
+  }
   const double within = 2 * kChunk * key + kChunk * value;  // scores twice, and what they weight
   const double solved = kChunk * (key + value) / 2;         // a triangle for each right-hand side
   const double states = 3 * key * value;                    // read twice, written once
@@ -121,6 +160,10 @@ Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const 
   const auto over = [&](double tokens) {
     return flash_seconds(rank, shape, batch.tokens, tokens, calibration);
   };
+  if (shape.index_heads > 0) {
+    return index_seconds(rank, shape, batch.tokens, length, calibration) +
+           over(2 * seen_keys(shape, length));
+  }
   if (shape.window <= 0 || length <= as_double(shape.window)) return over(length);
   return shape.full_share * over(length) +
          (1 - shape.full_share) * over(windowed_length(shape, length));
@@ -136,15 +179,25 @@ Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape,
            bytes / BytesPerSecond{calibration.memory_bandwidth.value};
   }
   if (shape.window > 0) {
-    context = shape.full_share * context +
-              (1 - shape.full_share) * std::min(context, as_double(shape.window));
+    context = shape.full_share * context + (1 - shape.full_share) * seen_back(shape, context);
+  }
+  Seconds index;
+  if (shape.index_heads > 0) {
+    const double pairs = sequences * context;
+    index = Seconds{calibration.attention_floor_s.value} +
+            std::max(Traffic{size_of(rank.dtype) * as_double(shape.index_dim) * pairs} /
+                         BytesPerSecond{calibration.memory_bandwidth.value},
+                     Flops{index_flops_per_pair(shape) * pairs *
+                           compute_factor(rank.dtype, calibration)} /
+                         FlopsPerSecond{calibration.matmul_flops.value});
+    context = std::min(context, as_double(shape.chosen));
   }
   if (shape.latent()) {
     const double latent = as_double(shape.kv_rank + shape.rope_dim);
     const Traffic bytes{size_of(rank.dtype) * latent * sequences * context};
     const Flops flops{2.0 * as_double(rank.query_heads()) *
                       as_double(2 * shape.kv_rank + shape.rope_dim) * sequences * context};
-    return Seconds{calibration.attention_floor_s.value} +
+    return index + Seconds{calibration.attention_floor_s.value} +
            std::max(bytes / BytesPerSecond{calibration.memory_bandwidth.value},
                     flops * compute_factor(rank.dtype, calibration) /
                         FlopsPerSecond{calibration.matmul_flops.value});

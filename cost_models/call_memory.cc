@@ -224,7 +224,7 @@ MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens
 Bytes cache_bytes_per_token(const RankModel& rank, DType kv) {
   const LayerShape shape = layer_shape(rank.model, LayerKind::dense);
   const std::int64_t elements = shape.latent()
-                                    ? shape.kv_rank + shape.rope_dim
+                                    ? shape.kv_rank + shape.rope_dim + shape.index_dim
                                     : rank.kv_heads() * (shape.key_dim + shape.value_dim);
   return Bytes{elements * size_of(kv)};
 }
@@ -237,8 +237,9 @@ Traffic recurrent_state_bytes(const RankModel& rank, const LayerShape& shape, DT
                    mixed * as_double(shape.kernel) * size_of(kv)};
   }
   const double heads = as_double(rank.largest(shape.linear_heads));
+  const DType kept = shape.lightning() ? kv : DType::fp32;
   const double state =
-      heads * as_double(shape.linear_key_dim * shape.linear_value_dim) * size_of(DType::fp32);
+      heads * as_double(shape.linear_key_dim * shape.linear_value_dim) * size_of(kept);
   const double mixed = as_double(rank.largest(2 * shape.linear_keys + shape.linear_values));
   return Traffic{state + mixed * as_double(shape.kernel) * size_of(kv)};
 }

@@ -29,12 +29,16 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
              rms = rank.model.norm == NormKind::rms;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
-  double mixed = shape.mixes && shape.rotary ? (eager && rms ? 10.0 : 2.0) * turned : 0.0;
+  double mixed = shape.mixes ? shape.rotary * (eager && rms ? 10.0 : 2.0) * turned : 0.0;
   if (rank.model.qk_norm) mixed += (eager && rms ? 18.0 : 2.0) * turned;
   if (shape.gated_output) mixed += 3.0 * static_cast<double>(rank.query_heads() * shape.value_dim);
   if (shape.linear()) {  // convolution and its activation; norm and gate of the output
-    mixed = 4.0 * as_double(rank.largest(2 * shape.linear_keys + shape.linear_values)) +
+    const double passes = shape.kernel > 0 ? 4.0 : 2.0;
+    mixed = passes * as_double(rank.largest(2 * shape.linear_keys + shape.linear_values)) +
             5.0 * as_double(rank.largest(shape.linear_values));
+  }
+  if (shape.index_heads > 0) {  // positions on its queries and key, a norm of the key
+    mixed += 2.0 * as_double((shape.index_heads + 2) * shape.index_dim);
   }
   if (shape.state_space()) {  // the same of its convolution, norm and gate
     mixed = 4.0 * as_double(rank.largest(shape.state_inner() + 2 * shape.state_vectors())) +
@@ -181,6 +185,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   const double tokens = batch.tokens / rank.cp;
   Seconds matmuls;
   for (const MatmulShape& matmul : layer) {
+    if (!matmul.backward) continue;
     matmuls += matmul_backward_seconds(rank, matmul, tokens, calibration);
   }
   const Seconds forward = attention_seconds(rank, shape, batch, calibration);
@@ -346,6 +351,7 @@ double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
     } else if (shape.mixes) {
       flops += 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
                seen_keys(shape, sequence_tokens);
+      flops += index_flops_per_pair(shape) * sequence_tokens / 2;
     }
   }
   return flops;

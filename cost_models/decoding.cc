@@ -93,8 +93,9 @@ Seconds mean_of(const std::vector<LastEnd>& ends) {
 }
 
 // The other slots end by then as well. What they decode varies, and with it the step's load.
+// `highest`: of the replicas in lockstep, in standard deviations above the mean one.
 LastEnd last_end(const DecodeProfile& profile, std::size_t part, const DecodeStep& step,
-                 Seconds per_sequence) {
+                 Seconds per_sequence, double highest) {
   const double others = profile.last_slots - 1;
   const double ended = profile.tail[part].ended;
   LastEnd end;
@@ -103,7 +104,8 @@ LastEnd last_end(const DecodeProfile& profile, std::size_t part, const DecodeSte
     const DecodeTail& tail = profile.tail[i];
     const double steps = i == part ? tail.last : tail.steps;
     const double taken = std::max(0.0, 1 - (1 - tail.alive) / ended);
-    const DecodeTime one = step(1 + others * taken, tail.age);
+    const double fullest = 1 + others * taken + highest * std::sqrt(others * taken * (1 - taken));
+    const DecodeTime one = step(std::min(profile.last_slots, fullest), tail.age);
     end.seconds += steps * one.seconds;
     end.communication += steps * one.communication;
     mean += steps * taken;
@@ -322,8 +324,20 @@ DecodeProfile DecodeLengths::profile(double sequences, double slots) const {
   return profile;
 }
 
-DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const DecodeStep& step) {
+double highest_normal(double draws) {
+  if (draws <= 1) return 0;
+  constexpr double kWidth = 0.05, kMost = 7;
+  double highest = 0;
+  for (double at = kWidth / 2; at < kMost; at += kWidth) {
+    highest += kWidth * (1 - std::pow(normal_cdf(at), draws) - std::pow(normal_cdf(-at), draws));
+  }
+  return highest;
+}
+
+DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const DecodeStep& step,
+                            double together) {
   DecodeTime time;
+  const double highest = highest_normal(together);
   if (profile.tail.empty()) return time;
   if (profile.full_steps > 0) {
     const DecodeTime full = step(profile.slots, profile.full_age);
@@ -346,7 +360,7 @@ DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const
     // Where nothing else varies, some other replica ends later.
     if (profile.completed == 0 && std::pow(all, replicas) < 1e-5) early = all;
     if (early == all || probability * replicas < 1e-5) continue;
-    ends.push_back(last_end(profile, part, step, per_sequence));
+    ends.push_back(last_end(profile, part, step, per_sequence, highest));
     ends.back().probability = probability;
     add_completed(profile, step, ends.back());
   }

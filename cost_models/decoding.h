@@ -100,7 +100,12 @@ struct DecodeTime {
 /// One decode step of `alive` sequences that have decoded `age` tokens on average.
 using DecodeStep = std::function<DecodeTime(double alive, double age)>;
 
-/// E[time of the slowest of `replicas`], each with this profile.
-DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const DecodeStep& step);
+/// E[largest of so many draws of a standard normal].
+double highest_normal(double draws);
+
+/// E[time of the slowest of `replicas`], each with this profile. `together` of them decode in
+/// lockstep: a step of one has as many sequences as the fullest of these.
+DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const DecodeStep& step,
+                            double together = 1);
 
 }  // namespace tessera

@@ -31,16 +31,27 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
     matmuls.add(hidden, q * value);
     return;
   }
-  if (shape.linear()) {  // queries, keys, values, output gate; decay and step of every head
+  if (shape.linear()) {  // queries, keys, values, output gate; a net's decay and step of every head
     const double keys = as_double(rank.largest(shape.linear_keys));
     const double values = as_double(rank.largest(shape.linear_values));
-    matmuls.add(2 * keys + 2 * values + 2 * as_double(rank.largest(shape.linear_heads)), hidden);
+    const double heads = shape.lightning() ? 0.0 : as_double(rank.largest(shape.linear_heads));
+    matmuls.add(2 * keys + 2 * values + 2 * heads, hidden);
     matmuls.add(hidden, values);
     return;
   }
   const double key_value = as_double(rank.kv_heads()) * (key + value);
   matmuls.add((shape.gated_output ? 2 : 1) * q * key + key_value, hidden);
   matmuls.add(hidden, q * value);
+}
+
+// Queries of its heads from the compressed ones; its key and its heads' weights. Whole on every
+// rank; nothing flows back (transformers 5.17, DeepseekV32Indexer).
+void add_indexer(const LayerShape& shape, LayerMatmuls& matmuls) {
+  if (shape.index_heads == 0) return;
+  const std::size_t first = matmuls.count;
+  matmuls.add(as_double(shape.index_heads * shape.index_dim), as_double(shape.query_rank));
+  matmuls.add(as_double(shape.index_dim + shape.index_heads), as_double(shape.hidden));
+  for (std::size_t i = first; i < matmuls.count; ++i) matmuls.shapes[i].backward = false;
 }
 
 // A grouped GEMM: one launch that reads every group's matrix as one product of all their columns
@@ -85,6 +96,7 @@ Seconds adapter_seconds(const RankModel& rank, const MatmulShape& matmul, double
 LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape) {
   LayerMatmuls matmuls;
   add_attention(rank, shape, matmuls);
+  add_indexer(shape, matmuls);
   const double hidden = as_double(shape.hidden), parts = as_double(shape.up_parts());
   if (shape.ffn > 0) {
     const double columns = as_double(rank.largest(shape.ffn));

@@ -18,12 +18,13 @@ inline double as_double(std::int64_t value) { return static_cast<double>(value);
 /// the rows of a call (the experts that the rank holds), rows per token.
 struct MatmulShape {
   double n = 0, k = 0;
-  double rows = 1;    // per token of the rank
-  double groups = 1;  // experts, each with an equal part of the rows
+  double rows = 1;       // per token of the rank
+  double groups = 1;     // experts, each with an equal part of the rows
+  bool backward = true;  // false: no gradient passes (an indexer's)
 };
 
 struct LayerMatmuls {
-  std::array<MatmulShape, 10> shapes{};
+  std::array<MatmulShape, 12> shapes{};
   std::size_t count = 0;
 
   void add(double n, double k, double rows = 1, double groups = 1) {
@@ -40,13 +41,18 @@ double layer_weights(const LayerMatmuls& matmuls);
 /// 1, or what fp32 costs beside 16 bit.
 double compute_factor(DType dtype, const Calibration& calibration);
 
-/// Pairs of a query and a key that causal attention looks at, per query: s / 2, or the window's.
+/// Pairs of a query and a key that causal attention looks at, per query: s / 2, or the window's,
+/// the chunk's, or the chosen ones.
 double seen_keys(const LayerShape& shape, double length);
+
+/// FLOPs of an indexer's scores for one query and key: its heads' products, and their weighted sum.
+double index_flops_per_pair(const LayerShape& shape);
 
 /// FLOPs of a gated delta net's chunks for one token, forward, all heads: scores of keys and of
 /// queries within the chunk, the triangular system (half a product), reads and the update of the
 /// state (Yang et al. 2024, arXiv:2412.06464, section 3.3; transformers 5.17's
-/// torch_chunk_gated_delta_rule).
+/// torch_chunk_gated_delta_rule). Of lightning attention's blocks: scores and what they weight, and
+/// one read and one update of the state (arXiv:2501.08313, algorithm 2).
 double linear_flops_per_token(const LayerShape& shape);
 
 /// The same of a state-space mixer's chunks: scores within a chunk for each group, what they weight
@@ -55,7 +61,8 @@ double linear_flops_per_token(const LayerShape& shape);
 double state_space_flops_per_token(const LayerShape& shape);
 
 /// Causal attention, forward: sequences of the batch's effective length (attention's work is linear
-/// in tokens x squared / tokens), the keys that windows leave, 1/cp of it all. FLOPs 2 (d_qk + d_v)
+/// in tokens x squared / tokens), the keys that windows leave, 1/cp of it all; an indexer besides,
+/// whose scores are written and read once to choose the highest. FLOPs 2 (d_qk + d_v)
 /// per pair, slower per FLOP in narrow heads. Without flash attention the scores are computed
 /// whole, written, masked, normalised and read again: 5 passes over s x s elements (7 with
 /// dropout).
@@ -63,7 +70,8 @@ Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const 
                           const Calibration& calibration);
 
 /// Latent attention decodes in the compressed space: every head reads the one latent of a token,
-/// 2 n (2 r_kv + d_rope) FLOPs per cached token (absorbed form, arXiv:2405.04434, sec. 2.1.3).
+/// 2 n (2 r_kv + d_rope) FLOPs per cached token (absorbed form, arXiv:2405.04434, sec. 2.1.3). With
+/// an indexer these are the chosen tokens; it reads its keys of all.
 Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
                                  CacheReads reads, const Calibration& calibration);
 

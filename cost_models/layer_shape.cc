@@ -16,7 +16,13 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
     shape.kv_rank = model.mla->kv_lora_rank;
     shape.rope_dim = model.mla->qk_rope_head_dim;
   }
+  if (model.indexer) {
+    shape.index_heads = model.indexer->heads;
+    shape.index_dim = model.indexer->head_dim;
+    shape.chosen = model.indexer->chosen;
+  }
   shape.window = model.sliding_window;
+  shape.chunked = model.chunked_attention;
   if (model.sliding_window > 0) {
     shape.full_share =
         static_cast<double>(model.full_attention_layers.size()) / static_cast<double>(model.layers);
@@ -25,7 +31,7 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
   shape.norms = facts.norms == LayerNorms::around ? 4 : 2;
   if (is_one_block(kind)) shape.norms = 1;
   shape.mixes = has_mixer(kind);
-  shape.rotary = !facts.rope.none;
+  shape.rotary = facts.rope.none ? 0 : facts.rope.windows_alone ? 1 - shape.full_share : 1;
   shape.gated_output = facts.gated_attention;
   if (model.linear && is_linear(kind)) {
     shape.linear_keys = model.linear->keys();
@@ -34,6 +40,7 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
     shape.linear_key_dim = model.linear->key_dim;
     shape.linear_value_dim = model.linear->value_dim;
     shape.kernel = model.linear->kernel;
+    shape.linear_block = model.linear->block;
   }
   if (model.state_space && kind == LayerKind::state_space_alone) {
     shape.state_heads = model.state_space->heads;

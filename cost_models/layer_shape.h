@@ -17,15 +17,20 @@ struct LayerShape {
   /// of the compressed keys and values, and the part of key_dim that carries the rotary embedding.
   std::int64_t query_rank = 0, kv_rank = 0, rope_dim = 0;
   std::int64_t window = 0;    // tokens that attention sees; 0 = all before
+  bool chunked = false;       // it sees its chunk of so many tokens, up to itself
   double full_share = 0;      // part of the layers whose attention has no window all the same
   bool gated_output = false;  // attention's output is multiplied by a gate of its size
   int norms = 2;              // of the residual stream and of what is added to it
   bool mixes = true;          // a mixer of tokens stands in the layer, attention of whatever kind
-  bool rotary = true;         // queries and keys carry rotary positions
+  double rotary = 1;          // part of the layers whose queries and keys carry rotary positions
+  /// Latent attention of the keys that an indexer chooses: its query heads and the elements of one,
+  /// and of its key, keys that a query looks at.
+  std::int64_t index_heads = 0, index_dim = 0, chosen = 0;
   /// Linear attention instead: elements of its queries (as many as of its keys) and values, value
-  /// heads, elements of a head, tokens of its convolution.
+  /// heads, elements of a head, tokens of its convolution (0 = none) and of a block of lightning
+  /// attention (0 = a gated delta net).
   std::int64_t linear_keys = 0, linear_values = 0, linear_heads = 0, linear_key_dim = 0,
-               linear_value_dim = 0, kernel = 0;
+               linear_value_dim = 0, kernel = 0, linear_block = 0;
   /// A state-space mixer instead: heads and elements of one, groups and elements of a group's
   /// vector, tokens of a chunk (and `kernel` of its convolution).
   std::int64_t state_heads = 0, state_head_dim = 0, state_groups = 0, state_size = 0,
@@ -37,6 +42,7 @@ struct LayerShape {
   bool latent() const { return kv_rank > 0; }
   bool sparse() const { return experts > 0; }
   bool linear() const { return linear_heads > 0; }
+  bool lightning() const { return linear_block > 0; }
   bool state_space() const { return state_heads > 0; }
   /// The layer is one block behind one norm, not attention and an MLP behind a norm each.
   bool one_block() const { return norms == 1; }

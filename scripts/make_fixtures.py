@@ -53,8 +53,16 @@ VISION_TOKENS = dict(vision_start_token_id=5, vision_end_token_id=6, image_token
                      video_token_id=8)
 VISION_TOKENS_GLM = dict(image_start_token_id=5, image_end_token_id=6, image_token_id=7,
                          video_start_token_id=8, video_end_token_id=9, video_token_id=10)
+SINGLE_TOWER = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=28,
+                    patch_size=7)
+LLAMA4_TOWER = dict(SINGLE_TOWER, intermediate_size=64, projector_input_dim=24,
+                    projector_output_dim=24, vision_output_dim=24)
 LINEAR = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
               linear_value_head_dim=10, linear_conv_kernel_dim=3)
+
+
+# Buffers that MiniMax's class computes from its configuration, and yet saves: no parameters.
+DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 
 
 BLOCKS = {**{k: v for k, v in MOE.items() if k != "num_hidden_layers"}, "ssm_state_size": 6,
@@ -197,6 +205,29 @@ def planned_configs():
                 rope_type="default", rope_theta=1e4, mrope_section=[1, 1, 2],
                 partial_rotary_factor=0.5)),
             vision_config=dict(VISION, image_size=28, patch_size=7), **VISION_TOKENS_GLM),
+        "tiny-llama4": t.Llama4Config(
+            text_config=dict(
+                {**MOE, "num_hidden_layers": 5}, head_dim=12, intermediate_size_mlp=28,
+                num_local_experts=6, interleave_moe_layer_step=2, attention_chunk_size=8),
+            vision_config=LLAMA4_TOWER),
+        "tiny-llama4-dense": t.Llama4Config(
+            text_config=dict(
+                MOE, head_dim=8, intermediate_size_mlp=28, num_local_experts=6, moe_layers=[2],
+                use_qk_norm=False, attention_bias=True, no_rope_layers=[0, 1, 1]),
+            vision_config=LLAMA4_TOWER),
+        "tiny-deepseek-v32": t.DeepseekV32Config(
+            **MLA, q_lora_rank=24, n_group=2, topk_group=1, index_topk=8, index_head_dim=12,
+            index_n_heads=2, attention_bias=True),
+        "tiny-glm-moe-dsa": t.GlmMoeDsaConfig(
+            **MLA, q_lora_rank=24, index_topk=8, index_head_dim=12, index_n_heads=2),
+        "tiny-minimax": t.MiniMaxConfig(
+            **{**MOE, "intermediate_size": 20}, head_dim=12, num_local_experts=6,
+            num_experts_per_tok=2, block_size=8,
+            layer_types=["linear_attention", "full_attention", "linear_attention"]),
+        "tiny-gemma3-vision": t.Gemma3Config(
+            text_config={**gemma, "num_hidden_layers": 7, "sliding_window": 9},
+            vision_config=dict(SINGLE_TOWER, intermediate_size=20, vision_use_head=False),
+            mm_tokens_per_image=4),
         "tiny-qwen3-vl-moe": t.Qwen3VLMoeConfig(
             text_config=dict(QWEN_MOE, head_dim=12, mlp_only_layers=[1], **sections()),
             vision_config=dict(POSITIONED, deepstack_visual_indexes=[1]), **VISION_TOKENS),
@@ -219,7 +250,8 @@ def saved_parameters(model):
     tied = set(getattr(model, "_tied_weights_keys", None) or [])
     if not model.config.tie_word_embeddings:
         tied = set()
-    kept = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    kept = {name: tensor for name, tensor in model.state_dict().items()
+            if name not in tied and not name.endswith(DECAYS)}
     saved = revert_weight_conversion(model, kept)
     return {name: list(tensor.shape) for name, tensor in saved.items()}
 
@@ -392,7 +424,8 @@ def write_planned(name, config, folder):
         model.save_pretrained(scratch)
         shutil.copy(pathlib.Path(scratch) / "config.json", folder / "config.json")
         with safe_open(pathlib.Path(scratch) / "model.safetensors", "pt") as file:
-            stored = {key: file.get_slice(key).get_shape() for key in file.keys()}
+            stored = {key: file.get_slice(key).get_shape() for key in file.keys()
+                      if not key.endswith(DECAYS)}
     assert stored == saved_parameters(model), f"{name}: saved names differ"
     write_json(folder / "parameters.json", stored)
 
@@ -402,6 +435,11 @@ def write_preset(preset, folder):
     if stated["model_type"] == "kimi_k2":  # DeepSeek-V3's classes (its card)
         del stated["model_type"]
         config = transformers.DeepseekV3Config(**stated)
+    elif stated["model_type"] == "minimax_m1":  # MiniMax's, which states its layers by numbers
+        del stated["model_type"]
+        kinds = ["linear_attention", "full_attention"]
+        config = transformers.MiniMaxConfig(
+            **stated, layer_types=[kinds[i] for i in stated["attn_type_list"]])
     elif stated["model_type"] == "mimo":  # Qwen2's classes (modeling_mimo.py of its repository)
         del stated["model_type"]
         config = transformers.Qwen2Config(**stated)

@@ -1,5 +1,7 @@
 #include "cost_models/spec/expert_parallel.h"
 
+#include <algorithm>
+
 namespace tessera {
 namespace {
 
@@ -56,6 +58,10 @@ std::string served_expert_refusal(const ModelSpec& model, const ParallelLayout& 
   if (layout.etp == layout.tp || (layout.etp == 1 && layout.ep % layout.tp == 0)) return {};
   return degrees_of_experts(layout) +
          "; experts are cut as the rest is (etp = tp), or whole (etp = 1) where tp divides ep";
+}
+
+int replicas_in_lockstep(const Degrees& degrees) {
+  return std::max(1, degrees.ep * degrees.etp / std::max(1, degrees.tp));
 }
 
 std::string balance_refusal(const ModelSpec& model, const ParallelLayout& layout,

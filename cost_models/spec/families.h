@@ -27,6 +27,7 @@ enum class WindowRule {
   if_used_in_all,    // use_sliding_window: one mask for all layers, whatever max_window_layers says
   if_used_by_layer,  // use_sliding_window, and where layer_types says so
   patterned,         // layer_types; without it all but every n-th layer (FamilyFacts)
+  chunked,           // attention_chunk_size, in the layers with positions (no_rope_layers)
 };
 
 /// The words in which a config.json states its experts.
@@ -36,6 +37,7 @@ enum class ExpertKeys {
   deepseek,  // n_routed_experts, n_shared_experts, first_k_dense_replace, groups
   hunyuan,   // num_experts, num_shared_experts, mlp_layer_types, router_scaling_factor
   blocks,    // n_routed_experts, moe_shared_expert_intermediate_size, groups
+  llama4,    // num_local_experts, of intermediate_size columns, moe_layers, one shared expert
 };
 
 /// Routed experts of a family.
@@ -79,6 +81,8 @@ struct RopeFacts {
   bool sections = false;         // "mrope", the same position in all sections for text
   bool by_window = false;        // layers with a window have a table of their own (Gemma 3)
   bool none = false;             // no positions at all (Nemotron-H)
+  bool windows_alone = false;    // layers of full attention have no positions (Llama 4)
+  bool complex = false;          // a table of complex numbers in fp32 instead of two of reals
   std::string_view rotated_key;  // rotated elements of a head as a number; empty = no such key
 };
 
@@ -102,6 +106,7 @@ struct NormNames {
 enum class LinearTensors {
   together,  // in_proj_qkvz and in_proj_ba, by key heads
   apart,     // in_proj_qkv, in_proj_z, in_proj_b, in_proj_a
+  by_heads,  // qkv_proj, of each head its queries, keys and values; output_gate
 };
 
 /// Whose vision tower a family has.
@@ -110,6 +115,8 @@ enum class VisionTower {
   qwen2_5,  // RMS norms, a gated MLP, windows
   qwen3,    // layer norms, a plain MLP, learned positions
   glm,      // RMS norms, a gated MLP, learned positions, a convolution that merges
+  llama4,   // layer norms, a plain MLP, learned positions, a class token, an MLP that merges
+  siglip,   // layer norms, a plain MLP, learned positions, a mean that merges
 };
 
 /// How a checkpoint stores the linear layers outside the experts.
@@ -125,6 +132,7 @@ enum class ExpertTensors {
   each,         // three tensors an expert
   interleaved,  // one tensor for all, input dim before output dim, gate and up interleaved
   stacked,      // one tensor for all, output dim before input dim, up after gate
+  transposed,   // one tensor for all, input dim before output dim, up after gate
 };
 
 /// Names of a checkpoint's tensors.
@@ -132,7 +140,7 @@ struct TensorNames {
   LayerTensors layer = LayerTensors::separate;
   std::string_view embedding = "model.embed_tokens.weight";
   std::string_view layers = "model.layers.";  // then the layer's number
-  std::string_view last_norm = "model.norm";
+  std::string_view last_norm = "model.norm", head = "lm_head.weight";
   // As transformers' ...ForTokenClassification calls its head of one value.
   std::string_view value_head = "score.weight";
   std::string_view value_head_bias;  // empty = none
@@ -180,6 +188,9 @@ struct ModuleFacts {
   bool wide_scores = false;    // outputs of experts are weighted in fp32
   bool wide_sigmoid = false;   // a router's sigmoid is in fp32, as its softmax is everywhere
   bool unnormalised = false;   // norm_topk_prob is not read
+  bool every_expert = false;   // all experts see all tokens, those not chosen as zeros
+  /// Why verl's FSDP engine, which packs sequences for flash attention, cannot run the class.
+  const char* no_packing = nullptr;
 };
 
 /// One family. A row states what it has otherwise than most.
@@ -192,10 +203,12 @@ struct FamilyFacts {
   bool learned_positions = false;
   bool qk_norm = false;
   bool whole_qk_norm = false;  // over all heads of a token together
+  bool bare_qk_norm = false;   // without weights, where queries and keys have positions (Llama 4)
   LayerNorms norms = LayerNorms::before;
   bool attention_sinks = false;
   bool gated_attention = false;  // a sigmoid gate on every output, of q_proj's second half
   bool latent_attention = false;
+  bool sparse_attention = false;  // latent attention of the keys that an indexer chooses
   bool linear_attention = false;
   bool state_space = false;
   VisionTower vision = VisionTower::none;
@@ -205,13 +218,15 @@ struct FamilyFacts {
   std::string_view alias;  // a second model_type, of models with the same classes
   ConfigKeys keys = ConfigKeys::common;
   std::string_view activation_key = "hidden_act";
+  std::string_view ffn_key = "intermediate_size";
   std::string_view epsilon_key = "rms_norm_eps";
   std::string_view qk_norm_key;     // states qk_norm; empty = no key does
   bool tied = false;                // default of tie_word_embeddings
   std::string_view language_model;  // its class where that is no ...ForCausalLM
   std::int64_t default_positions = 0;
   double default_epsilon = 1e-6;
-  std::int64_t default_kv_heads = 0;  // 0 = as many as query heads
+  std::int64_t default_query_heads = 0, default_vocab = 0;  // 0 = the file must state them
+  std::int64_t default_kv_heads = 0;                        // 0 = as many as query heads
   bool null_kv_heads = true;          // null = as many as query heads; false = null is refused
   std::int64_t default_head_dim = 0;  // 0 = hidden_size / num_attention_heads
   bool head_dim_key = true;           // false: it is that quotient, whatever head_dim says

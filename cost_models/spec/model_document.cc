@@ -135,6 +135,7 @@ void fields(V& v, Part& vision, const ModelSpec&) {
   v.list("full_attention_layers", vision.full_attention_layers, kNotNegative);
   v.later_field("positions", vision.positions, kSizeOrNone);
   v.later_list("deepstack_layers", vision.deepstack_layers, kNotNegative);
+  v.later_field("projector", vision.projector, kSizeOrNone);
 }
 
 template <class V, class Part>
@@ -144,7 +145,16 @@ void fields(V& v, Part& linear, const ModelSpec&) {
   v.field("value_heads", linear.value_heads, kSize);
   v.field("key_dim", linear.key_dim, kSize);
   v.field("value_dim", linear.value_dim, kSize);
-  v.field("kernel", linear.kernel, kSize);
+  v.field("kernel", linear.kernel, kSizeOrNone);
+  v.later_field("block", linear.block, kSizeOrNone);
+}
+
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, IndexerSpec>
+void fields(V& v, Part& indexer, const ModelSpec&) {
+  v.field("heads", indexer.heads, kSize);
+  v.field("head_dim", indexer.head_dim, kSize);
+  v.field("chosen", indexer.chosen, kSize);
 }
 
 template <class V, class Part>
@@ -211,9 +221,9 @@ void read_blocks(ObjectReader& reader, ModelSpec& model, const FamilyFacts& fact
   }
 }
 
-/// Keys "moe", "mla", "linear_attention", "state_space" and "vision": a map, or null where the
-/// model has none.
-/// Parts that the family has and the file lacks, or the other way round, are Problems.
+/// Keys "moe", "mla", "indexer", "linear_attention", "state_space" and "vision": a map, or null
+/// where the model has none. Parts that the family has and the file lacks, or the other way round,
+/// are Problems.
 void read_parts(ObjectReader& reader, ModelSpec& model) {
   const FamilyFacts& facts = facts_of(model.family);
   read_blocks(reader, model, facts);
@@ -225,6 +235,9 @@ void read_parts(ObjectReader& reader, ModelSpec& model) {
   }
   if (auto mla = part(reader, "mla", facts.latent_attention, facts)) {
     model.mla = part_from<MlaSpec>(*mla, model);
+  }
+  if (auto indexer = part(reader, "indexer", facts.sparse_attention, facts, true)) {
+    model.indexer = part_from<IndexerSpec>(*indexer, model);
   }
   if (auto linear = part(reader, "linear_attention", facts.linear_attention, facts, true)) {
     model.linear = part_from<LinearAttentionSpec>(*linear, model);
@@ -248,6 +261,7 @@ void read_parts(ObjectReader& reader, ModelSpec& model) {
 void add_parts(Node& node, const ModelSpec& model) {
   add(node, "moe", part_node(model.moe, model));
   add(node, "mla", part_node(model.mla, model));
+  if (model.indexer) add(node, "indexer", part_node(model.indexer, model));
   if (model.linear) add(node, "linear_attention", part_node(model.linear, model));
   if (model.state_space) add(node, "state_space", part_node(model.state_space, model));
   if (!model.blocks.empty()) {
@@ -325,6 +339,7 @@ ModelSpec model_from(ObjectReader& reader) {
   reader.required("qk_norm", model.qk_norm);
   reader.required("norm_epsilon", model.norm_epsilon, kFromZero);
   reader.required("sliding_window", model.sliding_window, kNotNegative);
+  reader.optional("chunked_attention", model.chunked_attention);
   reader.list("full_attention_layers", model.full_attention_layers, layers);
   reader.required("norm", model.norm, kEveryNorm);
   reader.required("mlp", model.mlp, kEveryMlp);
@@ -363,6 +378,7 @@ Node to_node(const ModelSpec& model) {
   add(node, "qk_norm", node_of(model.qk_norm));
   add(node, "norm_epsilon", node_of(model.norm_epsilon));
   add(node, "sliding_window", node_of(model.sliding_window));
+  if (model.chunked_attention) add(node, "chunked_attention", node_of(true));
   add(node, "full_attention_layers", list_of(model.full_attention_layers));
   add(node, "norm", node_of(name_of(model.norm)));
   add(node, "mlp", node_of(name_of(model.mlp)));

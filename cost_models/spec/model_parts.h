@@ -73,14 +73,26 @@ struct MlaSpec {
   bool operator==(const MlaSpec&) const = default;
 };
 
-/// A gated delta net (Yang et al. 2024, arXiv:2412.06464), which stands in the place of attention
-/// in the layers that ModelSpec::full_attention_layers does not name. Its memory of a sequence is a
-/// matrix of key_dim x value_dim for each value head, and the last `kernel` inputs of a causal
-/// convolution over queries, keys and values: no token adds to it.
+/// Which keys latent attention looks at: those with the highest scores of a lightning indexer
+/// (DeepSeek-V3.2, arXiv:2512.02556, section 2.1). It has query heads of its own, made of the
+/// compressed queries, and one key for all of them, which each token adds to the cache.
+struct IndexerSpec {
+  std::int64_t heads = 0, head_dim = 0;
+  std::int64_t chosen = 0;  // keys that a query looks at
+
+  bool operator==(const IndexerSpec&) const = default;
+};
+
+/// Linear attention, which stands in the place of attention in the layers that
+/// ModelSpec::full_attention_layers does not name: a gated delta net (Yang et al. 2024,
+/// arXiv:2412.06464) or, with `block`, lightning attention (MiniMax-01, arXiv:2501.08313). Its
+/// memory of a sequence is a matrix of key_dim x value_dim for each value head, and the last
+/// `kernel` inputs of a causal convolution over queries, keys and values: no token adds to it.
 struct LinearAttentionSpec {
   std::int64_t key_heads = 0, value_heads = 0;  // each key head serves equally many value heads
   std::int64_t key_dim = 0, value_dim = 0;      // elements of a head
-  std::int64_t kernel = 0;                      // tokens that the convolution sees
+  std::int64_t kernel = 0;                      // tokens that the convolution sees; 0 = none
+  std::int64_t block = 0;  // lightning attention: tokens whose scores are one product; 0 = a net
 
   /// Elements of all queries (as many as of all keys), and of all values.
   std::int64_t keys() const { return key_heads * key_dim; }
@@ -125,6 +137,7 @@ struct VisionSpec {
   std::int64_t positions = 0;  // of a learned embedding; 0 = none
   /// Layers whose outputs are merged, too, and added in the language model (Qwen3-VL's DeepStack).
   std::vector<std::int64_t> deepstack_layers;
+  std::int64_t projector = 0;  // width of the MLP that merges patches (Llama 4); 0 = none
 
   bool operator==(const VisionSpec&) const = default;
 };

@@ -49,6 +49,11 @@ enum class ModelFamily {
   qwen3_vl,
   qwen3_vl_moe,
   glm4v,
+  llama4,
+  deepseek_v32,
+  glm_moe_dsa,
+  minimax,
+  gemma3,
   qwen2_5_vl,
 };
 inline constexpr auto kEveryFamily = [] {
@@ -103,6 +108,9 @@ struct ModelSpec {
   bool qk_norm = false;
   double norm_epsilon = 1e-6;
   std::int64_t sliding_window = 0;  // tokens; 0 = full attention
+  /// Attention of the layers with a window looks back to the start of the sequence's chunk of
+  /// `sliding_window` tokens (Llama 4), not by as many tokens.
+  bool chunked_attention = false;
   /// Of a model with a sliding window or with linear attention, ascending.
   std::vector<std::int64_t> full_attention_layers;
   NormKind norm = NormKind::rms;
@@ -111,6 +119,7 @@ struct ModelSpec {
   bool attention_sinks = false;    // a learned logit per query head (gpt-oss)
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
+  std::optional<IndexerSpec> indexer;  // with `mla`: attention of the keys that it chooses
   std::optional<LinearAttentionSpec> linear;
   std::optional<StateSpaceSpec> state_space;
   /// What each layer is, of a model whose layers are one block each, behind one norm; empty: every

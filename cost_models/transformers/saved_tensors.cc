@@ -8,6 +8,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kWide = 4, kIndex = 8;  // bytes of fp32 and int64
+constexpr std::int64_t kChosen = 4;            // of int32, by which sparse attention's keys go
 
 // One model as it runs: the terms are named by the operators that keep them.
 struct Counter {
@@ -45,6 +46,15 @@ struct Counter {
     return bytes;
   }
 
+  // Of Llama 4's layers: with positions a norm without weights of every head of queries and keys
+  // (input in fp32, 1 / rms), without them the queries' scale; the mean of the layers.
+  std::int64_t scaled_or_rotated() const {
+    const auto full = static_cast<std::int64_t>(model.full_attention_layers.size());
+    const std::int64_t heads = model.query_heads + model.kv_heads;
+    const std::int64_t normed = model.qk_norm ? kWide * heads * (model.head_dim + 1) : 0;
+    return (full * kWide + (model.layers - full) * normed) / model.layers;
+  }
+
   // Flash attention's q, k, v, output and log-sum-exp (fp32 per head).
   SavedBytes attention() const {
     const std::int64_t q = model.query_heads, d = model.head_dim;
@@ -60,9 +70,12 @@ struct Counter {
         bytes += rows(rank);
       }
       bytes += rows(4 * q * d);
+      if (model.indexer) bytes.per_token += kChosen * model.indexer->chosen;
       output_copied = output_copied || value_head_dim(model) != d;
     } else {
-      if (model.qk_norm) {
+      if (facts.rope.windows_alone) {
+        bytes.per_token += scaled_or_rotated();
+      } else if (model.qk_norm) {
         bytes += facts.whole_qk_norm ? norm(q * d) : norm(d, q);
         bytes += facts.whole_qk_norm ? norm(model.kv_heads * d) : norm(d, model.kv_heads);
       }
@@ -92,6 +105,23 @@ struct Counter {
     return bytes;
   }
 
+  // MiniMaxLightningAttention, block by block: the activation's input and output, of which queries,
+  // keys and values are parts; each block's scores, decayed, the state that it reads with its
+  // decayed queries, and its decayed keys, but for the first block's queries, whose state is zero,
+  // and the last one's keys, whose state nobody reads; a state's decay in fp32. The norm of all
+  // heads, its output, the gate, and what it gives.
+  SavedBytes lightning_attention(const LinearAttentionSpec& linear) const {
+    const std::int64_t heads = linear.value_heads, values = linear.values(), block = linear.block;
+    const std::int64_t state = heads * linear.key_dim * linear.value_dim;
+    SavedBytes bytes = rows(2 * (2 * linear.keys() + values) + 2 * linear.keys());
+    bytes += rows(heads * block + state / block);
+    bytes.per_token += kWide * heads / block;
+    bytes.once -= 2 * kWide * heads + 2 * element * block * linear.keys();
+    bytes += norm(values);
+    bytes += rows(3 * values);
+    return bytes;
+  }
+
   // mamba_split_conv1d_scan_combined keeps the first projection's output, what the norm divides,
   // and its 1 / rms of every group in fp32 (mamba_ssm 2.2, ops/triton/ssd_combined.py); the rest is
   // computed again. A's exponential and its negative are in fp32.
@@ -105,7 +135,9 @@ struct Counter {
   // What mixes tokens.
   SavedBytes mixer(LayerKind kind) const {
     if (kind == LayerKind::state_space_alone) return state_space(*model.state_space);
-    return model.linear && is_linear(kind) ? linear_attention(*model.linear) : attention();
+    if (!model.linear || !is_linear(kind)) return attention();
+    return model.linear->block > 0 ? lightning_attention(*model.linear)
+                                   : linear_attention(*model.linear);
   }
 
   // An MLP of `columns` for one of the token's rows, its input excepted.
@@ -145,8 +177,21 @@ struct Counter {
     return bytes;
   }
 
+  // Llama4TextMoe: every expert works on every token, multiplied by its score, 0 where it was not
+  // chosen. The chosen experts, scores in fp32 and as they multiply, rows before and after that.
+  SavedBytes every_expert(const MoeSpec& moe) const {
+    SavedBytes bytes = mlp(moe.expert_ffn);
+    bytes += rows(2 * model.hidden + 1);
+    bytes.per_token += kWide;
+    bytes.per_token *= moe.experts;
+    bytes.per_token += kIndex * moe.experts_per_token;
+    bytes += mlp(moe.shared_ffn);
+    return bytes;
+  }
+
   // grouped_mm_experts_forward: rows sorted by expert, k of a token.
   SavedBytes experts(const MoeSpec& moe) const {
+    if (modules.every_expert) return every_expert(moe);
     const std::int64_t k = moe.experts_per_token;
     SavedBytes bytes = mlp(moe.expert_ffn);
     bytes += rows(2 * model.hidden);                           // inputs and outputs
@@ -184,10 +229,11 @@ MlpPeaks mlp_peaks(MlpKind kind, std::int64_t element) {
 // Rows of experts: their inputs and outputs as they come and as they are sorted, in fp32 where
 // their weights are; gate and up lie twice (masked_fill).
 MlpPeaks expert_peaks(const Counter& count, const MoeSpec& moe) {
-  const std::int64_t rows = moe.experts_per_token * count.model.hidden * count.element;
+  const std::int64_t worked = count.modules.every_expert ? moe.experts : moe.experts_per_token;
+  const std::int64_t rows = worked * count.model.hidden * count.element;
   const std::int64_t widened = count.modules.wide_scores && count.element < kWide ? 2 * rows : 0;
   const MlpPeaks mlp = mlp_peaks(count.model.mlp, count.element);
-  const std::int64_t columns = moe.experts_per_token * moe.expert_ffn;
+  const std::int64_t columns = worked * moe.expert_ffn;
   return {std::max(4 * rows + widened, rows + columns * (mlp.forward + count.element)),
           std::max(3 * rows + widened, columns * mlp.backward)};
 }
@@ -230,15 +276,21 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   SavedBytes bytes = count.norm_of_stream();
   bytes.per_token += kIndex * (model.learned_positions ? 2 : 1);
-  if (!model.learned_positions && !count.facts.rope.none) {
+  const bool nowhere =
+      count.facts.rope.none ||
+      (count.facts.rope.windows_alone &&
+       static_cast<std::int64_t>(model.full_attention_layers.size()) == model.layers);
+  if (!model.learned_positions && !nowhere) {
     const auto rotated = static_cast<std::int64_t>(
         static_cast<double>(model.mla ? model.mla->qk_rope_head_dim : model.head_dim) *
         (model.mla ? 1.0 : model.rope.rotated_fraction));
     const bool mixed = model.sliding_window > 0 && !model.full_attention_layers.empty();
     const std::int64_t tables = count.facts.rope.by_window && mixed ? 2 : 1;
-    const std::int64_t element = count.modules.wide_rotary ? kWide : count.element;
+    const bool wide = count.modules.wide_rotary || count.facts.rope.complex;
+    const std::int64_t element = wide ? kWide : count.element;
+    const bool half = count.modules.half_rotary || count.facts.rope.complex;
     // Cosines and sines.
-    bytes.per_token += tables * 2 * rotated / (count.modules.half_rotary ? 2 : 1) * element;
+    bytes.per_token += tables * 2 * rotated / (half ? 2 : 1) * element;
   }
   return bytes;
 }

@@ -3,6 +3,10 @@
 // fsdp_size = 1.
 #include "planner/engines/rows.h"
 
+#include <string>
+
+#include "cost_models/spec/families.h"
+
 namespace tessera {
 namespace {
 
@@ -17,6 +21,13 @@ constexpr MemoryAccuracy kMeasuredMemory{
     .measured = 10,
     .source = "benchmarks/results/h200x2-verl-planned.json, h200-transformers-memory.json"};
 
+/// Models come as transformers has them, sequences packed into rows without padding.
+std::string refused_model(const ModelSpec& model) {
+  const char* const why = facts_of(model.family).modules.no_packing;
+  if (why == nullptr) return {};
+  return std::string(name_of(model.family)) + ", which cannot run on packed sequences: " + why;
+}
+
 }  // namespace
 
 Engine verl_engine() {
@@ -29,6 +40,7 @@ Engine verl_engine() {
   can.training.ulysses = true;
   can.offload.reference_on_host = true;  // whatever its configuration says (transformer_impl.py)
   can.params = kTrainableTypes;
+  can.model = refused_model;
   engine.traits.pipeline.cut_by_tp = false;
   engine.traits.kernels.account = ActivationAccount::transformers;
   engine.memory = kMeasuredMemory;

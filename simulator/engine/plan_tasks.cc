@@ -166,14 +166,13 @@ class Builder {
                                    .cache_tokens = costs.operations().cache_tokens(),
                                    .block_tokens = engine.traits.decode.block_tokens};
     std::vector<TaskId> tails;
+    const std::vector<std::vector<RolloutSegment>> segments = simulate_replicas(
+        lengths_, ReplicaDeal{workload, engine.prompts, role.layout}, batching, costs.rollout());
     for (int replica = 0; replica < role.layout.dp; ++replica) {
-      const Interval share = replica_share(workload, engine.prompts, role.layout.dp, replica);
-      const auto mine = std::span(lengths_).subspan(static_cast<std::size_t>(share.lo),
-                                                    static_cast<std::size_t>(share.size()));
       const std::vector<int> ranks = costs.replica_ranks(replica);
       TaskId previous = host(call, ranks, costs.call_seconds(), {call.start});
       result_.replicas.push_back({static_cast<int>(result_.calls.size()), replica, previous, ranks,
-                                  simulate_replica(mine, batching, costs.rollout())});
+                                  segments[static_cast<std::size_t>(replica)]});
       for (const RolloutSegment& segment :
            coarsened(result_.replicas.back().segments, options_.rollout_segments)) {
         previous = graph().add(segment_task(segment, call.phase, ranks, previous));

@@ -1,4 +1,5 @@
-// One rollout replica under continuous batching, from finish to finish instead of token by token.
+// One rollout replica under continuous batching, or several in lockstep, from finish to finish
+// instead of token by token.
 //
 // Follows executor/rollout/request_queue: waiting samples enter free slots before the next
 // decode step, as many prompts as one prefill batch holds; samples of one prompt that enter
@@ -14,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "cost_models/spec/parallel_layout.h"
 #include "cost_models/spec/split.h"
 #include "cost_models/spec/workload.h"
 #include "planner/plan/engine_rule.h"
@@ -65,6 +67,26 @@ Interval replica_share(const Workload& workload, PromptDealing dealing, int repl
 std::vector<RolloutSegment> simulate_replica(std::span<const std::int64_t> response_tokens,
                                              const ReplicaBatching& batching,
                                              const ReplicaCosts& costs);
+
+/// Replicas whose experts are dealt to all of them: each pass of one is one of all
+/// (executor/rollout/paged_model). Where all decode, each has as many rows as the fullest; a
+/// prefill of one makes the others wait, and one that has ended works on until all have. Of each
+/// replica its segments, the last of which, without sequences, is that wait for the end.
+std::vector<std::vector<RolloutSegment>> simulate_lockstep(
+    std::span<const std::span<const std::int64_t>> response_tokens, const ReplicaBatching& batching,
+    const ReplicaCosts& costs);
+
+/// To which replicas a step's sequences go.
+struct ReplicaDeal {
+  const Workload& workload;
+  PromptDealing dealing;
+  const ParallelLayout& layout;  // dp replicas; neighbours decode in lockstep
+};
+
+/// Of every replica its segments; none of one that has no sequences and waits for nobody.
+std::vector<std::vector<RolloutSegment>> simulate_replicas(
+    std::span<const std::int64_t> response_tokens, const ReplicaDeal& dealt,
+    const ReplicaBatching& batching, const ReplicaCosts& costs);
 
 /// Neighbours of one kind joined while together they take at most 1/parts of the whole; a joined
 /// decode segment has the mean batch of its steps.

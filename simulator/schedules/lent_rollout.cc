@@ -170,14 +170,12 @@ std::int64_t LentRollout::generation_ns(int draw, std::int64_t first, std::int64
       .cache_tokens = lent ? cache_tokens_ : costs.operations().cache_tokens(),
       .block_tokens = engine.traits.decode.block_tokens};
   const int replicas = lent ? share_.replicas : role.layout.dp;
+  ParallelLayout layout = role.layout;
+  layout.dp = replicas;
+  const ReplicaDeal dealt{.workload = part, .dealing = engine.prompts, .layout = layout};
   double most = 0;
-  for (int replica = 0; replica < replicas; ++replica) {
-    const Interval share = replica_share(part, engine.prompts, replicas, replica);
-    if (share.empty()) continue;
-    const auto segments = simulate_replica(
-        mine.subspan(static_cast<std::size_t>(share.lo), static_cast<std::size_t>(share.size())),
-        batching, costs.rollout());
-    most = std::max(most, segments.back().end_s);
+  for (const auto& segments : simulate_replicas(mine, dealt, batching, costs.rollout())) {
+    if (!segments.empty()) most = std::max(most, segments.back().end_s);
   }
   return nanoseconds(costs.call_seconds() + most);
 }

@@ -34,6 +34,7 @@ import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "fixtures/activations/transformers.json"
@@ -100,6 +101,14 @@ SECTIONS = tuple(dict(shape, rope_parameters=dict(
     rope_type="default", rope_theta=1e4, mrope_section=[pairs - 2 * (pairs // 4), pairs // 4, pairs // 4]))
                  for shape in DENSE
                  for pairs in (shape["hidden_size"] // shape["num_attention_heads"] // 2,))
+LLAMA4 = tuple(dict(shape, intermediate_size_mlp=columns, num_local_experts=e, num_experts_per_tok=k,
+                    use_qk_norm=norm)
+               for shape, columns, e, k, norm in zip(HEADS, (480, 288, 416), (4, 6, 3), (1, 2, 3),
+                                                     (True, True, False)))
+INDEXED = tuple(dict(shape, q_lora_rank=q, index_n_heads=n, index_head_dim=d, index_topk=k)
+                for shape, q, n, d, k in zip(LATENT, (48, 96, 64), (4, 2, 8), (32, 16, 48),
+                                             (16, 32, 24)))
+LIGHTNING = tuple(dict(shape, block_size=block) for shape, block in zip(EXPERTS, (16, 16, 32)))
 SPARSE, DENSE_MLP = (dict(mlp_layer_types=[kind] * 2) for kind in ("sparse", "dense"))
 FULL, NET = (dict(layer_types=[kind] * 2) for kind in ("full_attention", "linear_attention"))
 PLAIN = dict(mlp_only_layers=[0, 1])
@@ -111,13 +120,20 @@ KINDS = {
     "qwen3_5_text": {"dense": FULL, "linear dense": NET},
     "qwen3_5_moe_text": {"sparse": FULL, "linear sparse": NET},
     "hy_v3": {"sparse": SPARSE, "dense": DENSE_MLP},
+    "minimax": {"sparse": FULL, "linear sparse": NET},
     "nemotron_h": {name: dict(layers_block_type=[kind] * 2) for name, kind in (
         ("state space alone", "linear_attention"), ("attention alone", "full_attention"),
         ("mlp alone", "mlp"), ("experts alone", "moe"))},
 }
 
+# Layers that differ though they are of one kind: a model of each alone.
+ALONE = {
+    "llama4_text": [(mlp, dict(moe_layers=moe, no_rope_layers=[rope] * 2))
+                    for mlp, moe in (("sparse", [0, 1]), ("dense", [])) for rope in (1, 0)],
+}
+
 # Language models that a config.json nests beside a vision tower.
-NESTED = ("qwen3_5_text", "qwen3_5_moe_text", "glm4v_text")
+NESTED = ("qwen3_5_text", "qwen3_5_moe_text", "glm4v_text", "llama4_text")
 
 # Of each family: its shapes, and the keys that make all layers dense where it has experts.
 FAMILIES = {
@@ -132,41 +148,47 @@ FAMILIES = {
     "olmo2": (DENSE, None), "seed_oss": (HEADS, None),
     "glm4_moe": (GLM, dict(first_k_dense_replace=2)),
     "minimax_m2": (EXPERTS, None), "hy_v3": (HUNYUAN, None), "nemotron_h": (BLOCKS, None),
-    "glm4v_text": (SECTIONS, None),
+    "glm4v_text": (SECTIONS, None), "llama4_text": (LLAMA4, None),
+    "deepseek_v32": (INDEXED, dict(first_k_dense_replace=2)),
+    "glm_moe_dsa": (INDEXED, dict(first_k_dense_replace=2)), "minimax": (LIGHTNING, None),
     "qwen3_next": (HYBRID_MOE, None), "qwen3_5_text": (HYBRID, None),
     "qwen3_5_moe_text": (HYBRID_MOE, None),
 }
 FIXED = {
     "deepseek_v2": dict(first_k_dense_replace=0),
     "deepseek_v3": dict(first_k_dense_replace=0),
+    "deepseek_v32": dict(first_k_dense_replace=0),
+    "glm_moe_dsa": dict(first_k_dense_replace=0),
     "gpt2": dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
     "phi3": dict(pad_token_id=None),
 }
 
 
 class FlashAttention(torch.autograd.Function):
-    """What flash_attn_varlen_func saves."""
+    """What flash_attn_varlen_func saves; of sparse attention the chosen keys besides."""
 
     @staticmethod
-    def forward(ctx, q, k, v):
+    def forward(ctx, q, k, v, *chosen):
         out = torch.empty_like(q)
-        ctx.save_for_backward(q, k, v, out, q.new_empty(q.shape[1], q.shape[0], dtype=torch.float32))
+        lse = q.new_empty(q.shape[1], q.shape[0], dtype=torch.float32)
+        ctx.save_for_backward(q, k, v, out, lse, *chosen)
         return out
 
     @staticmethod
     def backward(ctx, grad):
-        q, k, v, _, _ = ctx.saved_tensors
-        return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        given = [torch.empty_like(x) for x in ctx.saved_tensors[:3]]
+        return *given, *[None] * (len(ctx.saved_tensors) - 5)
 
 
-def flash_attention(module, query, key, value, mask, **_):
+def flash_attention(module, query, key, value, mask, indices=None, **_):
     """transformers' integrations/flash_attention.py for packed sequences, kernel aside."""
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
     head, value_head = query.shape[-1], value.shape[-1]
     if head != value_head:
         value = torch.nn.functional.pad(value, [0, head - value_head])
     query, key, value = (x.contiguous().view(-1, *x.shape[-2:]) for x in (query, key, value))
-    out = FlashAttention.apply(query, key, value).unsqueeze(0)
+    chosen = () if indices is None else (indices,)
+    out = FlashAttention.apply(query, key, value, *chosen).unsqueeze(0)
     return (out[..., :value_head] if head != value_head else out), None
 
 
@@ -281,22 +303,30 @@ class Kept:
 def config_of(family, shape, layers, keys):
     depth = "n_layer" if family == "gpt2" else "num_hidden_layers"
     keys = dict(keys or {})
-    for key in ("layer_types", "mlp_layer_types", "layers_block_type"):
+    for key in ("layer_types", "mlp_layer_types", "layers_block_type", "no_rope_layers"):
         if key in keys:
             keys[key] = keys[key][:layers]
+    if "moe_layers" in keys:
+        keys["moe_layers"] = [layer for layer in keys["moe_layers"] if layer < layers]
     if family == "nemotron_h":  # as many layers as blocks, of every kind where none is asked for
         return transformers.AutoConfig.for_model(family, **{**shape, **keys})
     return transformers.AutoConfig.for_model(family, **{**shape, depth: layers,
                                                         **FIXED.get(family, {}), **keys})
 
 
-def stated(family, shape):
+def stated(family, shape, keys=None):
     """The shape as a model's file states it that has layers of every kind."""
-    hybrid = family in KINDS
-    plain = config_of(family, shape, 4 if hybrid else 1, None).to_diff_dict()
+    hybrid = family in KINDS or family in ALONE
+    if keys and family == "llama4_text":  # a model without experts is none of this family
+        keys = dict(no_rope_layers=keys["no_rope_layers"] * 2, moe_layers=keys["moe_layers"] or [3])
+    plain = config_of(family, shape, 4 if hybrid else 1, keys).to_diff_dict()
     plain.pop("time_step_limit", None)  # of Nemotron-H: infinite, which JSON has no word for
     if family not in NESTED:
         return plain
+    if family == "llama4_text":
+        tower = dict(num_hidden_layers=1, hidden_size=16, intermediate_size=64,
+                     num_attention_heads=2, vision_output_dim=4096)
+        return dict(model_type="llama4", text_config=plain, vision_config=tower)
     tower = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2,
                  out_hidden_size=shape["hidden_size"])
     return dict(model_type=family.removesuffix("_text"), text_config=plain,
@@ -308,13 +338,14 @@ def saved(config, tokens, checkpointing, head, log=None):
     with FakeTensorMode(), torch.device("cuda"):
         model = transformers.AutoModelForCausalLM.from_config(
             copy.deepcopy(config), dtype=torch.bfloat16)
-        model.config._attn_implementation = "flash_attention_2"
+        model.config._attn_implementation = "sparse" if hasattr(config, "index_topk") else (
+            "flash_attention_2")
         model.train()
         if checkpointing:  # as verl asks for it
             model.gradient_checkpointing_enable(dict(use_reentrant=False))
         ids = torch.empty(1, tokens, dtype=torch.int64)
         places = torch.empty(1, tokens, dtype=torch.int64)
-        body = model if head else model.base_model
+        body = model if head else getattr(model, "model", model.base_model)
         packed = []
 
         def pack(x):
@@ -354,7 +385,7 @@ def case(family, shape, keys, kind):
             body = saved(one, tokens, checkpointing, False)
             result.setdefault(name, []).append(dict(tokens=tokens, layer=layer, ends=body - layer,
                                                     head=whole - body))
-    result["config"] = {**stated(family, shape), "architectures": [
+    result["config"] = {**stated(family, shape, keys if family in ALONE else None), "architectures": [
         "GPT2LMHeadModel" if family == "gpt2" else
         transformers.AutoModelForCausalLM._model_mapping[type(one)].__name__]}
     return result
@@ -428,12 +459,15 @@ def main():
     parser.add_argument("--explain", metavar="FAMILY")
     args = parser.parse_args()
     ALL_ATTENTION_FUNCTIONS["flash_attention_2"] = flash_attention
+    ALL_ATTENTION_FUNCTIONS["sparse"] = flash_attention  # with a mask, for the indexer
+    AttentionMaskInterface.register("sparse", ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
     stand_in_for_linear_attention()
     stand_in_for_state_spaces()
     torch.cuda.get_device_capability = lambda *_: (9, 0)  # grouped products run
     if args.explain:
         shapes, dense = FAMILIES[args.explain]
-        every = KINDS.get(args.explain, {}).values() or ((None, dense) if dense else (None,))
+        every = [keys for _, keys in ALONE.get(args.explain, ())]
+        every = every or KINDS.get(args.explain, {}).values() or ((None, dense) if dense else (None,))
         for keys in every:
             log = []
             total = saved(config_of(args.explain, shapes[0], 1, keys), TOKENS[0], False, True, log)
@@ -442,9 +476,9 @@ def main():
     cases = []
     for family, (shapes, dense) in FAMILIES.items():
         for shape in shapes:
-            for kind, keys in KINDS.get(family, {}).items():
+            for kind, keys in (*KINDS.get(family, {}).items(), *ALONE.get(family, ())):
                 cases.append(case(family, shape, keys, kind))
-            if family in KINDS:
+            if family in KINDS or family in ALONE:
                 continue
             sparse = dense is not None or "num_local_experts" in shape
             cases.append(case(family, shape, None, "sparse" if sparse else "dense"))

@@ -28,7 +28,7 @@ OUT = activation_oracle.OUT.parent.parent / "flops" / "transformers.json"
 TOKENS = 128
 CHUNK = 64
 SHORT = (32, 64)
-LATENT = ("deepseek_v2", "deepseek_v3")
+LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm_moe_dsa")
 
 
 def solved_by(config):
@@ -94,6 +94,16 @@ def counted_scan(theirs):
         if return_final_states else scan_by_products(*inputs, chunk_size, **given))
 
 
+def whole_scores(name, config):
+    """Whether the module is attention that computes scores of all pairs: MiniMax's linear attention
+    is of that name, too."""
+    if not name.endswith((".self_attn", ".attn") + attention_of_blocks(config)):
+        return False
+    linear = config.model_type == "minimax" and name.endswith(".self_attn") and (
+        config.layer_types[int(name.split(".")[-2])] == "linear_attention")
+    return not linear
+
+
 def attention_of_blocks(config):
     """Which modules are attention where every layer is one block."""
     kinds = getattr(config, "layers_block_type", None) or []
@@ -108,7 +118,7 @@ def counted(model):
         products = sum(n for op, n in operators.items() if "convolution" not in str(op))
         if name.count(".") == 0 and name != "Global":
             total = products
-        if name.endswith((".self_attn", ".attn") + attention_of_blocks(model.config)):
+        if whole_scores(name, model.config):
             attention += sum(n for op, n in operators.items() if "bmm" in str(op))
         if name.endswith(".rotary_emb"):
             total -= products
@@ -128,12 +138,23 @@ def cache_of(model, tokens):
                 if x is None:  # of a layer that is an MLP
                     continue
                 kept[str(x.dtype)] = kept.get(str(x.dtype), 0) + x.numel()
+    for x in getattr(cache, "linear_cache", ()):  # MiniMax's, and [] of its other layers
+        if len(x):
+            kept[str(x.dtype)] = kept.get(str(x.dtype), 0) + x.numel()
     return grows, kept
 
 
+# Llama 4's class computes every expert for every token, and DeepSeek-V3.2's all scores: a token
+# chooses all of either.
+ALL = {"llama4_text": lambda shape: dict(num_experts_per_tok=shape["num_local_experts"]),
+       "deepseek_v32": lambda shape: dict(index_topk=TOKENS),
+       "glm_moe_dsa": lambda shape: dict(index_topk=TOKENS)}
+
+
 def case(family, shape):
-    config = activation_oracle.config_of(family, shape, 4 if family in activation_oracle.KINDS else 1,
-                                         None)
+    shape = {**shape, **ALL.get(family, lambda _: {})(shape)}
+    hybrid = family in activation_oracle.KINDS or family in activation_oracle.ALONE
+    config = activation_oracle.config_of(family, shape, 4 if hybrid else 1, None)
     config._experts_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     model.eval()

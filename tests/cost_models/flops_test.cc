@@ -1,6 +1,7 @@
 // Oracle: matrix products and caches of transformers' own models (flops_oracle.py).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -44,7 +45,7 @@ TEST(Flops, AreWithinThreePercentOfThoseOfTransformersForEveryFamily) {
     const double counted = each.counted.at("flops").get<double>() / tokens;
     EXPECT_NEAR(forward_flops_per_token(each.model, tokens) / counted, 1, 0.03);
   }
-  EXPECT_EQ(families.size(), 25U);
+  EXPECT_EQ(families.size(), 29U);
 }
 
 TEST(Cache, GrowsWithATokenAndKeepsAStateAsThatOfTransformersDoes) {
@@ -65,7 +66,58 @@ TEST(Cache, GrowsWithATokenAndKeepsAStateAsThatOfTransformersDoes) {
     EXPECT_EQ(cached(0).value, state);
     if (state > 0) ++states;
   }
-  EXPECT_EQ(states, 12);
+  EXPECT_EQ(states, 15);
+}
+
+// Keys that each query sees, one by one: Llama 4's in chunks of 8,192 in three of four layers, and
+// the 2,048 of the highest scores of DeepSeek-V3.2's indexer, which scores all of them.
+TEST(Flops, OfChunksAndOfChosenKeysAreThoseOfThePairs) {
+  const auto of = [](const char* name) {
+    Problems problems;
+    return read_model_spec(name, problems).value_or(ModelSpec{});
+  };
+  const ModelSpec chunked = of("llama4-scout"), chosen = of("deepseek-v3.2");
+  for (const std::int64_t length : {1000L, 8192L, 20000L, 65536L}) {
+    double in_chunks = 0, highest = 0, all = 0;
+    for (std::int64_t at = 0; at < length; ++at) {  // a query's own key counts as half
+      in_chunks += static_cast<double>(at % 8192) + 0.5;
+      highest += std::min(static_cast<double>(at) + 0.5, 2048.0);
+      all += static_cast<double>(at) + 0.5;
+    }
+    const auto tokens = static_cast<double>(length);
+    const auto attention = [&](const ModelSpec& model) {
+      return (forward_flops_per_token(model, tokens) - forward_flops_per_token(model, 0)) * tokens;
+    };
+    const double pair = 2.0 * 40 * (128 + 128);
+    EXPECT_NEAR(attention(chunked) / (pair * (36 * in_chunks + 12 * all)), 1, 0.001) << length;
+    const double latent = 2.0 * 128 * (192 + 128), score = 2.0 * 64 * (128 + 1);
+    EXPECT_NEAR(attention(chosen) / (61 * (latent * highest + score * all)), 1, 0.001) << length;
+  }
+}
+
+// What a sequence keeps: chunks of Llama 4's layers are given up at their end, an indexer's keys
+// are kept beside the latents, whole on every rank, and are read in full at every step.
+TEST(Cache, OfChunksEndsWithThemAndAnIndexersKeysAreKeptWhole) {
+  Problems problems;
+  const auto calibration = find_calibration("h200", problems);
+  const auto chunked = read_model_spec("llama4-scout", problems);
+  const auto indexed = read_model_spec("deepseek-v3.2", problems);
+  ASSERT_TRUE(calibration && chunked && indexed);
+  const RankModel llama{{.tp = 8}, *chunked, DType::bf16};
+  const std::int64_t each = 2 * 128 * 2;  // one head's key and value in 16 bit
+  EXPECT_EQ(rollout_memory(llama, DType::bf16, 1, 32768, 1).kv_cache.value,
+            each * (12 * 32768 + 36 * 8192));
+  RankModel latent{{.tp = 8}, *indexed, DType::bf16};
+  EXPECT_EQ(cache_bytes_per_token(latent, DType::bf16), (512 + 64 + 128) * 2);
+  const auto step = [&](double context) {
+    return layer_decode(latent, 64, {context}, *calibration).device.value;
+  };
+  // Beyond the chosen keys a step grows by the indexer's alone: its scores, or 256 bytes a key.
+  const double grown = 64 * 30000.0;
+  const double scored = grown * 2 * 64 * 129 / calibration->matmul_flops.value;
+  const double read = grown * 256 / calibration->memory_bandwidth.value;
+  EXPECT_NEAR(step(34096) - step(4096), std::max(scored, read), 1e-3 * std::max(scored, read));
+  EXPECT_GT(step(2048) - step(1024), 1024.0 * 64 * 576 * 2 / calibration->memory_bandwidth.value);
 }
 
 // Layers that cache nothing take the state's bytes, whatever the context is.

@@ -34,7 +34,7 @@ void Rows::attention() {
   if (model_.qkv_bias) projections(true);
   add(cut(matrix(attn + "o_proj.weight", model_.hidden, queries), 1, SplitUnit::query_heads));
   if (model_.output_bias) add(vector(attn + "o_proj.bias", model_.hidden));
-  if (model_.qk_norm) {
+  if (model_.qk_norm && !facts_.bare_qk_norm) {
     add(vector(attn + "q_norm.weight", facts_.whole_qk_norm ? queries : model_.head_dim));
     add(vector(attn + "k_norm.weight", facts_.whole_qk_norm ? keys : model_.head_dim));
   }
@@ -75,6 +75,30 @@ void Rows::latent_attention(const MlaSpec& mla) {
   add(cut(matrix(attn + "o_proj.weight", model_.hidden, heads * mla.v_head_dim), 1,
           SplitUnit::query_heads));
   if (model_.output_bias) add(vector(attn + "o_proj.bias", model_.hidden));
+  if (model_.indexer) indexer(*model_.indexer, mla.q_lora_rank);
+}
+
+// The same on every rank (vLLM's and Megatron-LM's practice).
+void Rows::indexer(const IndexerSpec& indexer, std::int64_t queries) {
+  const std::string name = "self_attn.indexer.";
+  add(matrix(name + "wq_b.weight", indexer.heads * indexer.head_dim, queries));
+  add(matrix(name + "wk.weight", indexer.head_dim, model_.hidden));
+  add(vector(name + "k_norm.weight", indexer.head_dim));
+  add(vector(name + "k_norm.bias", indexer.head_dim));
+  add(matrix(name + "weights_proj.weight", indexer.heads, model_.hidden));
+}
+
+// Cut by heads, each with its queries, keys and values; the norm spans all heads.
+void Rows::lightning_attention(const LinearAttentionSpec& linear) {
+  const std::string attn(names_.attention);
+  const std::int64_t values = linear.values(), h = model_.hidden;
+  const auto by_heads = [&](Parameter row, int dim = 0) {
+    add(cut(std::move(row), dim, SplitUnit::linear_heads, linear.key_heads));
+  };
+  by_heads(vector(attn + "norm.weight", values));
+  by_heads(matrix(attn + "qkv_proj.weight", 2 * linear.keys() + values, h));
+  by_heads(matrix(attn + "out_proj.weight", h, values), 1);
+  by_heads(matrix(attn + "output_gate.weight", values, h));
 }
 
 // Cut by key heads, each with the value heads that it serves (vLLM's and Megatron-LM's practice).

@@ -43,6 +43,9 @@ void Rows::experts(const MoeSpec& moe) {
     case ExpertTensors::stacked:
       stacked_experts(moe);
       break;
+    case ExpertTensors::transposed:
+      transposed_experts(moe);
+      break;
   }
   if (moe.shared_ffn > 0) shared_expert(moe);
 }
@@ -106,6 +109,25 @@ void Rows::stacked_experts(const MoeSpec& moe) {
     add(sliced(std::move(row), i == 0 ? "gate" : "up", 1, i * f));
   }
   add(stacked("down_proj", false));
+}
+
+// One tensor for all experts, input dim before output dim, gate before up.
+void Rows::transposed_experts(const MoeSpec& moe) {
+  const std::int64_t h = model_.hidden, f = moe.expert_ffn;
+  const auto tensor = [&](const char* name, bool in) {
+    Parameter row = matrix(std::string(names_.expert_block) + "experts." + name, 0, 0);
+    row.shape = {moe.experts, in ? h : f, in ? f : h};
+    row = cut(std::move(row), in ? 2 : 1, SplitUnit::expert_columns, f);
+    row.experts = moe.experts;
+    row.expert_dim = 0;
+    return row;
+  };
+  for (int i = 0; i < 2; ++i) {
+    Parameter row = tensor("gate_up_proj", true);
+    row.part = i;
+    add(sliced(std::move(row), i == 0 ? "gate" : "up", 2, i * f));
+  }
+  add(tensor("down_proj", false));
 }
 
 void Rows::shared_expert(const MoeSpec& moe) {

@@ -50,7 +50,8 @@ void Rows::mixer(LayerKind kind) {
   if (kind == LayerKind::state_space_alone) {
     state_space(*model_.state_space);
   } else if (is_linear(kind)) {
-    linear_attention(*model_.linear);
+    model_.linear->block > 0 ? lightning_attention(*model_.linear)
+                             : linear_attention(*model_.linear);
   } else {
     model_.mla ? latent_attention(*model_.mla) : attention();
   }
@@ -63,7 +64,8 @@ void Rows::head() {
     add(matrix(std::string(names_.value_head), 1, model_.hidden));
     if (!names_.value_head_bias.empty()) add(vector(std::string(names_.value_head_bias), 1));
   } else if (!model_.tied_embeddings) {
-    add(cut(matrix("lm_head.weight", model_.vocab, model_.hidden), 0, SplitUnit::vocab_rows));
+    add(cut(matrix(std::string(names_.head), model_.vocab, model_.hidden), 0,
+            SplitUnit::vocab_rows));
   }
   for (size_t i = first; i < rows_.size(); ++i) rows_[i].place = StagePlace::head;
 }

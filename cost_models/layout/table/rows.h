@@ -4,6 +4,7 @@
 // sources: attention_rows.cc, state_space_rows.cc, mlp_rows.cc and vision_rows.cc besides rows.cc.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,7 +33,9 @@ class Rows {
   // attention_rows.cc
   void attention();
   void latent_attention(const MlaSpec& mla);
+  void indexer(const IndexerSpec& indexer, std::int64_t queries);
   void linear_attention(const LinearAttentionSpec& linear);
+  void lightning_attention(const LinearAttentionSpec& linear);
 
   // state_space_rows.cc
   void state_space(const StateSpaceSpec& mixer);
@@ -44,6 +47,7 @@ class Rows {
   void each_expert(const MoeSpec& moe);
   void interleaved_experts(const MoeSpec& moe);
   void stacked_experts(const MoeSpec& moe);
+  void transposed_experts(const MoeSpec& moe);
   void shared_expert(const MoeSpec& moe);
 
   // vision_rows.cc
@@ -52,6 +56,10 @@ class Rows {
   void windowed_tower(const VisionSpec& tower);
   void positioned_tower(const VisionSpec& tower);
   void glm_tower(const VisionSpec& tower);
+  void llama4_tower(const VisionSpec& tower);
+  void siglip_tower(const VisionSpec& tower);
+  void plain_blocks(const VisionSpec& tower, const std::string& prefix, const char* output,
+                    const std::array<const char*, 2>& norms);
   /// A linear layer with a bias, or a norm of weight and bias, of the tower.
   void linear(const std::string& name, std::int64_t out, std::int64_t in);
   void norm_with_bias(const std::string& name, std::int64_t size);

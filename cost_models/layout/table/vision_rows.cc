@@ -1,4 +1,5 @@
 // Vision towers in the parameter table.
+#include <array>
 #include <utility>
 
 #include "cost_models/layout/table/rows.h"
@@ -18,6 +19,12 @@ void Rows::vision(const VisionSpec& tower) {
       break;
     case VisionTower::glm:
       glm_tower(tower);
+      break;
+    case VisionTower::llama4:
+      llama4_tower(tower);
+      break;
+    case VisionTower::siglip:
+      siglip_tower(tower);
       break;
   }
   prefix_.clear();
@@ -123,6 +130,58 @@ void Rows::glm_tower(const VisionSpec& tower) {
   add(matrix("merger.proj.weight", out, out));
   norm_with_bias("merger.post_projection_norm", out);
   gated("merger.", tower.ffn, out);
+}
+
+// Blocks of plain attention and an MLP of two layers, norms with biases before both.
+void Rows::plain_blocks(const VisionSpec& tower, const std::string& prefix, const char* output,
+                        const std::array<const char*, 2>& norms) {
+  const std::int64_t h = tower.hidden;
+  for (std::int64_t block = 0; block < tower.layers; ++block) {
+    prefix_ = prefix + std::to_string(block) + ".";
+    for (const char* const name : {"q_proj", "k_proj", "v_proj", output}) {
+      linear(std::string("self_attn.") + name, h, h);
+    }
+    linear("mlp.fc1", tower.ffn, h);
+    linear("mlp.fc2", h, tower.ffn);
+    for (const char* const name : norms) norm_with_bias(name, h);
+  }
+}
+
+// Llama 4: patches are unfolded, an MLP of the projector's width merges them.
+void Rows::llama4_tower(const VisionSpec& tower) {
+  const std::string visual(names_.vision);
+  const std::int64_t h = tower.hidden, width = tower.projector;
+  prefix_ = visual;
+  add(vector("class_embedding", h));
+  add(matrix("positional_embedding_vlm", tower.positions, h));
+  add(matrix("patch_embedding.linear.weight", h, tower.channels * tower.patch * tower.patch));
+  norm_with_bias("layernorm_pre", h);
+  norm_with_bias("layernorm_post", h);
+  plain_blocks(tower, visual + "model.layers.", "o_proj",
+               {"input_layernorm", "post_attention_layernorm"});
+  prefix_ = visual + "vision_adapter.mlp.";
+  add(matrix("fc1.weight", width, tower.ffn));
+  add(matrix("fc2.weight", width, width));
+  prefix_ = "multi_modal_projector.";
+  add(matrix("linear_1.weight", tower.output, width));
+}
+
+// Gemma 3: SigLIP's tower, and a product behind the mean of patches.
+void Rows::siglip_tower(const VisionSpec& tower) {
+  const std::string visual(names_.vision);
+  const std::int64_t h = tower.hidden;
+  prefix_ = visual + "embeddings.";
+  Parameter patches = matrix("patch_embedding.weight", h, tower.channels);
+  patches.shape.insert(patches.shape.end(), {tower.patch, tower.patch});
+  add(std::move(patches));
+  add(vector("patch_embedding.bias", h));
+  add(matrix("position_embedding.weight", tower.positions, h));
+  plain_blocks(tower, visual + "encoder.layers.", "out_proj", {"layer_norm1", "layer_norm2"});
+  prefix_ = visual;
+  norm_with_bias("post_layernorm", h);
+  prefix_ = "multi_modal_projector.";
+  add(matrix("mm_input_projection_weight", h, tower.output));
+  add(vector("mm_soft_emb_norm.weight", h));
 }
 
 }  // namespace tessera

@@ -69,7 +69,8 @@ class ConfigReader {
       read_moe(reader_, *facts_, spec_);
       read_mtp(reader_, *facts_, spec_);
       if (facts_->latent_attention) read_mla(reader_, spec_);
-      if (facts_->linear_attention) read_linear(reader_, spec_);
+      if (facts_->sparse_attention) read_indexer(reader_, spec_);
+      if (facts_->linear_attention) read_linear(reader_, *facts_, spec_);
       if (facts_->state_space) read_state_space(reader_, spec_);
       if (facts_->vision != VisionTower::none) read_vision(root_, *facts_, spec_);
     }
@@ -121,9 +122,9 @@ class ConfigReader {
       reader_.required("num_hidden_layers", spec_.layers, kConfigLayers);
     }
     reader_.required("hidden_size", spec_.hidden, kConfigSize);
-    reader_.required("num_attention_heads", spec_.query_heads, kConfigSize);
+    stated_or("num_attention_heads", facts_->default_query_heads, spec_.query_heads);
     ffn();
-    reader_.required("vocab_size", spec_.vocab, kConfigSize);
+    stated_or("vocab_size", facts_->default_vocab, spec_.vocab);
     spec_.kv_heads = facts_->default_kv_heads > 0 ? facts_->default_kv_heads : spec_.query_heads;
     const Node* const kv_heads = reader_.find("num_key_value_heads");
     if (kv_heads != nullptr && kv_heads->is(Node::Kind::null)) {
@@ -143,8 +144,18 @@ class ConfigReader {
   /// Where every layer has experts no key states a plain MLP: the shared expert's stands for it.
   void ffn() {
     const bool sparse = facts_->experts && facts_->experts->every_layer;
-    const char* const key = sparse ? "shared_expert_intermediate_size" : "intermediate_size";
-    reader_.required(key, spec_.ffn, kConfigSize);
+    reader_.required(sparse ? "shared_expert_intermediate_size" : facts_->ffn_key, spec_.ffn,
+                     kConfigSize);
+  }
+
+  /// A size that the file must state where the class has no default.
+  void stated_or(std::string_view key, std::int64_t otherwise, std::int64_t& size) {
+    size = otherwise;
+    if (otherwise > 0) {
+      reader_.optional(key, size, kConfigSize);
+    } else {
+      reader_.required(key, size, kConfigSize);
+    }
   }
 
   /// null is not the class's default: __post_init__ takes as many as there are query heads, and

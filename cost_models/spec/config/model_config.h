@@ -23,8 +23,10 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 void read_mtp(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 /// Latent attention; sets head_dim and kv_heads.
 void read_mla(ObjectReader& reader, ModelSpec& spec);
+/// Which keys latent attention looks at. Precondition: it was read.
+void read_indexer(ObjectReader& reader, ModelSpec& spec);
 /// Linear attention, and which layers have attention of all tokens instead.
-void read_linear(ObjectReader& reader, ModelSpec& spec);
+void read_linear(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 /// What each layer is, of a model whose layers are one block each; sets `layers`.
 void read_blocks(ObjectReader& reader, ModelSpec& spec);
 /// State-space mixers, where a block is one. Precondition: the blocks are read.

@@ -1,4 +1,5 @@
 // Experts and latent attention of a config.json.
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -48,6 +49,27 @@ void read_sparse_step(ObjectReader& reader, const ModelSpec& spec, MoeSpec& moe)
   }
 }
 
+/// mlp_layer_types, or the first `dense` layers with a plain MLP.
+void read_mlp_layers(ObjectReader& reader, std::int64_t dense, const ModelSpec& spec,
+                     MoeSpec& moe) {
+  std::vector<std::string> types;
+  const Node* const node = reader.find("mlp_layer_types");
+  if (node != nullptr && !node->is(Node::Kind::null)) reader.list("mlp_layer_types", types);
+  if (!types.empty() && static_cast<std::int64_t>(types.size()) != spec.layers) {
+    reader.refuse("mlp_layer_types", "one entry per layer");
+    return;
+  }
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    if (types.empty() ? layer < dense : types[static_cast<std::size_t>(layer)] == "dense") {
+      moe.dense_layers.push_back(layer);
+    } else if (!types.empty() && types[static_cast<std::size_t>(layer)] != "sparse") {
+      reader.refuse("mlp_layer_types", "'" + types[static_cast<std::size_t>(layer)] + "'",
+                    "dense or sparse", "");
+      return;
+    }
+  }
+}
+
 void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const ModelSpec& spec,
                            MoeSpec& moe) {
   std::int64_t shared = facts.default_shared, dense = facts.default_dense, frequency = 1;
@@ -57,9 +79,7 @@ void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const
   reader.optional("n_shared_experts", shared, Whole{.least = 0, .most = 1 << 16});
   moe.shared_ffn = shared * moe.expert_ffn;
   reader.optional("first_k_dense_replace", dense, kNotNegative);
-  for (std::int64_t layer = 0; layer < dense && layer < spec.layers; ++layer) {
-    moe.dense_layers.push_back(layer);
-  }
+  read_mlp_layers(reader, dense, spec, moe);
   reader.optional("moe_layer_freq", frequency);
   if (frequency != 1) reader.refuse("moe_layer_freq", "1: experts in every later layer");
   std::string score(name_of(moe.score));
@@ -87,21 +107,25 @@ void read_hunyuan_experts(ObjectReader& reader, const ExpertFacts& facts, const 
   moe.shared_ffn = shared * moe.expert_ffn;
   moe.scale = facts.default_scale;
   reader.optional("router_scaling_factor", moe.scale, kAboveZero);
-  std::vector<std::string> types;
-  reader.list("mlp_layer_types", types, false);
-  if (!types.empty() && static_cast<std::int64_t>(types.size()) != spec.layers) {
-    reader.refuse("mlp_layer_types", "one entry per layer");
-    return;
-  }
+  read_mlp_layers(reader, facts.default_dense, spec, moe);
+}
+
+/// Llama 4: moe_layers, or every interleave_moe_layer_step-th layer; the shared expert is as wide
+/// as a routed one.
+void read_llama4_experts(ObjectReader& reader, const ModelSpec& spec, MoeSpec& moe) {
+  reader.required("intermediate_size", moe.expert_ffn, kConfigSize);
+  moe.shared_ffn = moe.expert_ffn;
+  std::int64_t step = 1;
+  reader.optional("interleave_moe_layer_step", step, kConfigSize);
+  const Node* const node = reader.find("moe_layers");
+  const bool listed = node != nullptr && !node->is(Node::Kind::null);
+  std::vector<std::int64_t> sparse;
+  if (listed) reader.list("moe_layers", sparse, Whole{.least = 0, .most = spec.layers - 1});
+  if (step < 1) return;
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
-    if (types.empty() ? layer < facts.default_dense
-                      : types[static_cast<std::size_t>(layer)] == "dense") {
-      moe.dense_layers.push_back(layer);
-    } else if (!types.empty() && types[static_cast<std::size_t>(layer)] != "sparse") {
-      reader.refuse("mlp_layer_types", "'" + types[static_cast<std::size_t>(layer)] + "'",
-                    "dense or sparse", "");
-      return;
-    }
+    const bool has = listed ? std::find(sparse.begin(), sparse.end(), layer) != sparse.end()
+                            : (layer + 1) % step == 0;
+    if (!has) moe.dense_layers.push_back(layer);
   }
 }
 
@@ -126,6 +150,7 @@ void read_block_experts(ObjectReader& reader, MoeSpec& moe) {
 const char* experts_key(ObjectReader& reader, ExpertKeys keys) {
   switch (keys) {
     case ExpertKeys::mixtral:
+    case ExpertKeys::llama4:
       return present(reader, {"num_local_experts", "num_experts"});
     case ExpertKeys::qwen:
     case ExpertKeys::hunyuan:
@@ -169,7 +194,7 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   reader.required(present(reader, {"num_experts_per_tok", "experts_per_token"}),
                   moe.experts_per_token, kCount);
   moe.expert_ffn = spec.ffn;
-  if (experts.keys != ExpertKeys::mixtral) {
+  if (experts.keys != ExpertKeys::mixtral && experts.keys != ExpertKeys::llama4) {
     reader.required("moe_intermediate_size", moe.expert_ffn, kConfigSize);
   }
   moe.normalised = experts.normalised;
@@ -189,6 +214,7 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   if (experts.keys == ExpertKeys::deepseek) read_deepseek_experts(reader, experts, spec, moe);
   if (experts.keys == ExpertKeys::hunyuan) read_hunyuan_experts(reader, experts, spec, moe);
   if (experts.keys == ExpertKeys::blocks) read_block_experts(reader, moe);
+  if (experts.keys == ExpertKeys::llama4) read_llama4_experts(reader, spec, moe);
   check_experts(reader, spec, moe, counted);
   spec.moe = std::move(moe);
 }
@@ -218,6 +244,30 @@ void read_mla(ObjectReader& reader, ModelSpec& spec) {
   spec.head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
   spec.kv_heads = spec.query_heads;
   spec.mla = mla;
+}
+
+void read_indexer(ObjectReader& reader, ModelSpec& spec) {
+  IndexerSpec indexer{.head_dim = 128, .chosen = 2048};
+  reader.required("index_n_heads", indexer.heads, kConfigSize);
+  reader.optional("index_head_dim", indexer.head_dim, kConfigSize);
+  reader.optional("index_topk", indexer.chosen, kConfigSize);
+  if (spec.mla && spec.mla->q_lora_rank == 0) {
+    reader.refuse("q_lora_rank", "a size: the indexer reads the compressed queries");
+  }
+  // GLM-5.2's later layers take the choice of an earlier one.
+  std::int64_t shared = 1;
+  reader.optional("index_topk_freq", shared, kConfigSize);
+  std::vector<std::string> types;
+  const Node* const node = reader.find("indexer_types");
+  if (node != nullptr && !node->is(Node::Kind::null)) reader.list("indexer_types", types);
+  const bool own = std::all_of(types.begin(), types.end(),
+                               [](const std::string& type) { return type == "full"; });
+  if (!own || (types.empty() && shared != 1)) {
+    reader.refuse(types.empty() ? "index_topk_freq" : "indexer_types",
+                  "an indexer in every layer (full, frequency 1)",
+                  "layers that share another's choice (GLM-5.2) are not planned");
+  }
+  spec.indexer = indexer;
 }
 
 }  // namespace tessera

@@ -127,6 +127,37 @@ void read_alike(ObjectReader& reader, const std::vector<std::string>& types,
   }
 }
 
+/// Llama 4: chunks in the layers with positions; no_rope_layers has a 1 for each of these, or all
+/// but every no_rope_layer_interval-th have some.
+void read_chunks(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
+  std::int64_t chunk = facts.default_window, interval = 4;
+  if (const Node* node = reader.find("attention_chunk_size")) {
+    if (node->is(Node::Kind::null)) chunk = 0;
+    reader.optional("attention_chunk_size", chunk, kConfigSize);
+  }
+  reader.optional("no_rope_layer_interval", interval, kConfigSize);
+  std::vector<std::int64_t> placed;
+  const Node* const list = reader.find("no_rope_layers");
+  if (list != nullptr && !list->is(Node::Kind::null)) {
+    reader.list("no_rope_layers", placed, Whole{.least = 0, .most = 1});
+  }
+  if (!placed.empty() && static_cast<std::int64_t>(placed.size()) < spec.layers) {
+    return reader.refuse("no_rope_layers", "one entry per layer");
+  }
+  const std::vector<std::string> types =
+      read_layer_types(reader, spec.layers, {"full_attention", "chunked_attention"});
+  for (std::int64_t i = 0; i < spec.layers; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const bool rotated = placed.empty() ? interval > 0 && (i + 1) % interval != 0 : placed[at] == 1;
+    if (!types.empty() && rotated != (types[at] == "chunked_attention")) {
+      return reader.refuse("layer_types", "chunked_attention in the layers with positions alone");
+    }
+    if (!rotated && chunk > 0) spec.full_attention_layers.push_back(i);
+  }
+  spec.sliding_window = chunk;
+  spec.chunked_attention = chunk > 0;
+}
+
 /// Rotated elements of a head, stated as their number.
 void read_rotated(ObjectReader& reader, std::string_view key, ModelSpec& spec) {
   std::int64_t rotated = 0;
@@ -182,6 +213,11 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
 
 void read_window(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   if (facts.linear_attention || facts.keys == ConfigKeys::blocks) return;  // read elsewhere
+  if (facts.window == WindowRule::chunked) return read_chunks(reader, facts, spec);
+  if (facts.sparse_attention) {  // in every layer
+    read_layer_types(reader, spec.layers, {"deepseek_sparse_attention"});
+    return;
+  }
   std::vector<std::string> types =
       read_layer_types(reader, spec.layers, {"full_attention", "sliding_attention"});
   if (facts.window == WindowRule::none) return;

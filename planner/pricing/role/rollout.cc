@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "planner/pricing/role/micro_batch.h"
 
 namespace tessera {
@@ -250,8 +251,23 @@ OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
                                                                    : workload.prompts_per_step);
   const double replicas = std::min(as_double(candidate.dp), most_replicas);
   const DecodeTime time =
-      slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, cache));
+      slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, cache),
+                       std::min<double>(replicas, replicas_in_lockstep(candidate)));
   return entry->second = {time.seconds, time.communication};
+}
+
+// By what factor the prefills of a replica of so many sequences and prompts take longer where
+// others wait for them and it for theirs: prompts that enter freed slots do so in passes of decode
+// steps, at some of which several replicas have one, and the pass takes as long as the one with
+// most.
+double refill_waits(const Candidate& candidate, const DecodeProfile& profile, double sequences,
+                    double prompts) {
+  const int together = std::min(replicas_in_lockstep(candidate), candidate.dp);
+  const double later = 1 - profile.slots / sequences;
+  if (together <= 1 || later <= 0 || profile.full_steps <= 0) return 1;
+  const double each = later * prompts / profile.full_steps;  // a pass
+  const double most = std::min<double>(together, 1 + highest_normal(together) / std::sqrt(each));
+  return 1 + later * (most - 1);
 }
 
 // Prefills of a replica's prompts. Prompts are prefilled once and shared by their samples, in
@@ -277,6 +293,11 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
       layout.assumed->traits().decode.refills_alone ? sequences - profile.slots : 0;
   const double first = sequences - later;
   PrefillSeconds seconds = in_batches(std::ceil(first / samples), first);
+  if (later == 0) {
+    const double waits = refill_waits(candidate, profile, sequences, sequences / samples);
+    seconds.compute *= waits;
+    seconds.communication *= waits;
+  }
   if (recomputed > 0) {  // fills up batches, in chunks
     const double most = std::clamp(std::floor(limit / prompt), 1.0, sequences);
     const PrefillSeconds batch = prefill(layout, most, most);

@@ -136,6 +136,7 @@ TEST(ModelSpec, PresetsHaveTheirPublishedSizes) {
       {"nemotron-4-340b", 341000, 341000, 500},
       {"hy3", 295000, 21000, 500},
       {"minimax-m2", 229000, 11000, 500},
+      {"deepseek-v3.2", 671900, 37900, 700},
       {"nemotron3-nano-30b-a3b", 31600, 3600, 100},
   };
   for (const Published& known : published) {
@@ -159,65 +160,92 @@ TEST(ModelSpec, TheMultiTokenPredictionModuleHasItsPublishedSize) {
 }
 // Parameters as the safetensors files of the published checkpoints count them (their cards at
 // huggingface.co); tied embeddings once, DeepSeek-V3 without its MTP layer.
-TEST(Presets, HaveThePublishedNumbersOfParameters) {
-  const std::vector<std::pair<std::string, std::int64_t>> published{
-      {"qwen2.5-0.5b", 494'032'768},
-      {"qwen2.5-1.5b", 1'543'714'304},
-      {"qwen2.5-3b", 3'085'938'688},
-      {"qwen2.5-7b", 7'615'616'512},
-      {"qwen2.5-14b", 14'770'033'664},
-      {"qwen2.5-32b", 32'763'876'352},
-      {"qwen2.5-72b", 72'706'203'648},
-      {"qwen2-7b", 7'615'616'512},
-      {"qwen3-0.6b", 596'049'920},
-      {"qwen3-1.7b", 1'720'574'976},
-      {"qwen3-4b", 4'022'468'096},
-      {"qwen3-8b", 8'190'735'360},
-      {"qwen3-14b", 14'768'307'200},
-      {"qwen3-32b", 32'762'123'264},
-      {"qwen3-30b-a3b", 30'532'122'624},
-      {"qwen3-235b-a22b", 235'093'634'560},
-      {"llama2-7b", 6'738'415'616},
-      {"llama2-70b", 68'976'648'192},
-      {"llama3.1-8b", 8'030'261'248},
-      {"llama3.1-70b", 70'553'706'496},
-      {"llama3.1-405b", 405'853'388'800},
-      {"llama3.2-1b", 1'235'814'400},
-      {"llama3.2-3b", 3'212'749'824},
-      {"mistral-7b", 7'248'023'552},
-      {"mistral-nemo", 12'247'782'400},
-      {"mixtral-8x7b", 46'702'792'704},
-      {"mixtral-8x22b", 140'620'634'112},
-      {"deepseek-llm-7b", 6'910'365'696},
-      {"deepseek-v2-lite", 15'706'484'224},
-      {"deepseek-v2", 235'741'434'880},
-      {"deepseek-v3", 671'026'419'200},
-      {"qwen1.5-moe-a2.7b", 14'315'784'192},
-      {"gpt-oss-20b", 20'914'757'184},
-      {"gpt-oss-120b", 116'829'156'672},
-      {"gpt2", 124'439'808},
-      {"gemma2-2b", 2'614'341'888},
-      {"gemma2-9b", 9'241'705'984},
-      {"gemma2-27b", 27'227'128'320},
-      {"gemma3-1b", 999'885'952},
-      {"phi3-mini", 3'821'079'552},
-      {"phi4", 14'659'507'200},
-      {"olmo2-7b", 7'298'617'344},
-      {"olmo2-13b", 13'716'198'400},
-      {"olmo2-32b", 32'234'279'936},
-      {"seed-oss-36b", 36'151'104'512},
-      {"qwen3-vl-2b", 2'127'532'032},
-      {"qwen3-vl-4b", 4'437'815'808},
-      {"qwen3-vl-8b", 8'767'123'696},
-      {"qwen3-vl-30b-a3b", 31'070'754'032},
-      {"qwen2.5-vl-3b", 3'754'622'976},
-      {"qwen2.5-vl-7b", 8'292'166'656}};
+using PublishedCounts = std::vector<std::pair<std::string, std::int64_t>>;
+
+void expect_counts(const PublishedCounts& published) {
   for (const auto& [name, count] : published) {
     Problems problems;
     const auto model = read_model_spec(name, problems);
     ASSERT_TRUE(model.has_value()) << Error(ExitCode::bad_input, problems).what();
     EXPECT_EQ(parameter_count(*model), count) << name;
   }
+}
+
+TEST(Presets, HaveThePublishedNumbersOfParameters) {
+  expect_counts({{"qwen2.5-0.5b", 494'032'768},
+                 {"qwen2.5-1.5b", 1'543'714'304},
+                 {"qwen2.5-3b", 3'085'938'688},
+                 {"qwen2.5-7b", 7'615'616'512},
+                 {"qwen2.5-14b", 14'770'033'664},
+                 {"qwen2.5-32b", 32'763'876'352},
+                 {"qwen2.5-72b", 72'706'203'648},
+                 {"qwen2-7b", 7'615'616'512},
+                 {"qwen3-0.6b", 596'049'920},
+                 {"qwen3-1.7b", 1'720'574'976},
+                 {"qwen3-4b", 4'022'468'096},
+                 {"qwen3-8b", 8'190'735'360},
+                 {"qwen3-14b", 14'768'307'200},
+                 {"qwen3-32b", 32'762'123'264},
+                 {"qwen3-30b-a3b", 30'532'122'624},
+                 {"qwen3-235b-a22b", 235'093'634'560},
+                 {"llama2-7b", 6'738'415'616},
+                 {"llama2-70b", 68'976'648'192},
+                 {"llama3.1-8b", 8'030'261'248},
+                 {"llama3.1-70b", 70'553'706'496},
+                 {"llama3.1-405b", 405'853'388'800},
+                 {"llama3.2-1b", 1'235'814'400},
+                 {"llama3.2-3b", 3'212'749'824},
+                 {"mistral-7b", 7'248'023'552},
+                 {"mistral-nemo", 12'247'782'400},
+                 {"mixtral-8x7b", 46'702'792'704},
+                 {"mixtral-8x22b", 140'620'634'112},
+                 {"deepseek-llm-7b", 6'910'365'696},
+                 {"deepseek-v2-lite", 15'706'484'224},
+                 {"deepseek-v2", 235'741'434'880},
+                 {"deepseek-v3", 671'026'419'200},
+                 {"qwen1.5-moe-a2.7b", 14'315'784'192},
+                 {"gpt-oss-20b", 20'914'757'184},
+                 {"gpt-oss-120b", 116'829'156'672},
+                 {"gpt2", 124'439'808},
+                 {"gemma2-2b", 2'614'341'888},
+                 {"gemma2-9b", 9'241'705'984},
+                 {"gemma2-27b", 27'227'128'320},
+                 {"gemma3-1b", 999'885'952},
+                 {"phi3-mini", 3'821'079'552},
+                 {"phi4", 14'659'507'200},
+                 {"olmo2-7b", 7'298'617'344},
+                 {"olmo2-13b", 13'716'198'400},
+                 {"olmo2-32b", 32'234'279'936},
+                 {"seed-oss-36b", 36'151'104'512},
+                 {"minimax-m1", 456'089'655'296}});
+}
+
+TEST(Presets, HaveThePublishedNumbersOfParametersWithTheirTowers) {
+  expect_counts({{"qwen3-vl-2b", 2'127'532'032},
+                 {"qwen3-vl-4b", 4'437'815'808},
+                 {"qwen3-vl-8b", 8'767'123'696},
+                 {"qwen3-vl-30b-a3b", 31'070'754'032},
+                 {"gemma3-4b", 4'300'079'472},
+                 {"gemma3-12b", 12'187'325'040},
+                 {"gemma3-27b", 27'432'406'640},
+                 {"llama4-scout", 108'641'793'536},
+                 {"llama4-maverick", 401'583'781'376},
+                 {"qwen2.5-vl-3b", 3'754'622'976},
+                 {"qwen2.5-vl-7b", 8'292'166'656}});
+}
+
+// The files of DeepSeek-V3.2-Exp count 685,396,921,376 elements and those of V3 684,531,386,000
+// (their cards): an indexer in each of 61 layers and in the one that predicts further tokens, its
+// two large matrices with a scale for each of 128 x 128 elements.
+TEST(Presets, AnIndexerHasWhatThePublishedFilesHaveBeyondThoseOfTheModelWithout) {
+  Problems problems;
+  const auto with = read_model_spec("deepseek-v3.2", problems);
+  const auto without = read_model_spec("deepseek-v3", problems);
+  ASSERT_TRUE(with && without) << Error(ExitCode::bad_input, problems).what();
+  const std::int64_t scales = 64 * 12 + 56;
+  EXPECT_EQ(parameter_count(*with) - parameter_count(*without) + mtp_parameter_count(*with) -
+                mtp_parameter_count(*without) + 62 * scales,
+            685'396'921'376 - 684'531'386'000);
 }
 
 // Files of these hold their multi-token-prediction layers, GLM-4.5's with embedding and head of

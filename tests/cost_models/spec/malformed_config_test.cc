@@ -33,7 +33,7 @@ TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
   for (const auto& [type, closest] :
        std::map<std::string, std::string>{{"gemma4", "gemma2"},
                                           {"deepseek_v4", "deepseek_v2"},
-                                          {"llama4", "llama"},
+                                          {"llama5", "llama"},
                                           {"x", "gpt2"}}) {
     nlohmann::json config = valid_config();
     config["model_type"] = type;
@@ -173,6 +173,14 @@ TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
       {"tiny-qwen2.5-vl", {"vision_config", erase, "vision_config"}},
       {"tiny-qwen2.5-vl", {"vision_config", {{"depth", 2}}, "vision_config"}},
       {"tiny-qwen2.5-vl", {"text_config", 7, "text_config"}},
+      {"tiny-deepseek-v32", {"q_lora_rank", erase, "q_lora_rank"}},
+      {"tiny-deepseek-v32", {"layer_types", {"full_attention"}, "layer_types"}},
+      {"tiny-deepseek-v32", {"mlp_layer_types", {"dense", "sparse"}, "mlp_layer_types"}},
+      {"tiny-glm-moe-dsa", {"indexer_types", {"full", "shared", "full"}, "indexer_types"}},
+      {"glm5", {"index_topk_freq", 4, "index_topk_freq"}},
+      {"glm5", {"index_n_heads", 0, "index_n_heads"}},
+      {"tiny-minimax", {"layer_types", {"linear_attention"}, "layer_types"}},
+      {"minimax-m1", {"attn_type_list", {0, 1, 2}, "attn_type_list"}},
       {"deepseek-v3", {"quantization_config", {{"bits", 8}}, "quantization_config"}},
       {"deepseek-v3", {"num_hidden_layers", 1 << 20, "num_hidden_layers"}},
   };
@@ -181,6 +189,39 @@ TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
     nlohmann::json config = nlohmann::json::parse(in);
     config[malformed.key] = malformed.value;
     if (malformed.value.is_null()) config.erase(malformed.key);
+    SCOPED_TRACE(std::string(fixture) + " " + malformed.key);
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems));
+    ASSERT_FALSE(problems.empty());
+    EXPECT_NE(problems[0].place.find(malformed.place), std::string::npos) << problems[0].place;
+  }
+}
+
+// What a config.json nests beside a tower, and the tower's own.
+TEST(ModelSpec, EveryMalformedPartOfANestedConfigIsRefusedAtItsPlace) {
+  struct Case {
+    const char *fixture, *within;
+    Malformed malformed;
+  };
+  const nlohmann::json erase;
+  const std::vector<Case> cases{
+      {"tiny-llama4", "text_config", {"no_rope_layers", {1, 1}, "no_rope_layers"}},
+      {"tiny-llama4", "text_config", {"no_rope_layers", {0, 1, 1, 1, 1}, "layer_types"}},
+      {"tiny-llama4", "text_config", {"moe_layers", {5}, "moe_layers"}},
+      {"tiny-llama4", "text_config", {"intermediate_size_mlp", erase, "intermediate_size_mlp"}},
+      {"tiny-llama4", "vision_config", {"intermediate_size", 60, "intermediate_size"}},
+      {"tiny-llama4", "vision_config", {"vision_output_dim", 32, "vision_output_dim"}},
+      {"tiny-llama4", "vision_config", {"num_attention_heads", 3, "hidden_size"}},
+      {"tiny-gemma3-vision", "vision_config", {"vision_use_head", true, "vision_use_head"}},
+      {"tiny-gemma3-vision", "vision_config", {"num_hidden_layers", erase, "num_hidden_layers"}},
+      {"tiny-gemma3-vision", "text_config", {"num_attention_heads", 0, "num_attention_heads"}},
+  };
+  for (const auto& [fixture, within, malformed] : cases) {
+    std::ifstream in(fixtures() / fixture / "config.json");
+    nlohmann::json config = nlohmann::json::parse(in);
+    nlohmann::json& part = config.at(within);
+    part[malformed.key] = malformed.value;
+    if (malformed.value.is_null()) part.erase(malformed.key);
     SCOPED_TRACE(std::string(fixture) + " " + malformed.key);
     Problems problems;
     EXPECT_FALSE(parse_config(config, problems));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -250,7 +251,7 @@ TEST(Capabilities, PlansWithExpertsForOurOwnEngineAreWhatItRuns) {
 TEST(Capabilities, EveryFamilyIsPlannedForVerl) {
   for (const char* name : {"gemma2-9b", "gemma3-1b", "phi4", "olmo2-7b", "glm4.5-air",
                            "seed-oss-36b", "qwen3-next-80b-a3b", "qwen3.5-27b", "qwen3.5-35b-a3b",
-                           "qwen3-vl-8b", "qwen3-vl-30b-a3b"}) {
+                           "qwen3-vl-8b", "qwen3-vl-30b-a3b", "gemma3-12b"}) {
     SCOPED_TRACE(name);
     Problems problems;
     PlanRequest request =
@@ -262,6 +263,26 @@ TEST(Capabilities, EveryFamilyIsPlannedForVerl) {
     const Plan& plan = std::get<Plan>(*made);
     EXPECT_GT(plan.prediction.step_s, 0);
     EXPECT_TRUE(outside_capabilities(plan, "p.json").empty());
+  }
+}
+
+// Classes that transformers has without flash attention, or whose states span a packed row: verl's
+// FSDP engine packs sequences for flash attention.
+TEST(Capabilities, VerlRefusesClassesThatDoNotRunOnPackedSequences) {
+  for (const auto& [name, why] : std::map<std::string, std::string>{
+           {"llama4-scout",
+            "llama4, which cannot run on packed sequences: transformers' class has "
+            "no flash attention (sdpa and flex attention alone)"},
+           {"deepseek-v3.2", "deepseek_v32, which"},
+           {"glm5", "glm_moe_dsa, which"},
+           {"minimax-m1", "its lightning attention does not tell apart sequences"}}) {
+    Problems problems;
+    const ModelSpec model = *read_model_spec(name, problems);
+    refuse_model(engine_named("verl"), model, "m", "", problems);
+    ASSERT_EQ(problems.size(), 1U) << name;
+    EXPECT_NE(problems[0].found.find(why), std::string::npos) << problems[0].found;
+    refuse_model(engine_named("vllm"), model, "m", "", problems);
+    EXPECT_EQ(problems.size(), 1U) << name;
   }
 }
 
