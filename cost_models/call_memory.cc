@@ -76,8 +76,9 @@ double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product
   if (shape.sparse()) {
     const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
     const double parts = up + (expert_product ? 1.0 : 0.0);
-    elements += expert_copies(rank, shape) * (parts * columns + 2.0 * as_double(shape.hidden)) +
-                as_double(shape.experts);
+    const double width = as_double(shape.expert_width);
+    elements += expert_copies(rank, shape) * (parts * columns + 2.0 * width) +
+                as_double(shape.experts) + (shape.latent_experts() ? 2.0 * width : 0.0);
   }
   return elements;
 }
@@ -293,7 +294,7 @@ MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layo
     bytes += own * element * (rank.ulysses ? keys + as_double(rank.query_heads()) * heads : keys);
   }
   if (shape.sparse() && rank.ep > 1) {
-    bytes += own * element * 2.0 * expert_copies(rank, shape) * as_double(shape.hidden);
+    bytes += own * element * 2.0 * expert_copies(rank, shape) * as_double(shape.expert_width);
   }
   return {.gathered = rounded(gathered), .communication = rounded(bytes)};
 }

@@ -61,7 +61,8 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
     // 4, parts are joined 8 and cast back 6; backward 40, for which twice 24 forward stand.
     const bool biased = rank.model.mlp_bias && rank.traits.experts.eager_bias;
     const double moved = (sorted ? 8.0 : 4.0) + (biased ? 12.0 : 0.0);
-    elements += copies * (moved * hidden + activation * as_double(shape.expert_ffn)) +
+    elements += copies * (moved * as_double(shape.expert_width) +
+                          activation * as_double(shape.expert_ffn)) +
                 2.0 * as_double(shape.experts) / rank.stream_parts();
   }
   return Traffic{static_cast<double>(size_of(rank.dtype)) * elements};

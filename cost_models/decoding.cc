@@ -325,13 +325,7 @@ DecodeProfile DecodeLengths::profile(double sequences, double slots) const {
 }
 
 double highest_normal(double draws) {
-  if (draws <= 1) return 0;
-  constexpr double kWidth = 0.05, kMost = 7;
-  double highest = 0;
-  for (double at = kWidth / 2; at < kMost; at += kWidth) {
-    highest += kWidth * (1 - std::pow(normal_cdf(at), draws) - std::pow(normal_cdf(-at), draws));
-  }
-  return highest;
+  return draws <= 1 ? 0 : normal_quantile((draws - 0.375) / (draws + 0.25));
 }
 
 DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const DecodeStep& step,

@@ -100,7 +100,8 @@ struct DecodeTime {
 /// One decode step of `alive` sequences that have decoded `age` tokens on average.
 using DecodeStep = std::function<DecodeTime(double alive, double age)>;
 
-/// E[largest of so many draws of a standard normal].
+/// E[largest of so many draws of a standard normal], within 5 % (Blom 1958, Statistical Estimates
+/// and Transformed Beta-Variables).
 double highest_normal(double draws);
 
 /// E[time of the slowest of `replicas`], each with this profile. `together` of them decode in

@@ -98,7 +98,7 @@ Seconds layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
   if (!shape.sparse()) return {};
   const double copies = tokens / rank.cp / rank.tp * as_double(shape.experts_per_token) *
                         rank.traits.experts.imbalance;
-  const Traffic bytes{copies * static_cast<double>(size_of(rank.dtype) * shape.hidden)};
+  const Traffic bytes{copies * static_cast<double>(size_of(rank.dtype) * shape.expert_width)};
   Seconds seconds;
   if (rank.ep > 1) {
     const Traffic once = bytes / as_double(shape.experts_per_token);  // one copy of every token

@@ -108,9 +108,14 @@ LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape) {
     const double held = as_double((shape.experts + rank.ep - 1) / rank.ep);
     const double rows =
         as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.experts.imbalance;
-    matmuls.add(as_double(shape.experts), hidden, 1.0 / rank.stream_parts());
-    matmuls.add(parts * columns, hidden, rows, held);
-    matmuls.add(hidden, columns, rows, held);
+    const double width = as_double(shape.expert_width), own = 1.0 / rank.stream_parts();
+    matmuls.add(as_double(shape.experts), hidden, own);
+    if (shape.latent_experts()) {  // there and back, whole on every rank
+      matmuls.add(width, hidden, own);
+      matmuls.add(hidden, width, own);
+    }
+    matmuls.add(parts * columns, width, rows, held);
+    matmuls.add(width, columns, rows, held);
   }
   return matmuls;
 }

@@ -57,6 +57,7 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
     shape.experts = model.moe->experts;
     shape.experts_per_token = model.moe->experts_per_token;
     shape.expert_ffn = model.moe->expert_ffn;
+    shape.expert_width = model.moe->width(model.hidden);
   }
   return shape;
 }

@@ -38,9 +38,12 @@ struct LayerShape {
   bool gated = true;     // gate and up projections, else one
   std::int64_t ffn = 0;  // columns of the dense MLP, or of all shared experts together
   std::int64_t experts = 0, experts_per_token = 0, expert_ffn = 0;  // experts 0 = dense layer
+  std::int64_t expert_width = 0;  // elements of what experts take and give
 
   bool latent() const { return kv_rank > 0; }
   bool sparse() const { return experts > 0; }
+  /// Experts take a projection of the hidden state.
+  bool latent_experts() const { return sparse() && expert_width != hidden; }
   bool linear() const { return linear_heads > 0; }
   bool lightning() const { return linear_block > 0; }
   bool state_space() const { return state_heads > 0; }

@@ -197,6 +197,10 @@ def planned_configs():
             **BLOCKS, head_dim=12, num_experts_per_tok=2, n_routed_experts=6, n_group=3,
             topk_group=2, moe_intermediate_size=20, moe_shared_expert_intermediate_size=24,
             layers_block_type=["linear_attention", "moe", "full_attention", "mlp", "moe"]),
+        "tiny-nemotron-h-latent": t.NemotronHConfig(
+            **BLOCKS, head_dim=12, num_experts_per_tok=2, n_routed_experts=6, moe_latent_size=14,
+            moe_intermediate_size=20, moe_shared_expert_intermediate_size=24,
+            layers_block_type=["moe", "full_attention"]),
         "tiny-nemotron-h-dense": t.NemotronHConfig(
             **{**BLOCKS, "conv_kernel": 3}, head_dim=8, use_conv_bias=False,
             hybrid_override_pattern="M-*-M"),

@@ -107,6 +107,7 @@ void fields(V& v, Part& moe, const ModelSpec& model) {
   v.field("scale", moe.scale, kAboveZero);
   v.field("groups", moe.groups, kCount);
   v.field("groups_per_token", moe.groups_per_token, up_to(moe.groups));
+  v.later_field("latent", moe.latent, kSizeOrNone);
 }
 
 template <class V, class Part>

@@ -47,6 +47,9 @@ struct MoeSpec {
   std::int64_t experts = 0;  // routed experts of a layer
   std::int64_t experts_per_token = 0;
   std::int64_t expert_ffn = 0;
+  /// Elements of what experts take and give where that is not the hidden state but a projection of
+  /// it (Nemotron 3 Super's LatentMoE); 0 = it is.
+  std::int64_t latent = 0;
   std::int64_t shared_ffn = 0;  // columns of all shared experts together; 0 = none
   bool shared_gate = false;     // a sigmoid gate on the shared expert (Qwen2-MoE)
   /// Layers with a plain MLP of ModelSpec::ffn columns instead of experts, ascending.
@@ -58,6 +61,8 @@ struct MoeSpec {
   double scale = 1.0;            // on the chosen scores (routed_scaling_factor)
   std::int64_t groups = 1, groups_per_token = 1;  // group-limited choice (DeepSeek)
 
+  /// Elements of an expert's input, of a model of this hidden size.
+  std::int64_t width(std::int64_t hidden) const { return latent > 0 ? latent : hidden; }
   bool operator==(const MoeSpec&) const = default;
 };
 

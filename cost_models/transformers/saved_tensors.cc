@@ -194,7 +194,7 @@ struct Counter {
     if (modules.every_expert) return every_expert(moe);
     const std::int64_t k = moe.experts_per_token;
     SavedBytes bytes = mlp(moe.expert_ffn);
-    bytes += rows(2 * model.hidden);                           // inputs and outputs
+    bytes += rows(2 * moe.width(model.hidden));                // inputs and outputs
     bytes.per_token += modules.wide_scores ? kWide : element;  // the weight of a row
     bytes.per_token += 3 * kIndex + 1;                         // places, there and back; a mask
     if (moe.router_bias) bytes.per_token += kIndex;            // the expert, for its biases
@@ -203,6 +203,7 @@ struct Counter {
     bytes += router(moe);
     if (moe.shared_ffn > 0) bytes += mlp(moe.shared_ffn);
     if (moe.shared_gate) bytes += rows(1 + model.hidden);  // the gate and what it multiplies
+    if (moe.latent > 0) bytes += rows(moe.latent);         // what is projected back
     return bytes;
   }
 };
@@ -230,7 +231,7 @@ MlpPeaks mlp_peaks(MlpKind kind, std::int64_t element) {
 // their weights are; gate and up lie twice (masked_fill).
 MlpPeaks expert_peaks(const Counter& count, const MoeSpec& moe) {
   const std::int64_t worked = count.modules.every_expert ? moe.experts : moe.experts_per_token;
-  const std::int64_t rows = worked * count.model.hidden * count.element;
+  const std::int64_t rows = worked * moe.width(count.model.hidden) * count.element;
   const std::int64_t widened = count.modules.wide_scores && count.element < kWide ? 2 * rows : 0;
   const MlpPeaks mlp = mlp_peaks(count.model.mlp, count.element);
   const std::int64_t columns = worked * moe.expert_ffn;

@@ -97,6 +97,7 @@ BLOCKS = tuple(dict({k: v for k, v in shape.items() if k != "num_hidden_layers"}
                for shape, n, d, g, state, columns, e, k, s in
                zip(HEADS, (4, 8, 6), (32, 16, 64), (2, 4, 1), (16, 32, 64), (96, 160, 64),
                    (8, 24, 16), (2, 3, 8), (96, 224, 64)))
+BLOCKS += dict(BLOCKS[2], moe_latent_size=48),
 SECTIONS = tuple(dict(shape, rope_parameters=dict(
     rope_type="default", rope_theta=1e4, mrope_section=[pairs - 2 * (pairs // 4), pairs // 4, pairs // 4]))
                  for shape in DENSE

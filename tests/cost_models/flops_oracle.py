@@ -113,7 +113,7 @@ def attention_of_blocks(config):
 def counted(model):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(input_ids=torch.zeros(1, TOKENS, dtype=torch.int64), use_cache=False)
-    total, attention, solved = 0, 0, solved_by(model.config)
+    total, rotary, attention, solved = 0, 0, 0, solved_by(model.config)
     for name, operators in counter.get_flop_counts().items():
         products = sum(n for op, n in operators.items() if "convolution" not in str(op))
         if name.count(".") == 0 and name != "Global":
@@ -121,8 +121,8 @@ def counted(model):
         if whole_scores(name, model.config):
             attention += sum(n for op, n in operators.items() if "bmm" in str(op))
         if name.endswith(".rotary_emb"):
-            total -= products
-    return total - attention / 2 + solved
+            rotary += products
+    return total - rotary - attention / 2 + solved
 
 
 def cache_of(model, tokens):

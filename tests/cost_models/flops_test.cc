@@ -66,7 +66,7 @@ TEST(Cache, GrowsWithATokenAndKeepsAStateAsThatOfTransformersDoes) {
     EXPECT_EQ(cached(0).value, state);
     if (state > 0) ++states;
   }
-  EXPECT_EQ(states, 15);
+  EXPECT_EQ(states, 16);
 }
 
 // Keys that each query sees, one by one: Llama 4's in chunks of 8,192 in three of four layers, and

@@ -33,6 +33,10 @@ void Rows::experts(const MoeSpec& moe) {
   add(matrix(router + ".weight", moe.experts, model_.hidden));
   if (moe.router_bias) add(vector(router + ".bias", moe.experts));
   if (moe.correction_bias) add(vector(block + std::string(names_.correction), moe.experts));
+  if (moe.latent > 0) {
+    add(matrix(block + "fc1_latent_proj.weight", moe.latent, model_.hidden));
+    add(matrix(block + "fc2_latent_proj.weight", model_.hidden, moe.latent));
+  }
   switch (names_.experts) {
     case ExpertTensors::each:
       each_expert(moe);
@@ -53,10 +57,10 @@ void Rows::experts(const MoeSpec& moe) {
 void Rows::each_expert(const MoeSpec& moe) {
   const std::string block(names_.expert_block);
   const std::string gate(names_.gate), up(names_.up), down(names_.down);
+  const std::int64_t width = moe.width(model_.hidden);
   const auto expert = [&](std::int64_t e, const std::string& name, bool in) {
-    Parameter row =
-        matrix(block + "experts." + std::to_string(e) + "." + name + ".weight",
-               in ? moe.expert_ffn : model_.hidden, in ? model_.hidden : moe.expert_ffn);
+    Parameter row = matrix(block + "experts." + std::to_string(e) + "." + name + ".weight",
+                           in ? moe.expert_ffn : width, in ? width : moe.expert_ffn);
     row = cut(std::move(row), in ? 0 : 1, SplitUnit::expert_columns, moe.expert_ffn);
     row.experts = moe.experts;
     row.expert = e;

@@ -58,7 +58,7 @@ std::int64_t parameter_count(const ModelSpec& model) {
 std::int64_t expert_parameter_count(const ModelSpec& model) {
   if (!model.moe) return 0;
   const std::int64_t projections = is_gated(model.mlp) ? 3 : 2;
-  const std::int64_t f = model.moe->expert_ffn, h = model.hidden;
+  const std::int64_t f = model.moe->expert_ffn, h = model.moe->width(model.hidden);
   const std::int64_t biases = model.mlp_bias ? (projections - 1) * f + h : 0;
   return projections * f * h + biases;
 }

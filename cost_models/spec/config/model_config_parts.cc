@@ -132,14 +132,10 @@ void read_llama4_experts(ObjectReader& reader, const ModelSpec& spec, MoeSpec& m
 /// Nemotron-H: which layers have experts its blocks say.
 void read_block_experts(ObjectReader& reader, MoeSpec& moe) {
   reader.required("moe_shared_expert_intermediate_size", moe.shared_ffn, kConfigSize);
-  std::int64_t shared = 1, latent = 0;
+  std::int64_t shared = 1;
   reader.optional("n_shared_experts", shared, kNotNegative);
   if (shared != 1) reader.refuse("n_shared_experts", "1, as Nemotron-H has in every such layer");
-  reader.optional("moe_latent_size", latent, kNotNegative);
-  if (latent > 0) {
-    reader.refuse("moe_latent_size", "null: experts of the hidden size",
-                  "experts in a latent space (Nemotron-3-Super) are not planned");
-  }
+  reader.optional("moe_latent_size", moe.latent, kConfigSize);
   reader.optional("norm_topk_prob", moe.normalised);
   reader.optional("routed_scaling_factor", moe.scale, kAboveZero);
   reader.optional("n_group", moe.groups, kConfigSize);

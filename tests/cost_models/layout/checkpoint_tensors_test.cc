@@ -109,8 +109,8 @@ struct Published {
 /// Model cards on huggingface.co; DeepSeek-V2 arXiv:2405.04434, DeepSeek-V3 arXiv:2412.19437 table
 /// 1, Mixtral arXiv:2401.04088, Qwen3 arXiv:2505.09388 table 2, gpt-oss arXiv:2508.10925 table 1
 /// (its active parameters leave out the input embedding, as those of Qwen1.5-MoE do), Nemotron 3
-/// Nano arXiv:2512.20848; the cards of Hy3 and MiniMax-M2 at huggingface.co (its 10 billion active
-/// ones leave out embedding and head).
+/// Nano arXiv:2512.20848 (Super and Ultra by their names); the cards of Hy3 and MiniMax-M2 at
+/// huggingface.co (its 10 billion active ones leave out embedding and head).
 TEST(ModelSpec, PresetsHaveTheirPublishedSizes) {
   const std::map<std::string, std::int64_t> exact{
       {"qwen2.5-7b", 7615616512}, {"llama3.1-8b", 8030261248},   {"llama3.1-70b", 70553706496},
@@ -138,6 +138,8 @@ TEST(ModelSpec, PresetsHaveTheirPublishedSizes) {
       {"minimax-m2", 229000, 11000, 500},
       {"deepseek-v3.2", 671900, 37900, 700},
       {"nemotron3-nano-30b-a3b", 31600, 3600, 100},
+      {"nemotron3-super-120b-a12b", 120000, 12000, 800},
+      {"nemotron3-ultra-550b-a55b", 550000, 55000, 1100},
   };
   for (const Published& known : published) {
     SCOPED_TRACE(known.name);
