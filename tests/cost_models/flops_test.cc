@@ -104,7 +104,7 @@ TEST(Cache, OfChunksEndsWithThemAndAnIndexersKeysAreKeptWhole) {
   const auto indexed = read_model_spec("deepseek-v3.2", problems);
   ASSERT_TRUE(calibration && chunked && indexed);
   const RankModel llama{{.tp = 8}, *chunked, DType::bf16};
-  const std::int64_t each = 2 * 128 * 2;  // one head's key and value in 16 bit
+  const std::int64_t each = std::int64_t{2} * 128 * 2;  // one head's key and value in 16 bit
   EXPECT_EQ(rollout_memory(llama, DType::bf16, 1, 32768, 1).kv_cache.value,
             each * (12 * 32768 + 36 * 8192));
   RankModel latent{{.tp = 8}, *indexed, DType::bf16};

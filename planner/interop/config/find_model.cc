@@ -47,7 +47,7 @@ struct Alike {
 
 // Models with the shapes of a preset (their cards and config.json at huggingface.co).
 // Mistral 7B's earlier versions have another vocabulary.
-constexpr std::array<Alike, 23> kAlike{{
+constexpr std::array<Alike, 31> kAlike{{
     {"mistral7bv03", "mistral7b"},
     {"mixtral8x7bv01", "mixtral8x7b"},
     {"mixtral8x22bv01", "mixtral8x22b"},
@@ -71,6 +71,14 @@ constexpr std::array<Alike, 23> kAlike{{
     {"hy3preview", "hy3"},
     {"nemotronh8b8k", "nemotronh8b"},
     {"nvidianemotron3nano30ba3b", "nemotron3nano30ba3b"},
+    {"nvidianemotron3super120ba12b", "nemotron3super120ba12b"},
+    {"nvidianemotron3ultra550ba55b", "nemotron3ultra550ba55b"},
+    {"llama4scout17b16e", "llama4scout"},
+    {"llama4maverick17b128e", "llama4maverick"},
+    {"deepseekv32exp", "deepseekv32"},
+    {"glm51", "glm5"},
+    {"minimaxm140k", "minimaxm1"},
+    {"minimaxm180k", "minimaxm1"},
 }};
 
 // The preset that a hub name or a folder of that name means; empty = none.
