@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,12 +13,9 @@
 #include "executor/data/init_model.h"
 #include "executor/loop/calls.h"
 #include "executor/loop/worker.h"
-#include "executor/rollout/generate.h"
-#include "executor/rollout/prompt_dealing.h"
-#include "planner/request/candidate.h"
+#include "tests/executor/loop/worker_rig.h"
 #include "tests/executor/reshard/layout_cases.h"
 #include "tests/executor/train/small_models.h"
-#include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {
 namespace {
@@ -49,62 +44,6 @@ class OneMemory : public testing::Test {
   inline static ModelSpec model_;
 };
 
-struct Setting {
-  ParallelLayout from, to;
-  DType dtype = DType::bf16;
-  bool apart = false;  // the rollout's ranks follow the actor's
-  bool offload = false;
-  ReshardConfig reshard;
-  ReshardMode mode = ReshardMode::minimal;
-  bool park = false;  // parameters leave the device between phases
-};
-
-std::string described(const Setting& s) {
-  return describe(s.from) + " zero " + std::to_string(s.from.zero) + " -> " + describe(s.to) +
-         (s.dtype == DType::bf16 ? " bf16" : " fp32") + (s.apart ? " apart" : "");
-}
-
-std::vector<int> ranks_from(int first, int count) {
-  std::vector<int> ranks(static_cast<std::size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), first);
-  return ranks;
-}
-
-RolePlan role_plan(Role role, const ParallelLayout& layout, int first, DType dtype) {
-  RolePlan plan{
-      .role = role, .model = "actor", .ranks = ranks_from(first, layout.ranks()), .layout = layout};
-  plan.dtypes.param = dtype;
-  return plan;
-}
-
-/// Actor and rollout alone, with the digest that ranks look for.
-Plan plan_of(const Setting& setting, const ModelSpec& model, const fs::path& folder) {
-  Plan plan;
-  plan.models["actor"] = {model, folder, ""};
-  plan.cluster = sample_cluster();
-  plan.roles = {role_plan(Role::actor, setting.from, 0, setting.dtype),
-                role_plan(Role::rollout, setting.to, setting.apart ? setting.from.ranks() : 0,
-                          setting.dtype)};
-  plan.roles[0].offload.optimizer = setting.offload;
-  plan.roles[0].offload.parameters = setting.park;
-  plan.reshard.push_back({.mode = setting.mode});
-  const Reshard reshard(parameter_table(model), rank_map_of(plan, Role::actor),
-                        rank_map_of(plan, Role::rollout), setting.dtype, setting.mode, 0,
-                        reshard_options(plan));
-  char digest[20];
-  std::snprintf(digest, sizeof digest, "%016llx",
-                static_cast<unsigned long long>(reshard.plan().digest));
-  plan.reshard[0].digest = digest;
-  return plan;
-}
-
-torch::Tensor values_of(const Weights& weights) {
-  std::vector<torch::Tensor> parts;
-  for (const torch::Tensor& tensor : weights.tensors)
-    if (tensor.defined()) parts.push_back(tensor.detach().reshape({-1}).to(torch::kFloat32));
-  return torch::cat(parts);
-}
-
 /// Results that one rank computes.
 struct Seen {
   std::vector<double> numbers;
@@ -119,20 +58,6 @@ struct Seen {
       EXPECT_TRUE(torch::equal(weights[i], other.weights[i])) << i;
   }
 };
-
-std::vector<Sequence> generated(const RoleWorker& rollout, std::int64_t step, std::int64_t vocab) {
-  std::vector<TokenPrompt> prompts;
-  for (int i = 0; i < 4; ++i) {
-    prompts.push_back({.prompt_index = i,
-                       .uid = std::to_string(i),
-                       .tokens = {static_cast<std::int32_t>(i % vocab), 2, 3},
-                       .samples = 2});
-  }
-  return RolloutEngine(*rollout.weights, rollout.groups)
-      .generate(step, prompts_of_replica(prompts, rollout.groups.dp_size, rollout.groups.dp_rank),
-                {.seed = 5, .max_response_tokens = 4, .max_sequences = 8})
-      .sequences;
-}
 
 /// Three steps of reshard, generation and update, as a run makes them.
 Seen trained(Worker& worker, const ReshardConfig& config, std::int64_t vocab) {
