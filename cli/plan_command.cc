@@ -51,6 +51,7 @@ PlanRequest request_of_plan(const PlanOptions& options) {
   PlanRequest request = request_of(plan, calibration_of(plan, options.calibration));
   request.fixed = parse_settings(options.names.fixed, problems);
   request.one_step_off = request.one_step_off || options.names.one_step_off;
+  if (options.names.lora.used()) set_adapters(request, options.names.lora);
   if (!problems.empty()) throw Error(std::move(problems));
   return request;
 }
@@ -168,6 +169,25 @@ void plan(const PlanOptions& options) {
     std::fprintf(stderr, "plan: written to %s\n", options.output.c_str());
 }
 
+void add_adapters(CLI::App& command, Lora& lora) {
+  CLI::Option* rank =
+      command
+          .add_option("--lora-rank", lora.rank,
+                      "Rank of low-rank adapters (LoRA) that the actor trains beside its weights, "
+                      "which stay as they are")
+          ->check(whole_number(1, 1 << 16));
+  command
+      .add_option("--lora-alpha", lora.alpha,
+                  "Scale of the adapters, divided by their rank; "
+                  "default: 16")
+      ->needs(rank);
+  command
+      .add_option("--lora-targets", lora.targets,
+                  "Matrices with adapters, by their modules' names (q_proj); default: all of the "
+                  "layers' but routers and experts")
+      ->needs(rank);
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app) {
@@ -219,6 +239,7 @@ void add_plan(CLI::App& app) {
   command->add_flag("--one-step-off", options->names.one_step_off,
                     "A rollout with GPUs of its own may generate with the weights of the step "
                     "before, which is another algorithm");
+  add_adapters(*command, options->names.lora);
   command
       ->add_flag("--pareto", options->pareto,
                  "Print the best step of every number of GPUs instead of one plan")

@@ -12,6 +12,7 @@
 
 #include "cost_models/layer_shape.h"
 #include "cost_models/layout/parameter_table.h"
+#include "cost_models/layout/rank_map.h"
 
 namespace tessera {
 
@@ -29,11 +30,14 @@ struct Lora {
   bool operator==(const Lora&) const = default;
 };
 
-/// Elements that one tensor-parallel rank trains in a layer of each kind. Of a matrix that is cut
-/// by rows A is whole and B is cut, of one that is cut by columns the other way round; Megatron's
-/// fused targets share one A.
+/// Elements that the fullest tensor-parallel rank trains in a layer of each kind. Of a matrix that
+/// is cut by rows A is whole and B is cut, of one that is cut by columns the other way round;
+/// Megatron's fused targets share one A.
 std::array<std::int64_t, kLayerKinds> adapter_elements(const ParameterTable& table,
                                                        const Lora& lora, int tp);
+
+/// Elements of the adapters of the whole model.
+std::int64_t adapter_count(const ParameterTable& table, const Lora& lora);
 
 /// Rows of the table whose matrices have an A and a B, ascending.
 std::vector<int> adapted_rows(const ParameterTable& table, const Lora& lora);
@@ -46,5 +50,28 @@ std::int64_t adapter_tensors(const ParameterTable& table, const Lora& lora);
 
 /// Targets that name no linear weight of the model.
 std::vector<std::string> unknown_targets(const ParameterTable& table, const Lora& lora);
+
+/// "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight" (peft's name) of
+/// "model.layers.0.self_attn.q_proj.weight".
+std::string peft_name_of_a(const std::string& weight);
+std::string peft_name_of_b(const std::string& weight);
+/// Of the two kinds of names.
+bool is_peft_a(const std::string& name);
+
+/// The adapters as a table of parameters of their own, layer by layer in the order of adapted_rows:
+/// all of a layer's A, then its B, named as peft names them. The one that meets the dim along which
+/// tensor parallelism cuts the matrix is cut by the matrix' own units, so that a rank has the
+/// adapters of what it computes; the other one is whole on every rank of the group. Precondition:
+/// has_adapter_table.
+ParameterTable adapter_table(const ParameterTable& model, const Lora& lora);
+
+/// False where an expert's matrix or a slice of a fused tensor is adapted.
+bool has_adapter_table(const ParameterTable& model, const Lora& lora);
+
+/// Layout, place and ranks of a role as its adapters have them where data-parallel ranks hold equal
+/// ones, whatever they share of the model (AdapterTraits::replicated): without shards.
+ParallelLayout adapter_layout(const ParallelLayout& layout);
+RankCoord adapter_coord(const ParallelLayout& layout, const RankCoord& coord);
+RankMap adapter_map(const RankMap& map);
 
 }  // namespace tessera

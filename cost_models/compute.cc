@@ -89,6 +89,15 @@ Seconds elementwise_seconds(Traffic bytes, double operators, const Calibration& 
          std::max(0.0, operators) * Seconds{calibration.kernel_floor_s.value};
 }
 
+// What adapters take beside their products.
+Work adapter_work(const RankModel& rank, const LayerShape& shape, double tokens, bool backward,
+                  Seconds launch, const Calibration& calibration) {
+  if (rank.adapter_rank == 0) return {};
+  const AdapterSums sums = adapter_sums(rank, layer_matmuls(rank, shape), backward);
+  return {elementwise_seconds(tokens * sums.bytes, sums.kernels, calibration),
+          sums.operators * launch};
+}
+
 // Router, sorting, copies out and back, and their sums come on top in a sparse layer.
 constexpr int kRouterOperators = 18;
 double layer_operators(int dense, const LayerShape& shape) {
@@ -175,8 +184,10 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
           tokens * (elementwise_bytes(rank, shape) + cast_bytes(rank, shape, false)), operators - 5,
           calibration) +
       routing_wait(rank.traits.experts.synchronized_routing, shape, calibration);
-  return {device,
-          (operators + context_operators(rank, false)) * Seconds{calibration.dispatch_s.value}};
+  const Seconds launch{calibration.dispatch_s.value};
+  Work work{device, (operators + context_operators(rank, false)) * launch};
+  work += adapter_work(rank, shape, tokens, false, launch, calibration);
+  return work;
 }
 
 Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute recompute,
@@ -210,10 +221,12 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   const Traffic elementwise = 2 * elementwise_bytes(rank, shape) +
                               (remade ? remade_bytes(rank, shape) : Traffic{}) +
                               cast_bytes(rank, shape, true);
+  const Seconds launch{calibration.backward_dispatch_s.value};
   Work work{
       calibration.sustained.value * (matmuls + attention) +
           elementwise_seconds(tokens * elementwise + accumulation, operators - 9, calibration),
-      (operators + context_operators(rank, true)) * Seconds{calibration.backward_dispatch_s.value}};
+      (operators + context_operators(rank, true)) * launch};
+  work += adapter_work(rank, shape, tokens, true, launch, calibration);
   if (recompute == Recompute::full) work += layer_forward(rank, batch, calibration);
   return work;
 }
@@ -233,7 +246,10 @@ Work layer_decode(const RankModel& rank, double sequences, CacheReads reads,
       decode_attention_seconds(rank, shape, sequences, reads, calibration) +
       elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration) +
       routing_wait(waits_for_sizes(rank), shape, calibration);
-  return {device, replayed ? Seconds{} : operators * Seconds{calibration.dispatch_s.value}};
+  const Seconds launch = replayed ? Seconds{} : Seconds{calibration.dispatch_s.value};
+  Work work{device, operators * launch};
+  work += adapter_work(rank, shape, sequences, false, launch, calibration);
+  return work;
 }
 
 Work embedding_decode(const RankModel& rank, double sequences, const Calibration& calibration) {

@@ -262,6 +262,23 @@ struct HandoverTraits {
   bool operator==(const HandoverTraits&) const = default;
 };
 
+/// Of low-rank adapters beside frozen weights.
+struct AdapterTraits {
+  /// Every data-parallel rank has all adapters of its layers, with their gradients and states,
+  /// whatever it shares of the weights; else ZeRO and FSDP cut them as they would cut weights.
+  bool replicated = false;
+  /// A rank of the rollout receives the adapters that it lacks, and once all that they stand
+  /// beside; else every GPU gathers all adapters, and the rollout reads the weights from files.
+  bool minimal = false;
+  /// Projections that read one input have one adapter (Megatron-Bridge's linear_qkv, linear_fc1);
+  /// else each has its own, as peft's modules do.
+  bool fused = false;
+  /// The matrices A of projections that read one input are one product, and a product with B adds
+  /// itself to what it belongs to; else both are products of their own, whose outcomes are added.
+  bool joined = false;
+  bool operator==(const AdapterTraits&) const = default;
+};
+
 struct EngineTraits {
   TrainedRanks ranks = TrainedRanks::by_experts;
   LayerKernels kernels;
@@ -273,6 +290,7 @@ struct EngineTraits {
   ExpertTraits experts;
   DecodeTraits decode;
   HandoverTraits handover;
+  AdapterTraits adapters;
 
   bool operator==(const EngineTraits&) const = default;
 };

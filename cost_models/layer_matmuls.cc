@@ -40,7 +40,7 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
     return;
   }
   const double key_value = as_double(rank.kv_heads()) * (key + value);
-  matmuls.add((shape.gated_output ? 2 : 1) * q * key + key_value, hidden);
+  matmuls.add_joined((shape.gated_output ? 2 : 1) * q * key + key_value, hidden, 3);
   matmuls.add(hidden, q * value);
 }
 
@@ -82,13 +82,23 @@ Seconds grouped_seconds(const RankModel& rank, const MatmulShape& shape, double 
        reads.start + weights / BytesPerSecond{reads.rate * calibration.memory_bandwidth.value}});
 }
 
-// x A^T and the product with B^T beside a matrix, forward; `gradient`: those of A and B.
+// Adapters beside a matrix.
+int adapters_of(const RankModel& rank, const MatmulShape& matmul) {
+  if (rank.adapter_rank == 0 || matmul.groups > 1) return 0;
+  return rank.traits.adapters.fused ? 1 : matmul.modules;
+}
+
+// x A^T and the product with B^T of each of them, forward; `gradient`: those of A and B.
 Seconds adapter_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
                         bool gradient, const Calibration& calibration) {
-  if (rank.adapter_rank == 0 || matmul.groups > 1) return {};
+  const double adapters = adapters_of(rank, matmul);
+  if (adapters == 0) return {};
   const double r = as_double(rank.adapter_rank);
-  return grouped_seconds(rank, matmul, tokens, r, matmul.k, gradient, calibration) +
-         grouped_seconds(rank, matmul, tokens, matmul.n, r, gradient, calibration);
+  const double inputs = rank.traits.adapters.joined ? 1 : adapters;  // products with A
+  return inputs * grouped_seconds(rank, matmul, tokens, adapters / inputs * r, matmul.k, gradient,
+                                  calibration) +
+         adapters *
+             grouped_seconds(rank, matmul, tokens, matmul.n / adapters, r, gradient, calibration);
 }
 
 }  // namespace
@@ -100,7 +110,7 @@ LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape) {
   const double hidden = as_double(shape.hidden), parts = as_double(shape.up_parts());
   if (shape.ffn > 0) {
     const double columns = as_double(rank.largest(shape.ffn));
-    matmuls.add(parts * columns, hidden);
+    matmuls.add_joined(parts * columns, hidden, static_cast<int>(shape.up_parts()));
     matmuls.add(hidden, columns);
   }
   if (shape.sparse()) {
@@ -160,6 +170,26 @@ Seconds matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul
   }
   return input +
          grouped_seconds(rank, matmul, tokens, matmul.n, matmul.k, true, calibration) / speed;
+}
+
+AdapterSums adapter_sums(const RankModel& rank, const LayerMatmuls& matmuls, bool backward) {
+  const Traffic element{static_cast<double>(size_of(rank.dtype))};
+  AdapterSums sums;
+  for (const MatmulShape& matmul : matmuls) {
+    const double adapters = adapters_of(rank, matmul);
+    if (adapters == 0) continue;
+    if (rank.traits.adapters.joined) {  // outputs are read once more by the product with B
+      sums.bytes += element * matmul.rows * (backward ? 3 * matmul.k : matmul.n);
+      sums.kernels += backward ? adapters + 1 : 0;
+      sums.operators += backward ? 3 * adapters + 3 : adapters + 1;
+      continue;
+    }
+    sums.bytes +=
+        element * matmul.rows * (backward ? 2 * matmul.n + 3 * adapters * matmul.k : 3 * matmul.n);
+    sums.kernels += (backward ? 2 : 1) * adapters;
+    sums.operators += (backward ? 6 : 3) * adapters;
+  }
+  return sums;
 }
 
 Seconds projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,

@@ -21,6 +21,7 @@ struct MatmulShape {
   double rows = 1;       // per token of the rank
   double groups = 1;     // experts, each with an equal part of the rows
   bool backward = true;  // false: no gradient passes (an indexer's)
+  int modules = 1;       // whose columns lie side by side
 };
 
 struct LayerMatmuls {
@@ -29,6 +30,10 @@ struct LayerMatmuls {
 
   void add(double n, double k, double rows = 1, double groups = 1) {
     shapes[count++] = {n, k, rows, groups};
+  }
+  /// Of `modules` that read one input.
+  void add_joined(double n, double k, int modules) {
+    shapes[count++] = {.n = n, .k = k, .modules = modules};
   }
   const MatmulShape* begin() const { return shapes.data(); }
   const MatmulShape* end() const { return shapes.data() + count; }
@@ -83,6 +88,17 @@ Seconds layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, dou
 /// is frozen, those of its adapter and the input's gradient through it.
 Seconds matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
                                 const Calibration& calibration);
+
+/// What stands beside the products of a layer's adapters: their outputs are added to the frozen
+/// matrices' (two reads and a write of the columns); backward a scaled copy of that gradient is
+/// made, and each adapter's gradient of the input is added. Joined ones (AdapterTraits) read the
+/// frozen outputs once more, scale a narrow gradient and add one of the input. The operators count
+/// the products, too.
+struct AdapterSums {
+  Traffic bytes;  // per token
+  double kernels = 0, operators = 0;
+};
+AdapterSums adapter_sums(const RankModel& rank, const LayerMatmuls& matmuls, bool backward);
 
 /// Per token, of products in 8 bit: each operand is read in 16 bit and written in 8 beside its
 /// transpose, products of the activations forward, those of their gradients backward (Transformer

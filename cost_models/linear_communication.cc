@@ -91,7 +91,9 @@ Seconds linear_tp_seconds(const RankModel& rank, double tokens, bool backward, G
   const std::size_t products_cut = (shape.mixes ? 2U : 0U) + (shape.ffn > 0 ? 2U : 0U);
   for (std::size_t first = 0; first < products_cut; first += 2) {
     const MatmulShape &in = layer.shapes[first], &out = layer.shapes[first + 1];
-    if (!rank.sequence_parallel) {
+    if (backward && rank.adapter_rank > 0) {  // no weight's gradient to be hidden beside
+      seconds += rank.sequence_parallel ? gather + scatter : reduce;
+    } else if (!rank.sequence_parallel) {
       seconds += backward ? beside(reduce, products.weight_gradient(in)) : reduce;
     } else if (rank.traits.kernels.overlapped_tensor_parallel && backward) {
       seconds += ring_loss(gather, rank.tp, products.input_gradient(out),

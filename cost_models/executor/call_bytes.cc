@@ -68,6 +68,15 @@ RankModel of_kind(RankModel rank, LayerKind kind) {
   return rank;
 }
 
+/// What adapters keep of all seven projections, beside what a trained layer keeps: rows of their
+/// rank; and what enters a parallel region there, which lies whole in place of this rank's part.
+double adapters_saved(const RankModel& rank, const Widths& width) {
+  constexpr int kProjections = 7, kRegions = 2;
+  if (rank.adapter_rank == 0) return 0;
+  return kProjections * as_double(rank.adapter_rank) * size_of(rank.dtype) +
+         kRegions * (width.hidden - width.stream);
+}
+
 /// What the layer's backward pass makes at once: gradients of gate, up and their product, and of an
 /// expert's rows what comes in and what goes out.
 double inner_gradients(const Widths& width) {
@@ -102,14 +111,15 @@ Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute) {
   const double fp32 = size_of(DType::fp32);
   const double norms = 4 * width.stream + 2 * fp32 / rank.stream_parts();
   const double attention = 2 * (width.queries + width.keys) + width.per_head;
-  const int inner = recompute == Recompute::selective ? 2 : 3;
+  const bool made_again = recompute == Recompute::selective && rank.adapter_rank == 0;
+  const int inner = made_again ? 2 : 3;
   const double mlp =
       inner * width.ffn + inner * width.expert_ffn + 2 * width.expert_stream + width.routing;
   double own_norms = 0;
   if (rank.model.qk_norm) {
     own_norms = width.queries + width.keys + fp32 * as_double(rank.query_heads() + rank.kv_heads());
   }
-  return Traffic{norms + attention + mlp + own_norms};
+  return Traffic{norms + attention + mlp + own_norms + adapters_saved(rank, width)};
 }
 
 MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,

@@ -16,8 +16,9 @@ namespace tessera {
 /// and outputs of both norms, rotated queries and keys, values, the attention's output and its
 /// log-sum per head (fp32), gate, up and their product, and where queries and keys have norms of
 /// their own the inputs of these. Of routed experts each row that a token becomes: its input, gate,
-/// up and their product, its output; and the router's scores. With Recompute::full the layer's
-/// input alone.
+/// up and their product, its output; and the router's scores. Adapters beside frozen matrices keep
+/// their matrices' inputs, whole where tokens are cut, the gated product whatever is run again, and
+/// a row of their rank each. With Recompute::full the layer's input alone.
 Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute);
 
 /// Activations, logits and workspace of a training call at its largest moment.

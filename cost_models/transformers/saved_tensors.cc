@@ -17,6 +17,7 @@ struct Counter {
   const ModuleFacts& modules;
   std::int64_t element;  // bytes of an element of the residual stream
   int ulysses;
+  std::int64_t adapter_rank = 0;
 
   // A copy that autocast makes where it computes in fp32, and none where everything is fp32.
   std::int64_t widened() const { return element < kWide ? kWide : 0; }
@@ -28,6 +29,7 @@ struct Counter {
         if (modules.offset_norm) {  // 1 + weight is new
           return {count * (2 * kWide * width + kWide), kWide * width};
         }
+        if (adapter_rank > 0) return {count * (kWide * width + kWide), 0};
         return {count * (kWide * width + kWide + (modules.wide_norm ? kWide : element) * width), 0};
       case NormKind::layer_norm:  // input, mean, 1 / deviation; weight and bias are cast
         return {count * (kWide * width + 2 * kWide), widened() * 2 * width};
@@ -208,6 +210,15 @@ struct Counter {
   }
 };
 
+// Adapters beside a layer's linear weights; routed experts are no modules of their own.
+std::int64_t adapters_of(const ModelSpec& model, LayerKind kind) {
+  const std::int64_t mixer = model.mla ? 5 : 4;
+  const std::int64_t mlp = model.mlp == MlpKind::gelu || model.mlp == MlpKind::squared_relu ? 2 : 3;
+  const bool sparse = is_sparse(kind) && model.moe;
+  return (has_mixer(kind) ? mixer : 0) +
+         (has_mlp(kind) && (!sparse || model.moe->shared_ffn > 0) ? mlp : 0);
+}
+
 // Bytes that an MLP has at once for each of its columns where these are most.
 struct MlpPeaks {
   std::int64_t forward = 0, backward = 0;
@@ -249,7 +260,7 @@ std::int64_t mixed_alone(const ModelSpec& model, LayerKind kind, std::int64_t el
 
 Counter counter_of(const ModelSpec& model, const ModuleRun& run) {
   const FamilyFacts& facts = facts_of(model.family);
-  return {model, facts, facts.modules, size_of(run.type), run.ulysses};
+  return {model, facts, facts.modules, size_of(run.type), run.ulysses, run.adapter_rank};
 }
 
 }  // namespace
@@ -266,6 +277,7 @@ SavedBytes saved_by_layer(const ModelSpec& model, LayerKind kind, const ModuleRu
     bytes += is_sparse(kind) && model.moe ? count.experts(*model.moe) : count.mlp(model.ffn);
   }
   bytes.per_token += count.modules.dropout_masks * model.hidden;
+  bytes += count.rows(run.adapter_rank * adapters_of(model, kind));
   return bytes;
 }
 

@@ -33,6 +33,10 @@ struct ModuleRun {
   /// keys and values are repeated to at least that many heads, and what attention returns is
   /// copied on its way back. Tokens are a rank's own.
   int ulysses = 1;
+  /// Of peft's adapters beside every linear weight, which are frozen then as all others: norms keep
+  /// no normalised value for their weights' gradients, and each adapter a row of its rank. 0 =
+  /// none.
+  std::int64_t adapter_rank = 0;
 };
 
 /// What one decoder layer of the kind keeps; routed experts by grouped_mm_experts_forward, linear

@@ -1,7 +1,7 @@
 #include "executor/adapters/adapter_reshard.h"
 
+#include "cost_models/adapters.h"
 #include "cost_models/layout/model_tensors.h"
-#include "executor/adapters/adapter_table.h"
 
 namespace tessera {
 namespace {

@@ -24,6 +24,7 @@ class AdapterReshard {
   CertificateReport check(const Weights* training, const Weights* rollout, MemoryOps& ops,
                           Communicator& host) const;
   const WeightCertificate& certificate() const { return certificate_; }
+  const ReshardPlan& plan() const { return reshard_.plan(); }
 
  private:
   Reshard reshard_;

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
-#include "executor/adapters/adapter_table.h"
 #include "executor/checkpoint/peft_folder.h"
 #include "executor/checkpoint/tensor_box.h"
 #include "executor/data/counter_random.h"

@@ -1,5 +1,5 @@
-// A rank's low-rank adapters: Weights of a table of their own (adapter_table.h), drawn or read, and
-// their place beside the weights of the model.
+// A rank's low-rank adapters: Weights of a table of their own (adapter_table of
+// cost_models/adapters.h), drawn or read, and their place beside the weights of the model.
 //
 // Owned by the role's worker, as the model's weights are. One thread.
 #pragma once

@@ -20,11 +20,6 @@ constexpr const char* kTensorsName = "adapter_model.safetensors";
 constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
 constexpr std::int64_t kLargestRank = 1 << 16;
 
-std::string peft_name(const std::string& weight, const char* matrix) {
-  constexpr std::string_view kWeight = ".weight";
-  return "base_model.model." + weight.substr(0, weight.size() - kWeight.size()) + matrix;
-}
-
 bool says_nothing(const Node& value) {
   return value.is(Node::Kind::null) ||
          ((value.is(Node::Kind::list) || value.is(Node::Kind::map)) && value.items.empty());
@@ -101,16 +96,6 @@ std::string config_text(const PeftFolderContents& contents) {
 }
 
 }  // namespace
-
-std::string peft_name_of_a(const std::string& weight) {
-  return peft_name(weight, ".lora_A.weight");
-}
-
-std::string peft_name_of_b(const std::string& weight) {
-  return peft_name(weight, ".lora_B.weight");
-}
-
-bool is_peft_a(const std::string& name) { return name.ends_with(".lora_A.weight"); }
 
 std::optional<Lora> read_peft_settings(const fs::path& folder, Problems& problems) {
   const std::size_t before = problems.size();

@@ -18,13 +18,6 @@
 
 namespace tessera {
 
-/// "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight" of
-/// "model.layers.0.self_attn.q_proj.weight".
-std::string peft_name_of_a(const std::string& weight);
-std::string peft_name_of_b(const std::string& weight);
-/// Of the two kinds of names.
-bool is_peft_a(const std::string& name);
-
 /// What the adapters of a folder are; nullopt with a Problem for each thing that Tessera's are not
 /// (rank-stabilised scales, DoRA, biases, ranks by module, ...).
 std::optional<Lora> read_peft_settings(const std::filesystem::path& folder, Problems& problems);

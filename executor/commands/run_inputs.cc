@@ -5,6 +5,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/config/dataflow_check.h"
+#include "executor/config/run_config_lora.h"
 #include "executor/config/run_config_vllm.h"
 #include "planner/engines/read_plan.h"
 
@@ -108,6 +109,8 @@ std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& 
   }
   if (inputs.origin) all.push_back(note_of(*inputs.origin, inputs, prompts.continued));
   if (const std::string note = generation_note(inputs.plan, inputs.config.rollout); !note.empty())
+    all.push_back(note);
+  if (const std::string note = adapter_note(inputs.plan, inputs.config.actor.lora); !note.empty())
     all.push_back(note);
   return all;
 }

@@ -41,6 +41,7 @@ class RunReader {
                    "no filter_groups with trainer.rollout_replay: a record holds the "
                    "groups that were kept");
     }
+    if (const RolePlan* actor = role(Role::actor)) config_.actor.lora = actor->lora;
     actor_rollout_ref();
     apply_bypass_mode(root_, config_.algorithm, config_.actor.objective.policy);
     read_distillation(root_, plan_, config_.actor);

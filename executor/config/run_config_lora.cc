@@ -54,7 +54,8 @@ void take_folder(ObjectReader& reader, const ParameterTable& table,
                  const std::optional<std::vector<std::string>>& targets, ActorConfig& actor) {
   const auto found = read_peft_settings(actor.adapters, reader.problems());
   if (!found) return;
-  const Lora stated{.rank = actor.lora.rank, .targets = targets.value_or(found->targets)};
+  const Lora stated{.rank = reader.find("lora_rank") != nullptr ? actor.lora.rank : 0,
+                    .targets = targets.value_or(found->targets)};
   if (stated.used() && stated.rank != found->rank) {
     reader.refuse("lora_rank", std::to_string(found->rank) + ", as lora_adapter_path has",
                   "leave the key out");
@@ -68,9 +69,27 @@ void take_folder(ObjectReader& reader, const ParameterTable& table,
   actor.lora = *found;
 }
 
+/// Other adapters than those that the plan counts: its memory and its reshard are of these.
+void refuse_others(ObjectReader& reader, const ParameterTable& table, const Lora& planned,
+                   const ActorConfig& actor) {
+  if (!planned.used()) return;
+  constexpr const char* kHint =
+      "leave the key out, or plan again with other --lora-rank and "
+      "--lora-targets";
+  const char* const folder = actor.adapters.empty() ? nullptr : "lora_adapter_path";
+  if (actor.lora.rank != planned.rank) {
+    reader.refuse(folder != nullptr ? folder : "lora_rank",
+                  "adapters of rank " + std::to_string(planned.rank) + ", as the plan has", kHint);
+  } else if (!same_targets(table, actor.lora, planned)) {
+    reader.refuse(folder != nullptr ? folder : "target_modules",
+                  "the matrices that the plan's adapters have", kHint);
+  }
+}
+
 }  // namespace
 
 void read_lora(ObjectReader& reader, const Plan& plan, ActorConfig& actor) {
+  const Lora planned = actor.lora;
   reader.optional("lora_rank", actor.lora.rank, kRank);
   reader.optional("lora_alpha", actor.lora.alpha, kAboveZero);
   const auto targets = read_targets(reader);
@@ -78,7 +97,7 @@ void read_lora(ObjectReader& reader, const Plan& plan, ActorConfig& actor) {
   reader.optional("lora_adapter_path", folder);
   actor.adapters = folder;
   if (targets) actor.lora.targets = *targets;
-  if (!actor.lora.used() && folder.empty()) return;
+  if (!actor.lora.used() && !planned.used() && folder.empty()) return;
   const ModelSpec model = plan.model_of(Role::actor);
   if (model.moe) {
     reader.refuse(actor.lora.used() ? "lora_rank" : "lora_adapter_path", "a model without experts",
@@ -88,6 +107,16 @@ void read_lora(ObjectReader& reader, const Plan& plan, ActorConfig& actor) {
   const ParameterTable table = parameter_table(model);
   if (!folder.empty()) take_folder(reader, table, targets, actor);
   check_targets(reader, table, actor.lora);
+  refuse_others(reader, table, planned, actor);
+}
+
+std::string adapter_note(const Plan& plan, const Lora& lora) {
+  const RolePlan* const actor = plan.find(Role::actor);
+  if (!lora.used() || actor == nullptr || actor->lora.used()) return {};
+  return "[Start] adapters of rank " + std::to_string(lora.rank) +
+         " are trained, and the plan was made without them: its memory, times and bytes are those "
+         "of training every weight (tessera plan --lora-rank " +
+         std::to_string(lora.rank) + " counts them)";
 }
 
 void refuse_lora(ObjectReader& reader) {
@@ -102,10 +131,10 @@ void check_lora(ObjectReader& root, const Plan& plan, const RunConfig& config) {
   if (!config.actor.lora.used()) return;
   auto shared = root.object("actor_rollout_ref", false);
   auto reader = shared ? shared->object("model", false) : std::nullopt;
-  if (!reader) return;
-  const char* const key = reader->has("lora_rank") ? "lora_rank" : "lora_adapter_path";
+  ObjectReader& place = reader ? *reader : shared ? *shared : root;
+  const char* const key = !reader || reader->has("lora_rank") ? "lora_rank" : "lora_adapter_path";
   const auto refuse_if = [&](bool is, const char* what, const char* why) {
-    if (is) reader->refuse(key, std::string("no adapters with ") + what, why);
+    if (is) place.refuse(key, std::string("no adapters with ") + what, why);
   };
   refuse_if(config.rollout.engine == GenerationEngine::vllm, "rollout.engine vllm",
             "its servers get whole weights: rollout.engine tessera");

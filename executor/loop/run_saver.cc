@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
-#include "executor/adapters/adapter_table.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"

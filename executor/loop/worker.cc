@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
-#include "executor/adapters/adapter_table.h"
 #include "executor/adapters/adapter_weights.h"
 #include "executor/data/init_model.h"
 #include "executor/loop/rollout_servers.h"
@@ -99,11 +99,8 @@ TrainerOptions trainer_options(const RoleWorker& worker, const RunConfig& config
 
 /// The reference is the actor without its adapters, where both lie alike on the same ranks.
 bool is_frozen_actor(const Plan& plan, const RolePlan& role, const RunConfig& config) {
-  const RolePlan* const actor = plan.find(Role::actor);
   return role.role == Role::reference && config.actor.lora.used() && config.actor.teacher.empty() &&
-         actor != nullptr && actor->model == role.model &&
-         actor->dtypes.param == role.dtypes.param &&
-         rank_map_of(plan, Role::actor) == rank_map_of(plan, Role::reference);
+         reference_lies_as_actor(plan);
 }
 
 /// Makes the adapters of an actor or a rollout whose actor trains some; the rollout's arrive by a
@@ -155,21 +152,24 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
 }
 
 /// Every rank recomputes the plan's reshard and refuses another digest.
+void check_digest(const PlannedReshard& pair, const ReshardPlan& made) {
+  const std::string digest = hex(made.digest);
+  if (digest == pair.digest) return;
+  throw Error(ExitCode::bad_input,
+              {Problem{.file = "plan",
+                       .place = "/reshard",
+                       .found = "digest " + pair.digest,
+                       .expected = digest + ", which this version derives from the layouts",
+                       .hint = "plan again with this version of tessera"}});
+}
+
 std::unique_ptr<Reshard> make_reshard(const Plan& plan, const ParameterTable& table,
                                       const PlannedReshard& pair, int rank) {
   const RolePlan& actor = *plan.find(pair.from);
   auto reshard =
       std::make_unique<Reshard>(table, rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
                                 actor.dtypes.param, pair.mode, rank, reshard_options(plan));
-  const std::string digest = hex(reshard->plan().digest);
-  if (digest != pair.digest) {
-    throw Error(ExitCode::bad_input,
-                {Problem{.file = "plan",
-                         .place = "/reshard",
-                         .found = "digest " + pair.digest,
-                         .expected = digest + ", which this version derives from the layouts",
-                         .hint = "plan again with this version of tessera"}});
-  }
+  if (!moves_adapters_alone(plan, pair)) check_digest(pair, reshard->plan());
   return reshard;
 }
 
@@ -179,9 +179,11 @@ std::unique_ptr<AdapterReshard> make_adapter_reshard(const Plan& plan, const Par
                                                      const RunConfig& config, int rank) {
   const Lora& lora = config.actor.lora;
   if (!lora.used()) return nullptr;
-  return std::make_unique<AdapterReshard>(
+  auto reshard = std::make_unique<AdapterReshard>(
       adapter_table(table, lora), rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
       plan.find(pair.from)->dtypes.param, rank, reshard_options(plan));
+  if (moves_adapters_alone(plan, pair)) check_digest(pair, reshard->plan());
+  return reshard;
 }
 
 /// What digests compare after that reshard.

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
 #include "gui/document/words.h"
@@ -65,9 +66,12 @@ void add_flows(const Plan& plan, const PlannedReshard& pair, const ReshardQuesti
   const ReshardPlan exact = reshard_plan_of(plan, pair);
   const std::int64_t element = size_of(question.weights);
   std::map<QString, std::size_t> known;
-  facts.parts.push_back({Words::tr("the whole model"), {}});
+  facts.parts.push_back({Words::tr("the whole model"), {}});  // of adapters: all of them
   std::vector<std::size_t> part_of_row;
-  for (const Parameter& row : question.table.rows) {
+  const bool adapters = moves_adapters_alone(plan, pair);
+  const ParameterTable moved =
+      adapters ? adapter_table(question.table, plan.find(pair.to)->lora) : question.table;
+  for (const Parameter& row : moved.rows) {
     const auto [found, fresh] = known.emplace(part_of(row), facts.parts.size());
     if (fresh) facts.parts.push_back({found->first, {}});
     part_of_row.push_back(found->second);

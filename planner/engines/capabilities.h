@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/memory.h"
 #include "cost_models/spec/model_spec.h"
 #include "cost_models/spec/parallel_layout.h"
@@ -84,6 +85,9 @@ struct Capabilities {
   /// Why a model of these families cannot run all the same; nullptr = every one can.
   std::string (*model)(const ModelSpec& model) = nullptr;
   bool lora = false;  // adapters beside frozen weights
+  /// With `lora`: why these cannot stand beside such a model, "the products of experts have no
+  /// adapters"; empty = they can. nullptr = all can.
+  std::string (*adapters)(const ModelSpec& model, const Lora& lora) = nullptr;
   TrainingLimits training;
   ServingLimits serving;
   OffloadLimits offload;

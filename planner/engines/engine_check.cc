@@ -191,10 +191,6 @@ void check_memory_options(const Engine& engine, const RolePlan& role, const std:
       !engine.capabilities.offload.actor_parameters) {
     refuse("offload/parameters", "true", "false, as the rollout reads them on the device");
   }
-  if (role.lora.used() && !engine.capabilities.lora) {
-    refuse("lora", "adapters of rank " + std::to_string(role.lora.rank),
-           "none: it trains and serves every weight");
-  }
   refuse_type(engine, role.dtypes.param, file, place + "/dtypes/param", problems);
 }
 
@@ -345,6 +341,7 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
     }
     check_rounds(*engine, plan, role, place, file, problems);
     check_memory_options(*engine, role, place, file, problems);
+    refuse_adapters(*engine, spec, role.lora, file, place + "/lora", problems);
   }
   for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
     if (!plan.reshard[i].keep && !engine->capabilities.offload.rollout) {

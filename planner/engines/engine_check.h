@@ -27,6 +27,11 @@ bool divides_heads(HeadRule rule, const ModelSpec& model, std::int64_t tp);
 void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
                   const std::string& place, Problems& problems);
 
+/// Appends a Problem where the engine trains no such adapters beside the model; `place` is theirs
+/// in `file`.
+void refuse_adapters(const Engine& engine, const ModelSpec& model, const Lora& lora,
+                     const std::string& file, const std::string& place, Problems& problems);
+
 /// Appends a Problem where the engine does not hold parameters of this type.
 void refuse_type(const Engine& engine, DType type, const std::string& file,
                  const std::string& place, Problems& problems);

@@ -17,6 +17,9 @@ namespace tessera {
 /// What one set of groups is made for (megatron.core.parallel_state.initialize_model_parallel).
 struct GroupDegrees {
   int tp = 1, pp = 1, vpp = 1, cp = 1, ep = 1, etp = 1;
+  /// Of roles that agree in all of their layout (layout_degrees), else as here.
+  int dp_shard = 1, head_layers = 0;
+  bool sequence_parallel = false, ulysses = false;
   auto operator<=>(const GroupDegrees&) const = default;
 };
 
@@ -24,6 +27,17 @@ struct GroupDegrees {
 template <class Layout>
 GroupDegrees group_degrees(const Layout& layout) {
   return {layout.tp, layout.pp, layout.vpp, layout.cp, layout.ep, layout.etp};
+}
+
+/// All that tells the layout of a candidate on given GPUs from another.
+template <class Candidate>
+GroupDegrees layout_degrees(const Candidate& candidate) {
+  GroupDegrees all = group_degrees(candidate);
+  all.dp_shard = candidate.dp_shard;
+  all.head_layers = candidate.head_layers;
+  all.sequence_parallel = candidate.sequence_parallel;
+  all.ulysses = candidate.ulysses;
+  return all;
 }
 
 /// The degrees under the names that files and messages use.

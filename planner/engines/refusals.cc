@@ -37,6 +37,22 @@ void refuse_cluster(const Engine& engine, const ClusterSpec& cluster, const std:
                           "': the rollout's servers read the memory of ranks on their own host"});
 }
 
+void refuse_adapters(const Engine& engine, const ModelSpec& model, const Lora& lora,
+                     const std::string& file, const std::string& place, Problems& problems) {
+  if (!lora.used()) return;
+  const std::string found = "adapters of rank " + std::to_string(lora.rank);
+  const Capabilities& can = engine.capabilities;
+  if (!can.lora) {
+    problems.push_back({file, place, found, "none: it trains and serves every weight",
+                        "engine '" + engine.name + "' cannot run them"});
+    return;
+  }
+  const std::string why = can.adapters == nullptr ? std::string() : can.adapters(model, lora);
+  if (why.empty()) return;
+  problems.push_back(
+      {file, place, found, "adapters that engine '" + engine.name + "' trains: " + why, {}});
+}
+
 void refuse_type(const Engine& engine, DType type, const std::string& file,
                  const std::string& place, Problems& problems) {
   const std::vector<DType>& known = engine.capabilities.params;

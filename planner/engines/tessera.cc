@@ -1,5 +1,8 @@
 // Tessera's own executor. Sources: executor/train (Trainer), executor/rollout (RequestQueue,
 // PagedModel) and executor/model (PagedDecoder).
+#include <algorithm>
+
+#include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/expert_parallel.h"
 #include "planner/engines/rows.h"
 
@@ -15,6 +18,23 @@ constexpr MemoryAccuracy kMeasuredMemory{.deviation = 0.01,
                                          .outside_deviation = Bytes{1LL << 30},
                                          .measured = 107,
                                          .source = "tests/validation/data/executor_memory.csv"};
+
+/// What run.yaml refuses of adapters, too (executor/config/run_config_lora.cc).
+std::string adapter_refusal(const ModelSpec& model, const Lora& lora) {
+  if (model.moe) return "the products of experts have no adapters";
+  if (lora.merged) return "the rollout adds them to the weights that it has";
+  if (lora.alpha <= 0) return "their alpha is above 0";
+  const ParameterTable table = parameter_table(model);
+  const std::vector<std::string> known = adapted_modules(table, {.rank = 1, .targets = {}});
+  std::string all;
+  for (const std::string& module : known) all += (all.empty() ? "" : ", ") + module;
+  for (const std::string& target : lora.targets) {
+    if (std::ranges::find(known, target) == known.end()) {
+      return "no matrix of a layer is called " + target + ", but " + all;
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -58,6 +78,9 @@ Engine tessera_engine() {
   engine.traits.decode.shared_reads = 0.4;
   engine.traits.kernels.fused_activation = true;
   engine.traits.loss.passes = {.forward = 1, .backward = 3.5};
+  can.lora = true;
+  can.adapters = adapter_refusal;
+  engine.traits.adapters = {.replicated = true, .minimal = true, .joined = true};
   engine.prompts = PromptDealing::whole_prompts;
   engine.weights.exact_ranges = true;
   engine.weights.any_rank_list = true;

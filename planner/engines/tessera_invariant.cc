@@ -25,6 +25,7 @@ Engine tessera_invariant_engine() {
   can.serving.experts = ServedExperts::together;
   can.training.heads = can.serving.heads = HeadRule::query_heads;
   can.pools.rollout_lags = {};
+  can.lora = false;  // their products are not in the fixed order
   can.params = {DType::fp32, DType::bf16};
   can.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2, ModelFamily::qwen3};
   engine.fixed_order = kMeasured;

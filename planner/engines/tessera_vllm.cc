@@ -35,6 +35,7 @@ Engine tessera_vllm_engine() {
   can.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2, ModelFamily::qwen3};
   can.offload.actor_parameters = false;
   can.pools.one_host = true;
+  can.lora = false;  // its servers get whole weights
   engine.traits.decode = server.traits.decode;
   engine.traits.decode.keeps_cache = true;
   // Each worker copies its slices out of the trainer's memory: nothing is gathered, named or

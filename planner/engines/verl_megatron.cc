@@ -11,6 +11,7 @@ Engine verl_megatron_engine() {
   // The first engine of a process initializes mpu, later ones return where that has been done
   // (workers/engine/megatron/transformer_impl.py, _init_device_mesh).
   engine.capabilities.pools.one_set_of_groups = true;
+  engine.traits.adapters.fused = true;  // linear_qkv, linear_fc1
   // Gradients are reduced after the last backward pass and parameters gathered after the step
   // unless override_ddp_config says otherwise (utils/megatron_utils.py).
   engine.traits.gradients.overlapped = false;

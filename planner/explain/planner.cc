@@ -60,6 +60,12 @@ void refuse_models(const Engine& engine, const PlanRequest& request, Problems& p
     if (runs == roles.end()) continue;
     refuse_type(engine, dtypes_of(request, *runs).param, file, "torch_dtype", problems);
   }
+  for (const auto& [role, lora] : request.lora) {
+    if (role == Role::reference || (role == Role::rollout && request.lora.contains(Role::actor)))
+      continue;  // the actor's
+    refuse_adapters(engine, model_of(request, role), lora, "adapters", std::string(name_of(role)),
+                    problems);
+  }
 }
 
 // The engines' spaces that answer a request, the one that is asked for first.
@@ -70,8 +76,7 @@ std::vector<std::unique_ptr<EngineSpace>> spaces_of(const PlanRequest& request) 
     Problems refused;
     refuse_models(*engine, request, refused);
     refuse_cluster(*engine, request.cluster, "", "", refused);
-    const bool adapts = request.lora.empty() || engine->capabilities.lora;
-    if (engine != &asked && (!refused.empty() || !adapts)) continue;
+    if (engine != &asked && !refused.empty()) continue;
     spaces.push_back(std::make_unique<EngineSpace>(request, *engine));
   }
   return spaces;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/printed.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
@@ -193,8 +194,17 @@ std::string way_text(const PlannedReshard& pair) {
   return way;
 }
 
+std::string adapters_part(const Plan& plan) {
+  const RolePlan* const actor = plan.find(Role::actor);
+  if (actor == nullptr || !actor->lora.used()) return {};
+  const std::int64_t count =
+      adapter_count(parameter_table(plan.model_of(Role::actor)), actor->lora);
+  return printed("adapters of rank %lld beside frozen weights: %.2f million parameters trained\n",
+                 static_cast<long long>(actor->lora.rank), static_cast<double>(count) / 1e6);
+}
+
 std::string reshard_part(const Plan& plan) {
-  std::string out;
+  std::string out = adapters_part(plan);
   for (const PlannedReshard& pair : plan.reshard) {
     const std::int64_t whole =
         parameter_count(plan.models.at("actor").spec) * size_of(plan.find(pair.from)->dtypes.wire);
@@ -202,7 +212,13 @@ std::string reshard_part(const Plan& plan) {
                    std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
                    way_text(pair).c_str(), in_binary_units(pair.bytes_received).c_str(),
                    in_binary_units(pair.lower_bound_bytes).c_str());
-    if (pair.mode == ReshardMode::minimal && pair.bytes_received > 0) {
+    if (moves_adapters_alone(plan, pair)) {
+      out += "; adapters alone";
+      if (has_exact_reshard(pair)) {
+        out += ", once before " + in_binary_units(first_bytes(plan, pair)) +
+               " of the weights beside them";
+      }
+    } else if (pair.mode == ReshardMode::minimal && pair.bytes_received > 0) {
       out += printed("; gathering everything: %.2fx",
                      static_cast<double>(whole) / static_cast<double>(pair.bytes_received.value));
     }

@@ -113,7 +113,8 @@ std::string uneven_stages(const Plan& plan, const Solution& solution) {
 // What the plan's own layouts move; `priced` is the plan as the search would compose it.
 void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs, const Solution& solution) {
   for (PlannedReshard& pair : plan.reshard) {
-    if (plan.find(pair.to)->lora.moves_adapters()) {
+    const bool gathered = !costs.request().traits.adapters.minimal;
+    if (plan.find(pair.to)->lora.moves_adapters() && gathered) {
       pair.bytes_received = pair.lower_bound_bytes =
           costs.reshard_bytes(solution.choice.at(Role::actor), solution.choice.at(Role::rollout));
       pair.total_received_bytes =
@@ -126,7 +127,7 @@ void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs, const So
                    costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
       continue;
     }
-    set_exact(pair, reshard_plan_of(plan, pair));
+    set_exact(plan, pair);
   }
 }
 

@@ -34,6 +34,20 @@ ModelSpec Plan::model_of(Role role) const {
   return spec;
 }
 
+bool reference_lies_as_actor(const Plan& plan) {
+  const RolePlan *actor = plan.find(Role::actor), *reference = plan.find(Role::reference);
+  if (actor == nullptr || reference == nullptr || actor->model != reference->model ||
+      actor->dtypes.param != reference->dtypes.param) {
+    return false;
+  }
+  const auto of_weights = [&](Role role) {
+    RankMap map = rank_map_of(plan, role);
+    if (map.layout.zero < 3) map.layout.zero = 0;
+    return map;
+  };
+  return of_weights(Role::actor) == of_weights(Role::reference);
+}
+
 int Plan::world_size() const {
   int highest = -1;
   for (const RolePlan& role : roles) {

@@ -50,7 +50,7 @@ struct RolePlan {
   Recompute recompute = Recompute::none;
   Offload offload;
   /// Trained (actor, critic), served (rollout), or left out: the reference is the actor's own
-  /// frozen weights then and holds none where the actor keeps them on the device.
+  /// frozen weights then and holds none.
   Lora lora;
   /// Of actor and reference: a few rows of logits exist at a time, in one kernel with the head
   /// (verl's use_fused_kernels). Tessera's executor slices them without being told.
@@ -111,13 +111,18 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+/// True where the reference is the actor without its adapters, if it has some: the same model in
+/// the same type on the same ranks, cut alike. What ZeRO cuts beside weights does not matter.
+bool reference_lies_as_actor(const Plan& plan);
+
 /// The rank map of a role of the plan (strided maps look at the actor's). Precondition: the plan is
 /// valid and has the role.
 RankMap rank_map_of(const Plan& plan, Role role);
 
 /// Which ranks share a node, as all who derive the plan's reshards must see it.
 ReshardOptions reshard_options(const Plan& plan);
-/// The byte-exact reshard of one pair of the plan, in its mode.
+/// The byte-exact reshard of one pair of the plan in a step, in its mode: of the weights, or of the
+/// adapters that move alone.
 ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair);
 /// Its totals and digest without the list of transfers, faster.
 ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair);

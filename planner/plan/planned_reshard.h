@@ -11,6 +11,7 @@
 
 namespace tessera {
 
+struct Plan;
 struct ReshardPlan;
 
 /// One pair of layouts between which weights move in every step.
@@ -25,8 +26,18 @@ struct PlannedReshard {
   bool operator==(const PlannedReshard&) const = default;
 };
 
+/// True where what moves in a step are the adapters of the destination alone: the weights that they
+/// stand beside have gone once, and stay.
+bool moves_adapters_alone(const Plan& plan, const PlannedReshard& pair);
+
+/// The bytes that one rank receives of these weights before the first generation; 0 where every
+/// step moves all.
+Bytes first_bytes(const Plan& plan, const PlannedReshard& pair);
+
 /// Writes digest, bytes and lower bound of an exact reshard into the pair.
 void set_exact(PlannedReshard& pair, const ReshardPlan& exact);
+/// Those of the plan's own reshard in a step, with the adapters' bytes where they come beside all.
+void set_exact(const Plan& plan, PlannedReshard& pair);
 
 /// False where a plan was too large for exact ranges: its bytes are an estimate, without a digest.
 inline bool has_exact_reshard(const PlannedReshard& pair) { return !pair.digest.empty(); }

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
@@ -12,13 +13,23 @@
 namespace tessera {
 namespace {
 
-ReshardPlan planned(const Plan& plan, const PlannedReshard& pair, bool listed) {
+enum class Moved { weights, adapters };
+
+Moved moved_in_a_step(const Plan& plan, const PlannedReshard& pair) {
+  return moves_adapters_alone(plan, pair) ? Moved::adapters : Moved::weights;
+}
+
+ReshardPlan planned(const Plan& plan, const PlannedReshard& pair, Moved moved, bool listed) {
   const RolePlan* const source = plan.find(pair.from);
   TESSERA_CHECK(source != nullptr && plan.find(pair.to) != nullptr);
   const ParameterTable table = parameter_table(plan.model_of(pair.from));
   const RankMap from = rank_map_of(plan, pair.from), to = rank_map_of(plan, pair.to);
   const DType wire = source->dtypes.wire;
   const ReshardOptions options = reshard_options(plan);
+  if (moved == Moved::adapters) {
+    const ParameterTable adapters = adapter_table(table, plan.find(pair.to)->lora);
+    return plan_reshard(model_tensors(adapters, adapter_map(from), adapter_map(to), wire), options);
+  }
   if (pair.mode == ReshardMode::full) {
     return plan_reshard(full_gather_tensors(table, from, to, wire), options);
   }
@@ -34,11 +45,22 @@ ReshardOptions reshard_options(const Plan& plan) {
 }
 
 ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair) {
-  return planned(plan, pair, true);
+  return planned(plan, pair, moved_in_a_step(plan, pair), true);
 }
 
 ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair) {
-  return planned(plan, pair, false);
+  return planned(plan, pair, moved_in_a_step(plan, pair), false);
+}
+
+bool moves_adapters_alone(const Plan& plan, const PlannedReshard& pair) {
+  const RolePlan* const to = plan.find(pair.to);
+  return to != nullptr && to->lora.moves_adapters() && pair.keep &&
+         pair.mode == ReshardMode::minimal;
+}
+
+Bytes first_bytes(const Plan& plan, const PlannedReshard& pair) {
+  if (!moves_adapters_alone(plan, pair)) return {};
+  return planned(plan, pair, Moved::weights, false).bytes_received;
 }
 
 void set_reshard_mode(Plan& plan, ReshardMode mode) {
@@ -46,9 +68,18 @@ void set_reshard_mode(Plan& plan, ReshardMode mode) {
     if (pair.mode == mode) continue;
     pair.mode = mode;
     const Bytes least = pair.lower_bound_bytes;  // of the layouts, whatever the mode moves
-    set_exact(pair, reshard_plan_of(plan, pair));
+    set_exact(plan, pair);
     pair.lower_bound_bytes = least;
   }
+}
+
+void set_exact(const Plan& plan, PlannedReshard& pair) {
+  set_exact(pair, reshard_plan_of(plan, pair));
+  if (!plan.find(pair.to)->lora.moves_adapters() || moves_adapters_alone(plan, pair)) return;
+  const ReshardPlan adapters = planned(plan, pair, Moved::adapters, false);
+  pair.bytes_received += adapters.bytes_received;
+  pair.lower_bound_bytes += adapters.lower_bound;
+  pair.total_received_bytes += adapters.total_received;
 }
 
 void set_exact(PlannedReshard& pair, const ReshardPlan& exact) {

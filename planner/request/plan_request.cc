@@ -75,6 +75,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
 PlanRequest priced_request_of(const Plan& plan, Calibration calibration) {
   PlanRequest request = request_of(plan, std::move(calibration));
   request.traits = traits_of(plan.engine, request.choices);
+  if (!reference_lies_as_actor(plan)) request.lora.erase(Role::reference);  // its own weights
   for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
   if (!plan.reshard.empty()) {
     const PlannedReshard& pair = plan.reshard.front();

@@ -61,4 +61,13 @@ std::int64_t longest_sequence(const Workload& workload) {
   return workload.prompt_tokens + workload.response_tokens.max;
 }
 
+void set_adapters(PlanRequest& request, const Lora& lora) {
+  request.lora.clear();
+  if (!lora.used()) return;
+  for (const Role role : roles_of(request.workload)) {
+    const bool adapted = role == Role::actor || role == Role::rollout || role == Role::reference;
+    if (adapted) request.lora.emplace(role, lora);
+  }
+}
+
 }  // namespace tessera

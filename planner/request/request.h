@@ -54,6 +54,10 @@ ModelSpec model_of(const PlanRequest& request, Role role);
 /// rest.
 RoleDTypes dtypes_of(const PlanRequest& request, Role role);
 
+/// From now on the actor trains these adapters: the rollout has them, too, and the reference is the
+/// actor without them. Roles that the workload does not have stay out.
+void set_adapters(PlanRequest& request, const Lora& lora);
+
 /// Roles that run a model in this workload, in the order of enum Role.
 std::vector<Role> roles_of(const Workload& workload);
 /// True when the workload trains the role.

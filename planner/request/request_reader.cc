@@ -53,6 +53,7 @@ PlanRequest read_request(const RequestNames& names, Problems& problems) {
     read_model(request, "reward", names.reward.empty() ? asked.reward_model : names.reward,
                problems);
   }
+  set_adapters(request, names.lora);
   return request;
 }
 

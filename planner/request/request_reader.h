@@ -17,6 +17,7 @@ struct RequestNames {
   std::string engine{kOwnEngine}, objective = "step_s";
   double risk = kDefaultRisk;
   bool one_step_off = false;
+  Lora lora;                       // of the actor; unused: every weight is trained
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
 };
 

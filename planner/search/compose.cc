@@ -111,11 +111,12 @@ PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   pair.bucket_bytes = costs.request().reshard.bucket;
   const std::size_t ranks =
       plan.find(Role::actor)->ranks.size() + plan.find(Role::rollout)->ranks.size();
-  const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();  // no ranges of the table
+  const bool minimal = costs.request().traits.adapters.minimal;
+  const bool gathered = plan.find(Role::rollout)->lora.moves_adapters() && !minimal;  // no ranges
   // Layouts know no shards of Ulysses' groups.
   const Candidate& actor = solution.choice.at(Role::actor);
   const bool over_context = shard_ranks(actor, costs.request().traits) > actor.dp_shard;
-  if (adapters || over_context ||
+  if (gathered || over_context ||
       (!engine_named(plan.engine).weights.exact_ranges &&
        costs.tensors(Role::actor) * ranks > kMostRanges)) {
     pair.bytes_received = pair.lower_bound_bytes = costs.reshard_bytes(actor, rollout);
@@ -127,6 +128,9 @@ PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   set_exact(pair, exact);
   for (const RankTraffic& traffic : exact.traffic) {
     pair.peak_bytes = std::max(pair.peak_bytes, traffic.kept + traffic.received);
+  }
+  if (moves_adapters_alone(plan, pair)) {  // before the first generation
+    pair.peak_bytes = costs.memory(rollout, Phase::gen).weights;
   }
   pair.peak_bytes += travel_stages(costs.request().reshard);
   return pair;

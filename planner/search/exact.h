@@ -58,6 +58,8 @@ struct SearchProblem {
   EnumArray<Role, LayoutFilter> layouts;
   /// Of two such roles in one block the group degrees are equal (planner/engines/group_degrees.h).
   EnumArray<Role, bool> shares_groups{};
+  /// They agree in all of their layout: the reference is the actor without its adapters.
+  bool alike_layouts = false;
   /// Actor and rollout have equal tensor parallel degrees, on the same GPUs (Engine::fixed_order).
   bool equal_tp = false;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart

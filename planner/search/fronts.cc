@@ -127,7 +127,9 @@ RoleOptions& Fronts::listed(Role role, int gpus) {
   RoleOptions& all = entry->second;
   if (!added) return all;
   for (LayoutSpace& space : problem_.spaces(role, gpus)) {
-    all.by_groups[group_degrees(space.layout)].push_back(static_cast<int>(all.layouts.size()));
+    const GroupDegrees groups =
+        problem_.alike_layouts ? layout_degrees(space.layout) : group_degrees(space.layout);
+    all.by_groups[groups].push_back(static_cast<int>(all.layouts.size()));
     all.layouts.push_back({.space = std::move(space)});
   }
   return all;

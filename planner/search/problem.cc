@@ -86,6 +86,16 @@ bool has_one_pool(const Placement& placement) {
   return placement.size() == std::size_t{1} + (rollout ? 1 : 0) + (alone(Role::reward) ? 1 : 0);
 }
 
+// The reference, which is the actor without its adapters, is where the actor is.
+bool has_them_together(const Placement& placement) {
+  return std::any_of(placement.begin(), placement.end(), [](const std::vector<Role>& block) {
+    const auto has = [&](Role role) {
+      return std::find(block.begin(), block.end(), role) != block.end();
+    };
+    return has(Role::actor) && has(Role::reference);
+  });
+}
+
 // Steps ahead that a rollout with GPUs of its own may generate.
 std::vector<int> allowed_lags(const PlanRequest& request, const Capabilities& capabilities) {
   std::vector<int> lags = capabilities.pools.rollout_lags;
@@ -127,6 +137,9 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
       all_placements(roles_of(request.workload), !allowed_lags(request, table).empty());
   if (table.pools.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
+  }
+  if (request.lora.contains(Role::reference)) {
+    std::erase_if(all, [](const Placement& placement) { return !has_them_together(placement); });
   }
   if (wanted.empty()) return all;
   const bool ahead = !request.one_step_off && !table.pools.rollout_lags.empty() &&
@@ -178,6 +191,10 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     problem.settings[role].fixed = values_about(role, enumerated.fixed);
     problem.layouts[role].required = values_about(role, degrees);
     problem.shares_groups[role] = shares_groups(capabilities, role);
+  }
+  if (request.lora.contains(Role::reference)) {
+    problem.alike_layouts = true;
+    problem.shares_groups[Role::actor] = problem.shares_groups[Role::reference] = true;
   }
   problem.spaces = [enumerated, capabilities,
                     limits = std::make_shared<DistinctLimits>(request.workload)](Role role,

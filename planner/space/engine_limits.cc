@@ -139,8 +139,22 @@ std::optional<std::string> instead_of_experts(const PlanRequest& request, const 
   return (field == Field::ep ? "1" : "etp = tp") + std::string(" (not ") + why + ")";
 }
 
+// What adapters leave of a setting of their role, as `instead`.
+std::optional<std::string> instead_beside_adapters(const PlanRequest& request, Role role,
+                                                   Field field, std::int64_t value) {
+  if (!request.lora.contains(role)) return std::nullopt;
+  const AdapterTraits& adapters = request.traits.adapters;
+  if (field == Field::zero && (value == 1 || value == 2) && adapters.replicated) {
+    return "0 or 3 with adapters, which every replica has whole,";
+  }
+  const bool unmapped = field == Field::offload && role == Role::rollout && value != kOffloadNone;
+  if (unmapped && adapters.minimal) return "none with adapters, whose weights move once,";
+  return std::nullopt;
+}
+
 std::optional<std::string> instead_here(const Capabilities& table, const PlanRequest& request,
                                         Role role, Field field, std::int64_t value) {
+  if (auto kept = instead_beside_adapters(request, role, field, value)) return kept;
   const auto has = instead(table, request, role, field, value);
   return has ? has : instead_of_experts(request, table, role, field);
 }

@@ -41,6 +41,7 @@ class Enumeration {
         served_(rollout_ || (role == Role::reward && table.serving.reward)),
         trained_(is_trained(request.workload, role)),
         fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
+        replicated_adapters_(request.traits.adapters.replicated && request.lora.contains(role)),
         context_shards_(request.traits.shards.over_context),
         batch_(dealt_to_replicas(request.workload, prompts_, role)) {
     next_.role = role;
@@ -250,7 +251,8 @@ class Enumeration {
     if (rollout_) return add(rollout_choices(), slots());
     std::vector<MemoryChoice> choices;  // of all stages but FSDP
     for (const int zero : table_.training.zero) {
-      const bool held = zero == 0 || (trained_ && (next_.dp * next_.cp > 1 || fixed_zero_));
+      const bool states = trained_ && !replicated_adapters_;
+      const bool held = zero == 0 || (states && (next_.dp * next_.cp > 1 || fixed_zero_));
       if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1) &&
           runs_experts(zero)) {
         add_choices(zero, choices);
@@ -320,8 +322,10 @@ class Enumeration {
 
   std::vector<MemoryChoice> rollout_choices() const {
     std::vector<MemoryChoice> choices;
+    // What adapters stand beside moves once, and is kept.
+    const bool kept = request_.traits.adapters.minimal && request_.lora.contains(next_.role);
     for (const bool unmap : {false, true}) {
-      if (unmap && !table_.offload.rollout) continue;
+      if (unmap && (!table_.offload.rollout || kept)) continue;
       if (fixed(Field::offload, offload_value({unmap}))) choices.push_back({.offload = {unmap}});
     }
     return choices;
@@ -374,6 +378,7 @@ class Enumeration {
   bool served_;  // by an inference engine, as the rollout is
   bool trained_;
   bool fixed_zero_;
+  bool replicated_adapters_;                       // no part of them is a replica's own
   bool context_shards_;                            // FSDP cuts over Ulysses' groups too
   bool one_limit_ = false, limits_apart_ = false;  // of tokens
   bool tries_whole_ = false;                       // tensor without sequence parallelism

@@ -30,8 +30,10 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   if (!plan.cluster.groups.empty()) {
     ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
   }
+  const ReshardTransport transport =
+      moves_adapters_alone(plan, pair) ? ReshardTransport::send_recv : pair.transport;
   return arrivals_of(exact.transfers, elements, static_cast<int>(ranks.size()),
-                     {pair.transport, pair.bucket_bytes}, ends);
+                     {transport, pair.bucket_bytes}, ends);
 }
 
 bool shares_ranks(const RolePlan& from, const RolePlan& to) {

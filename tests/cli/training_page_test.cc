@@ -92,7 +92,7 @@ TEST_F(TrainingPage, EveryCommandWorksAndTheRunSurvivesAKill) {
   if (python.empty()) GTEST_SKIP() << "no Python with pyarrow";
   make_inputs(python);
   const std::vector<std::string> commands = commands_of_page();
-  ASSERT_EQ(commands.size(), 7u);
+  ASSERT_EQ(commands.size(), 8u);
   EXPECT_EQ(call(commands[0]), 0) << text_of(at("messages"));
   std::future<bool> killed = std::async(std::launch::async, kill_a_rank);
   EXPECT_EQ(call(commands[1]), 0) << text_of(at("messages"));

@@ -16,6 +16,8 @@ A case has bytes of one layer (a model of two less a model of one) and of everyt
 of one less a layer), with and without gradient checkpointing, for two numbers of tokens; "else" is
 split at the last norm's output. --explain prints the tensors of a family's layer instead.
 
+`adapters`: of one layer between others with low-rank adapters of peft 0.18 beside frozen weights.
+
 `peaks`: of published shapes with two layers and a small vocabulary the most bytes that are live at
 once beside parameters, per token: in a pass without gradients, and in the backward pass with
 checkpointing (gradients of parameters go as they come); `losses`: the latter with the whole
@@ -43,6 +45,7 @@ TOKENS = (64, 192)
 PEAK_TOKENS = 8192
 PEAKS = ("llama3.1-8b", "mistral-7b", "qwen2.5-7b", "qwen2.5-32b", "qwen3-8b", "mixtral-8x7b",
          "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b")
+ADAPTED = ("llama", "qwen2", "qwen3")
 LOSSES = ("llama3.1-8b", "qwen2.5-7b", "qwen3-8b")
 
 SMALL = dict(hidden_size=128, intermediate_size=352, num_attention_heads=8, num_key_value_heads=2,
@@ -334,8 +337,28 @@ def stated(family, shape, keys=None):
                 vision_config=tower)
 
 
-def saved(config, tokens, checkpointing, head, log=None):
-    """Bytes that stay until the backward pass. head: with logits and log-probabilities."""
+def adapted(model, rank):
+    """peft's model with adapters of every linear weight, in the weights' type as FSDP2 gathers them."""
+    import peft
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    def made(layer, name, *_, **__):
+        for module in (layer.lora_A[name], layer.lora_B[name]):
+            module.weight = torch.nn.Parameter(torch.empty(module.weight.shape, dtype=torch.bfloat16))
+
+    moved, kept = torch.nn.Module.to, BaseTunerLayer._move_adapter_to_device_of_base_layer
+    torch.nn.Module.to = lambda self, *_, **__: self  # fake tensors cannot be swapped
+    BaseTunerLayer._move_adapter_to_device_of_base_layer = made
+    try:
+        return peft.get_peft_model(model, peft.LoraConfig(
+            r=rank, target_modules="all-linear", task_type="CAUSAL_LM"), autocast_adapter_dtype=False)
+    finally:
+        torch.nn.Module.to, BaseTunerLayer._move_adapter_to_device_of_base_layer = moved, kept
+
+
+def saved(config, tokens, checkpointing, head, log=None, rank=0):
+    """Bytes that stay until the backward pass. head: with logits and log-probabilities. rank: of
+    peft's adapters, beside frozen weights."""
     with FakeTensorMode(), torch.device("cuda"):
         model = transformers.AutoModelForCausalLM.from_config(
             copy.deepcopy(config), dtype=torch.bfloat16)
@@ -344,6 +367,7 @@ def saved(config, tokens, checkpointing, head, log=None):
         model.train()
         if checkpointing:  # as verl asks for it
             model.gradient_checkpointing_enable(dict(use_reentrant=False))
+        model = adapted(model, rank) if rank else model
         ids = torch.empty(1, tokens, dtype=torch.int64)
         places = torch.empty(1, tokens, dtype=torch.int64)
         body = model if head else getattr(model, "model", model.base_model)
@@ -390,6 +414,16 @@ def case(family, shape, keys, kind):
         "GPT2LMHeadModel" if family == "gpt2" else
         transformers.AutoModelForCausalLM._model_mapping[type(one)].__name__]}
     return result
+
+
+def adapted_case(family, shape, rank):
+    """Of one layer with adapters, whose input has a gradient."""
+    two, three = (config_of(family, shape, n, None) for n in (2, 3))
+    return dict(family=family, rank=rank, kept=[
+        dict(tokens=tokens, layer=saved(three, tokens, False, True, rank=rank) -
+             saved(two, tokens, False, True, rank=rank)) for tokens in TOKENS],
+        config={**stated(family, shape), "architectures": [
+            transformers.AutoModelForCausalLM._model_mapping[type(two)].__name__]})
 
 
 class Live(TorchDispatchMode):
@@ -487,10 +521,13 @@ def main():
                 cases.append(case(family, shape, dense, "dense"))
         print(family, len(cases))
     peaks = [peaks_of(name) for name in PEAKS]
+    adapters = [adapted_case(family, shape, rank) for family in ADAPTED
+                for shape, rank in zip(FAMILIES[family][0], (8, 16, 5))]
     losses = [dict(model=name, most=peak(two_layers(name), True)) for name in LOSSES]
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(f'{{"transformers": "{transformers.__version__}", "torch": "{torch.__version__}", '
-                   '"cases": [\n' + ",\n".join(map(json.dumps, cases)) + '\n],\n"peaks": [\n' +
+                   '"cases": [\n' + ",\n".join(map(json.dumps, cases)) + '\n],\n"adapters": [\n' +
+                   ",\n".join(map(json.dumps, adapters)) + '\n],\n"peaks": [\n' +
                    ",\n".join(map(json.dumps, peaks)) + '\n],\n"losses": [\n' +
                    ",\n".join(map(json.dumps, losses)) + "\n]}\n")
 

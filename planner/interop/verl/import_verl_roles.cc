@@ -147,13 +147,9 @@ Lora lora_of(VerlImport& in, const RolePlan& role, const std::string& block) {
                    : "routed experts are counted without adapters: they are no modules of their "
                      "own in transformers 5.");
   }
-  std::int64_t elements = 0;
-  const auto each = adapter_elements(table, lora, 1);
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    elements += each[static_cast<std::size_t>(kind_of_layer(model, i))];
-  }
   char millions[32];
-  std::snprintf(millions, sizeof millions, "%.1f", static_cast<double>(elements) / 1e6);
+  std::snprintf(millions, sizeof millions, "%.1f",
+                static_cast<double>(adapter_count(table, lora)) / 1e6);
   in.note("LoRA of rank " + std::to_string(lora.rank) + ": the " + std::string(name_of(role.role)) +
           " trains " + millions +
           " million parameters; its weights are frozen, without gradients or optimizer states.");

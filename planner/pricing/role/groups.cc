@@ -179,4 +179,15 @@ GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt) {
           .hop = other(own.hop_nodes, dealt.hop_nodes)};
 }
 
+double share_of_node(const Candidate& actor, const PlanRequest& request) {
+  const auto node = static_cast<double>(request.cluster.gpus_per_node);
+  const double block = static_cast<double>(actor.tp) * actor.cp;
+  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
+  const double stages =
+      std::clamp(node / (apart ? block * actor.dp : block), 1.0, static_cast<double>(actor.pp));
+  const double copy = std::max(block * actor.dp_shard,
+                               static_cast<double>(actor.ep) * static_cast<double>(actor.etp));
+  return stages / actor.pp * std::min(1.0, std::max(node / stages, block) / copy);
+}
+
 }  // namespace tessera

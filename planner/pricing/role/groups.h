@@ -54,4 +54,8 @@ CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes);
 /// (ShardTraits::over_context) Ulysses' groups are among them.
 int shard_ranks(const Candidate& candidate, const EngineTraits& traits);
 
+/// The part of the model that the ranks of a node hold together: its stages, which are neighbours
+/// unless the pipeline is the slowest axis, and of them shards or experts.
+double share_of_node(const Candidate& actor, const PlanRequest& request);
+
 }  // namespace tessera

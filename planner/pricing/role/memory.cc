@@ -35,18 +35,32 @@ SharedStage shared_stage(const RoleLayout& role, const Candidate& candidate,
   return shared;
 }
 
+// Adapters and the weights beside them are held in the type that the engine's parameters have
+// (verl: fp32 unless model_dtype says otherwise).
+RoleDTypes stored_types(const RoleLayout& role, const Candidate& candidate) {
+  RoleDTypes stored = role.model->dtypes;
+  const bool masters = role.assumed->traits().shards.master_parameters;
+  const bool trains = candidate.role != Role::rollout;
+  if (trains && masters && size_of(stored.master) > size_of(stored.param)) {
+    stored.param = stored.master;
+  }
+  return stored;
+}
+
 }  // namespace
 
 // Offloaded things are on the device only where they work. The rollout's weights stay mapped unless
-// its parameters are "offloaded" (unmapped).
+// its parameters are "offloaded" (unmapped). With adapters the actor is the reference, too.
 MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& candidate,
                     Phase phase, std::optional<CallKind> call) {
   const EngineTraits& traits = layout.assumed->traits();
   const bool trains = call == CallKind::train;
   const bool moves =
       phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
+  const bool lent = phase == Phase::ref && candidate.role == Role::actor &&
+                    layout.assumed->request.lora.contains(Role::reference);
   const Offload& offload = candidate.offload;
-  if (offload.parameters && !call && !moves) use.weights = {};
+  if (offload.parameters && !call && !moves && !lent) use.weights = {};
   if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes;
   if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = {};
   if (offload.optimizer && (!trains || traits.optimizer.offloaded != OffloadedStates::whole)) {
@@ -58,8 +72,13 @@ MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& ca
   return use;
 }
 
-// Adapters have gradients, master weights and states; what they stand beside has none, and is held
-// in the type that the engine's parameters have (verl: fp32 unless model_dtype says otherwise).
+MemoryUse frozen_weights(const RoleLayout& role, const Candidate& candidate,
+                         const StageClass& stage) {
+  return resident_memory(stage.elements, shard_degrees(candidate, role.assumed->traits()),
+                         stored_types(role, candidate), false);
+}
+
+// Adapters have gradients, master weights and states; what they stand beside has none.
 MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const StageClass& stage) {
   const EngineTraits& traits = role.assumed->traits();
   const RoleModel& model = *role.model;
@@ -81,18 +100,12 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
     }
     return whole;
   }
+  if (candidate.role == Role::reference) return {};  // the actor's
   const Elements adapters = trained_elements(role, stage);
-  if (candidate.role == Role::rollout) {
-    const MemoryUse frozen = resident_memory(stage.elements, layout, model.dtypes, false);
-    return model.lora.merged ? frozen
-                             : frozen + resident_memory(adapters, layout, model.dtypes, false);
-  }
-  RoleDTypes stored = model.dtypes;
-  if (masters && size_of(stored.master) > size_of(stored.param)) stored.param = stored.master;
-  const bool reference = candidate.role == Role::reference;
-  if (reference && !candidate.offload.parameters) return {};  // the actor's
-  return resident_memory(stage.elements, layout, stored, false) +
-         resident_memory(adapters, layout, stored, model.trained);
+  const ParallelLayout cut = traits.adapters.replicated ? adapter_layout(layout) : layout;
+  const MemoryUse frozen = frozen_weights(role, candidate, stage);
+  if (candidate.role == Role::rollout && model.lora.merged) return frozen;
+  return frozen + resident_memory(adapters, cut, stored_types(role, candidate), model.trained);
 }
 
 MemoryUse asleep(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
@@ -264,7 +277,8 @@ MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candid
   PassLoad load{.tokens = tokens / rank.cp,
                 .layers = stage.layers,
                 .checkpointed = candidate.recompute == Recompute::full};
-  const ModuleRun run{.type = rank.dtype, .ulysses = rank.ulysses ? rank.cp : 1};
+  const ModuleRun run{
+      .type = rank.dtype, .ulysses = rank.ulysses ? rank.cp : 1, .adapter_rank = rank.adapter_rank};
   const GatheredParts parts = gathered_parts(layout, candidate);
   if (!trains) {
     load.logits = inference_memory(rank, stage.last, tokens).logits;

@@ -17,8 +17,12 @@ struct TrainedBatches {
       in_flight;  // on the stage at once; nullopt = as many as its pipeline brings
 };
 
-/// What a stage's rank holds between calls where nothing is offloaded.
+/// What a stage's rank holds between calls where nothing is offloaded. A reference that is the
+/// actor without its adapters holds nothing.
 MemoryUse resident(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage);
+/// Of that, the weights that adapters stand beside.
+MemoryUse frozen_weights(const RoleLayout& layout, const Candidate& candidate,
+                         const StageClass& stage);
 
 /// What of it is on the device in a phase of a call, or in one without.
 MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& candidate,

@@ -20,7 +20,9 @@ Seconds offload_seconds(const RoleLayout& layout, const Candidate& candidate, bo
   const EngineTraits& traits = layout.assumed->traits();
   Traffic bytes;
   for (const StageClass& stage : *layout.stages) {
-    const MemoryUse use = resident(layout, candidate, stage);
+    const bool borrowed = candidate.role == Role::reference && layout.model->lora.used();
+    const MemoryUse use =
+        borrowed ? frozen_weights(layout, candidate, stage) : resident(layout, candidate, stage);
     Traffic here;
     if (candidate.offload.parameters) here += Traffic{as_double(use.weights)} * (training ? 2 : 1);
     if (training && candidate.offload.optimizer &&

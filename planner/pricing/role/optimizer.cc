@@ -36,7 +36,8 @@ OptimizerCost optimizer_cost(const RoleLayout& layout, const Candidate& candidat
   const CandidateGroups& groups = layout.groups;
   const RoleDTypes& dtypes = layout.model->dtypes;
   const ShardCounts parts = zero_shards(shard_degrees(candidate, assumed.traits()));
-  const bool sharded = candidate.zero >= 1;
+  const bool replicated = layout.model->lora.used() && assumed.traits().adapters.replicated;
+  const bool sharded = candidate.zero >= 1 && !replicated;
   OptimizerCost cost;
   const auto move = [&](std::int64_t count, GroupShape group, int cut) {
     const Traffic gradient{as_double(count * size_of(dtypes.grad))};
@@ -46,7 +47,9 @@ OptimizerCost optimizer_cost(const RoleLayout& layout, const Candidate& candidat
           collective_seconds(Collective::all_reduce, bytes, over, assumed.cluster(), calibration);
       return MovedShards{seconds, (calibration.overlap_slowdown.value - 1) * seconds};
     };
-    if (shard_ranks(candidate, assumed.traits()) > 1) {
+    if (replicated) {
+      cost.reduce = cost.reduce + sum(gradient, group);
+    } else if (shard_ranks(candidate, assumed.traits()) > 1) {
       cost.reduce = cost.reduce + sum(gradient / cut, groups.replicated);
     } else if (sharded) {
       // ZeRO-2 reduced every layer after its backward pass (layer_shards).
@@ -60,8 +63,7 @@ OptimizerCost optimizer_cost(const RoleLayout& layout, const Candidate& candidat
   };
   move(elements.dense, groups.replicas, parts.dense);
   if (elements.expert > 0) move(elements.expert, groups.expert_replicas, parts.expert);
-  const double tensors = static_cast<double>(layout.model->table->rows.size()) / candidate.pp /
-                         std::max(1, candidate.ep);
+  const double tensors = layout.model->trained_tensors / candidate.pp / std::max(1, candidate.ep);
   const auto update = [&](std::int64_t count, int cut, double held) {
     cost.update += update_work(layout, candidate, count, sharded ? cut : 1, held);
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cost_models/adapters.h"
 #include "cost_models/compute.h"
 #include "cost_models/layout/min_cost_flow.h"
 #include "cost_models/layout/sharding.h"
@@ -82,19 +83,6 @@ ListedSwitch listed_volume(const RankVolumes& volumes, int slots, std::int64_t m
   return all;
 }
 
-/// The part of the model that the ranks of a node hold together: its stages, which are neighbours
-/// unless the pipeline is the slowest axis, and of them shards or experts.
-double share_of_node(const Candidate& actor, const PlanRequest& request) {
-  const auto node = static_cast<double>(request.cluster.gpus_per_node);
-  const double block = static_cast<double>(actor.tp) * actor.cp;
-  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
-  const double stages =
-      std::clamp(node / (apart ? block * actor.dp : block), 1.0, static_cast<double>(actor.pp));
-  const double copy = std::max(block * actor.dp_shard,
-                               static_cast<double>(actor.ep) * static_cast<double>(actor.etp));
-  return stages / actor.pp * std::min(1.0, std::max(node / stages, block) / copy);
-}
-
 ShardOverlap shard_overlap(const ParameterTable& table, int training_tp, int rollout_tp) {
   ShardOverlap result;
   const auto layers = table.model.layers;
@@ -135,10 +123,9 @@ ShardOverlap shard_overlap(const ParameterTable& table, int training_tp, int rol
 
 // What a rank of the actor (tp fastest, then stage) receives as a part of the rollout's TP group,
 // by [part][rank]; `common_volumes`: what it has of that part.
-RankVolumes rank_volumes(ModelParts& parts, const ShardOverlap& common, const Candidate& actor,
+RankVolumes rank_volumes(const RoleModel& model, const ShardElements& wanted,
+                         const ShardOverlap& common, const Candidate& actor,
                          const Candidate& rollout, RankVolumes& common_volumes) {
-  const RoleModel& model = parts.model();
-  const ShardElements& wanted = parts.shards(rollout.tp, 1, 1);
   const ParallelLayout layout = layout_of(actor, model.spec.layers);
   std::vector<LayerCounts> by_stage;
   LayerCounts whole{};
@@ -203,26 +190,37 @@ bool shards_within_parts(const PlanRequest& request, const Candidate& actor,
 ReshardPricer::ReshardPricer(const Assumptions& assumed, ModelParts* actor, ModelParts& rollout)
     : assumed_(assumed), actor_(actor), rollout_(rollout) {}
 
-const ShardOverlap& ReshardPricer::overlap(int training_tp, int rollout_tp) {
-  const auto [entry, added] = overlaps_.try_emplace({training_tp, rollout_tp});
-  if (added) entry->second = shard_overlap(*actor_->model().table, training_tp, rollout_tp);
+const ShardOverlap& ReshardPricer::overlap(int training_tp, int rollout_tp, bool adapters) {
+  const auto [entry, added] = overlaps_.try_emplace({training_tp, rollout_tp, adapters ? 1 : 0});
+  if (added) {
+    const RoleModel& model = actor_->model();
+    entry->second =
+        shard_overlap(adapters ? *model.adapter_table : *model.table, training_tp, rollout_tp);
+  }
   return entry->second;
 }
 
 // Cuts along different axes are independent: a rank keeps its part of what it wants. Counts no more
 // than a rank may keep, so the bytes are an upper bound of the mean. Shards are dealt evenly, so
 // that everybody sends what it receives.
-BusiestBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& rollout) {
+BusiestBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& rollout,
+                                       bool adapters) {
   const PlanRequest& request = assumed_.request;
   const RoleModel& model = actor_->model();
+  const auto of_stage = [&](ModelParts& parts, const Candidate& candidate,
+                            const StageClass& stage) {
+    return adapters ? adapter_sum(parts.adapters(candidate.tp), stage.layers) : stage.elements;
+  };
   Elements wanted, held;
   for (const StageClass& stage : rollout_.stages(rollout)) {
-    if (stage.elements.total() > wanted.total()) wanted = stage.elements;
+    const Elements own = of_stage(rollout_, rollout, stage);
+    if (own.total() > wanted.total()) wanted = own;
   }
   for (const StageClass& stage : actor_->stages(actor)) {
-    if (held.total() == 0 || stage.elements.total() < held.total()) held = stage.elements;
+    const Elements own = of_stage(*actor_, actor, stage);
+    if (held.total() == 0 || own.total() < held.total()) held = own;
   }
-  const double whole = as_double(model.elements);
+  const double whole = as_double(adapters ? model.adapter_table->elements() : model.elements);
   const double share =
       shards_within_parts(request, actor, rollout) ? 1 : as_double(wanted.total()) / whole;
   const double kept = as_double(held.total()) / shard_ranks(actor, request.traits) * share;
@@ -233,18 +231,30 @@ BusiestBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& 
 
 BusiestBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollout) {
   const RoleModel& model = actor_->model();
-  const std::int64_t wire = size_of(model.dtypes.wire);
-  if (rollout_.model().lora.moves_adapters()) {
-    // Every GPU gathers the adapters whole (verl's collect_lora_params).
-    if (actor.gpus == 1) return {};
-    LayerCounts layers{};
-    for (std::int64_t i = 0; i < model.spec.layers; ++i) {
-      ++layers[static_cast<std::size_t>(kind_of_layer(model.spec, i))];
-    }
-    const Bytes moved{adapter_sum(actor_->adapters(1), layers).total() * wire};
-    return {moved, moved};
+  if (!rollout_.model().lora.moves_adapters()) return lacking(actor, rollout, false);
+  if (model.adapter_table != nullptr) {
+    Candidate unsharded = actor;  // as data-parallel ranks have adapters
+    unsharded.dp_shard = 1;
+    unsharded.zero = 0;
+    const BusiestBytes adapters = lacking(unsharded, rollout, true);
+    if (!rollout.offload.parameters) return adapters;
+    const BusiestBytes weights =
+        lacking(actor, rollout, false);  // unmapped, what was there is lost
+    return {weights.received + adapters.received, weights.sent + adapters.sent};
   }
-  if (!plain(actor) || !plain(rollout) || rollout.pp > 1) return cut_evenly(actor, rollout);
+  // Every GPU gathers the adapters whole (verl's collect_lora_params).
+  if (actor.gpus == 1) return {};
+  const Bytes moved{adapter_count(*model.table, model.lora) * size_of(model.dtypes.wire)};
+  return {moved, moved};
+}
+
+BusiestBytes ReshardPricer::lacking(const Candidate& actor, const Candidate& rollout,
+                                    bool adapters) {
+  const RoleModel& model = actor_->model();
+  const std::int64_t wire = size_of(model.dtypes.wire);
+  if (!plain(actor) || !plain(rollout) || rollout.pp > 1) {
+    return cut_evenly(actor, rollout, adapters);
+  }
   const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
   const auto node = static_cast<int>(assumed_.cluster().gpus_per_node);
   const int slots = std::min(actor.gpus, node);
@@ -252,11 +262,14 @@ BusiestBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollo
                       actor.gpus == rollout.gpus && actor.gpus % slots == 0 &&
                       slots % rollout.tp == 0;
   const int order = strided ? -1 : listed ? slots : 0;
-  auto [entry, added] = volumes_.try_emplace({actor.tp, actor.pp, rollout.tp, order});
+  auto [entry, added] =
+      volumes_.try_emplace({actor.tp, actor.pp, rollout.tp, order, adapters ? 1 : 0});
   if (!added) return entry->second;
   RankVolumes common;
+  const ShardElements wanted = adapters ? shard_elements(*model.adapter_table, rollout.tp, 1, 1)
+                                        : actor_->shards(rollout.tp, 1, 1);
   const RankVolumes volumes =
-      rank_volumes(*actor_, overlap(actor.tp, rollout.tp), actor, rollout, common);
+      rank_volumes(model, wanted, overlap(actor.tp, rollout.tp, adapters), actor, rollout, common);
   const int classes = actor.tp * actor.pp;
   const int period = std::lcm(classes, rollout.tp);
   std::int64_t most = 0, sum = 0;
@@ -322,8 +335,15 @@ Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& r
   const Traffic sent_far =
       single ? sent * std::ceil(layers / actor.pp) * actor.pp / layers : sent * (1 - local);
   return barriers + travel_seconds({received * local, received * (1 - local)}, peers,
-                                   {sent * local, sent_far}, assumed_.request.reshard,
-                                   assumed_.cluster(), assumed_.calibration());
+                                   {sent * local, sent_far}, travel(), assumed_.cluster(),
+                                   assumed_.calibration());
+}
+
+// Adapters that move alone are messages.
+ReshardTravel ReshardPricer::travel() const {
+  ReshardTravel travel = assumed_.request.reshard;
+  if (rollout_.model().adapter_table != nullptr) travel.transport = ReshardTransport::send_recv;
+  return travel;
 }
 
 Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
@@ -349,7 +369,12 @@ Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& ro
   const RoleModel& model = rollout_.model();
   const bool whole = gathers_whole(assumed_.request.engine);
   Traffic wanted;
-  if (model.lora.moves_adapters()) {
+  if (model.adapter_table != nullptr) {
+    for (const StageClass& stage : rollout_.stages(rollout)) {
+      const Elements own = adapter_sum(rollout_.adapters(rollout.tp), stage.layers);
+      wanted = std::max(wanted, Traffic{Bytes{own.total() * size_of(model.dtypes.wire)}});
+    }
+  } else if (model.lora.moves_adapters()) {
     wanted = bytes(actor, rollout).received;
   } else {
     for (const StageClass& stage : rollout_.stages(whole ? whole_copies(rollout) : rollout)) {
@@ -358,8 +383,8 @@ Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& ro
     }
   }
   const bool one_node = assumed_.cluster().nodes == 1;
-  const ReshardTravel travel{assumed_.request.reshard.transport,
-                             whole ? model.bucket_bytes : assumed_.request.reshard.bucket};
+  ReshardTravel travel = this->travel();
+  if (whole) travel.bucket = model.bucket_bytes;
   const MovedBytes received{one_node ? wanted : Traffic{}, one_node ? Traffic{} : wanted};
   return barriers + travel_seconds(received, kMessages, {}, travel, assumed_.cluster(),
                                    assumed_.calibration());

@@ -45,17 +45,22 @@ class ReshardPricer {
   /// All but the software's part.
   Seconds moving_seconds(const Candidate& actor, const Candidate& rollout, bool shared);
   Seconds seconds_apart(const Candidate& actor, const Candidate& rollout);
+  ReshardTravel travel() const;
   /// Where every rank gathers all.
   Seconds seconds_of_gather(const Candidate& actor, const Candidate& rollout, Seconds barriers);
-  BusiestBytes cut_evenly(const Candidate& actor, const Candidate& rollout);
-  const ShardOverlap& overlap(int training_tp, int rollout_tp);
+  /// What a rank lacks of the weights, or of `adapters` alone.
+  BusiestBytes lacking(const Candidate& actor, const Candidate& rollout, bool adapters);
+  BusiestBytes cut_evenly(const Candidate& actor, const Candidate& rollout, bool adapters);
+  const ShardOverlap& overlap(int training_tp, int rollout_tp, bool adapters);
 
   const Assumptions& assumed_;
   ModelParts* actor_;
   ModelParts& rollout_;
-  std::array<std::optional<Seconds>, 2> software_;        // by `shared`
-  std::map<std::pair<int, int>, ShardOverlap> overlaps_;  // by training tp, rollout tp
-  std::map<std::array<int, 4>, BusiestBytes> volumes_;    // by actor tp, pp, rollout tp, order
+  std::array<std::optional<Seconds>, 2> software_;  // by `shared`
+  using Cut = std::array<int, 3>;                   // training tp, rollout tp, whether of adapters
+  std::map<Cut, ShardOverlap> overlaps_;
+  // By actor tp, pp, rollout tp, order, whether of adapters.
+  std::map<std::array<int, 5>, BusiestBytes> volumes_;
 };
 
 }  // namespace tessera

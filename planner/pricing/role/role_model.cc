@@ -65,7 +65,7 @@ namespace {
 Bytes bucket_of(const PlanRequest& request, const Lora& rollout) {
   const std::vector<Role> roles = roles_of(request.workload);
   const bool trained = std::find(roles.begin(), roles.end(), Role::actor) != roles.end();
-  if (rollout.moves_adapters() || !trained) return {};
+  if (!trained || (rollout.moves_adapters() && !request.traits.adapters.minimal)) return {};
   if (!gathers_whole(request.engine)) return travel_stages(request.reshard);
   return gather_bucket_bytes(request.engine, model_of(request, Role::actor),
                              dtypes_of(request, Role::actor), request.reshard.bucket);
@@ -79,10 +79,17 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
   model.dtypes = dtypes_of(request, role);
   model.table = tables.of(model.spec);
   model.elements = model.table->elements();
+  model.trained_tensors = static_cast<double>(model.table->rows.size());
   if (const auto lora = request.lora.find(role); lora != request.lora.end()) {
     model.lora = lora->second;
     const bool left_out = role == Role::reference || (role == Role::rollout && model.lora.merged);
     model.adapter_rank = left_out ? 0 : model.lora.rank;
+    model.trained_tensors = static_cast<double>(adapter_tensors(*model.table, model.lora));
+    if (request.traits.adapters.minimal && model.lora.moves_adapters() &&
+        has_adapter_table(*model.table, model.lora)) {
+      model.adapter_table =
+          std::make_shared<const ParameterTable>(adapter_table(*model.table, model.lora));
+    }
   }
   if (role == Role::rollout) model.bucket_bytes = bucket_of(request, model.lora);
   for (std::int64_t layer = 0; layer < model.spec.layers; ++layer) {
@@ -149,6 +156,9 @@ const LayerElements& ModelParts::adapters(int tp) {
 }
 
 const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
+  // Adapters' inputs travel by collectives, all of them before their products.
+  EngineTraits traits = traits_;
+  if (model_.adapter_rank > 0) traits.kernels.overlapped_tensor_parallel = false;
   auto [entry, added] =
       ranks_.try_emplace({candidate.tp, candidate.cp, candidate.ep, candidate.etp,
                           candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
@@ -161,7 +171,7 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
         model_.dtypes.param,
         candidate.sequence_parallel,
         candidate.ulysses,
-        traits_,
+        traits,
         model_.adapter_rank,
         static_cast<LayerKind>(kind)};
   }

@@ -76,11 +76,13 @@ struct RoleModel {
   RoleDTypes dtypes;
   std::shared_ptr<const ParameterTable> table;
   std::int64_t elements = 0;                 // of the table
+  double trained_tensors = 0;                // that an optimizer steps over: all, or the adapters'
   std::array<double, kLayerKinds> layers{};  // by kind
   LayerKind last_kind = LayerKind::dense;    // of the last layer
   bool trained = false;
   Lora lora;
-  std::int64_t adapter_rank = 0;                    // of those that its passes run
+  std::shared_ptr<const ParameterTable> adapter_table;  // where they alone move (AdapterTraits)
+  std::int64_t adapter_rank = 0;                        // of those that its passes run
   Bytes bucket_bytes;                               // in which weights arrive that are not in place
   std::vector<Phase> phases;                        // in which it computes
   EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases

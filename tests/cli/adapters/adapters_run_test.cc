@@ -4,6 +4,8 @@
 
 #include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
+#include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "tests/cli/programs.h"
 #include "tests/executor/python_oracle.h"
 
@@ -41,6 +43,13 @@ class AdaptersRun : public ProgramTest {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   static std::string messages() { return text_of(at("messages")); }
+
+  static Plan plan_of(const std::string& name) {
+    Problems problems;
+    const auto plan = read_plan(at(name), problems);
+    EXPECT_TRUE(plan) << Error(problems).what();
+    return plan.value_or(Plan{});
+  }
 
   static std::vector<StepNumbers> metrics(const std::string& name) {
     Problems problems;
@@ -80,6 +89,8 @@ TEST_F(AdaptersRun, AReshardMovesAdaptersOnly) {
   // Training holds one of two stages, and generation both.
   ASSERT_EQ(train_adapters("together", 2, kLora), 0) << messages();
   EXPECT_EQ(numbers("together", "reshard/bytes").at(1), own / 2);
+  EXPECT_THAT(text_of(folder_ / "together/log.txt"),
+              testing::HasSubstr("the plan was made without them"));
   const std::vector<double> a = rewards("apart"), b = rewards("together");
   EXPECT_EQ(a[0], b[0]) << "the model without trained adapters";
   EXPECT_NEAR(a[1], b[1], 0.02);
@@ -163,6 +174,31 @@ TEST_F(AdaptersRun, TheReferenceIsTheModelWithoutThem) {
   EXPECT_NEAR(same[0], 0, 1e-6) << "B begins as zero";
   EXPECT_GT(std::abs(same[2]), 1e-5);
   for (std::size_t i = 0; i < same.size(); ++i) EXPECT_NEAR(own[i], same[i], 1e-4);
+}
+
+/// A plan with adapters is run with them without a word in run.yaml, and says what moves and what
+/// is held; one that counts others is refused, and one that counts none is told so.
+TEST_F(AdaptersRun, APlanWithAdaptersIsRunAsItSays) {
+  const std::string fixed =
+      "placement=colocated actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2 --lora-rank 8 "
+      "--lora-targets q_proj down_proj";
+  ASSERT_EQ(plan("adapted.json", fixed), 0);
+  const Plan planned = plan_of("adapted.json");
+  const Lora lora{.rank = 8, .targets = {"q_proj", "down_proj"}};
+  EXPECT_EQ(planned.find(Role::actor)->lora, lora);
+  ASSERT_EQ(train_adapters("adapted", 2, "", "adapted.json"), 0) << messages();
+  EXPECT_EQ(numbers("adapted", "reshard/bytes").at(1),
+            static_cast<double>(planned.reshard.at(0).bytes_received.value));
+  EXPECT_EQ(numbers("adapted", "reshard/lower_bound_bytes").at(1),
+            static_cast<double>(planned.reshard.at(0).lower_bound_bytes.value));
+  EXPECT_GT(planned.reshard.at(0).bytes_received, 0);
+  EXPECT_EQ(text_of(folder_ / "adapted/log.txt").find("the plan was made without them"),
+            std::string::npos);
+  EXPECT_NE(
+      train_adapters("refused", 1, "--set actor_rollout_ref.model.lora_rank=4", "adapted.json"), 0);
+  EXPECT_THAT(messages(), testing::HasSubstr("adapters of rank 8, as the plan has"));
+  EXPECT_EQ(run("explain " + at("adapted.json")), 0);
+  EXPECT_EQ(run("simulate " + at("adapted.json")), 0);
 }
 
 }  // namespace

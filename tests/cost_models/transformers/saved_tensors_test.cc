@@ -93,6 +93,25 @@ TEST(SavedTensors, EqualWhatAutogradKeepsForEveryFamily) {
   EXPECT_EQ(families.size(), 29U);
 }
 
+// Oracle: the same hooks on models that peft has given adapters of every linear weight.
+TEST(SavedTensors, EqualWhatAutogradKeepsBesideAdapters) {
+  std::set<std::string> families;
+  const Json fixture = counts();
+  for (const Json& each : fixture.at("adapters")) {
+    families.insert(each.at("family"));
+    Problems problems;
+    const auto model = parse_model_spec(each.at("config").dump(), "config.json", problems);
+    ASSERT_TRUE(model);
+    const ModuleRun run{.adapter_rank = each.at("rank").get<std::int64_t>()};
+    for (const Json& counted : each.at("kept")) {
+      EXPECT_EQ(bytes_of(saved_by_layer(*model, LayerKind::dense, run), counted),
+                counted.at("layer").get<std::int64_t>())
+          << each.at("family") << " rank " << run.adapter_rank;
+    }
+  }
+  EXPECT_EQ(families.size(), 3U);
+}
+
 // Live storages of two layers, small vocabulary, 8,192 tokens.
 TEST(Transients, CoverWhatLivesAtMostInAPass) {
   const Json fixture = counts();

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "executor/adapters/adapter_reshard.h"
-#include "executor/adapters/adapter_table.h"
 #include "executor/adapters/adapter_weights.h"
 #include "executor/checkpoint/peft_folder.h"
 #include "executor/comm/thread_communicator.h"

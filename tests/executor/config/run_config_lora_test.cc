@@ -5,6 +5,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/config/run_config.h"
+#include "executor/config/run_config_lora.h"
 #include "tests/executor/config/grpo_plan.h"
 #include "tests/executor/config/rollout_file.h"
 #include "tests/executor/temporary_folder.h"
@@ -93,6 +94,52 @@ TEST(LoraConfig, TakesAFoldersAdaptersAsTheyAre) {
   EXPECT_THAT(wrong(path + ", lora_rank: 8"), HasSubstr("6, as lora_adapter_path has"));
   EXPECT_THAT(wrong(path + ", lora_alpha: 8"), HasSubstr("lora_alpha"));
   EXPECT_THAT(wrong(path + ", target_modules: all-linear"), HasSubstr("target_modules"));
+}
+
+/// A plan that counts adapters of rank 8 of q_proj and v_proj.
+Plan plan_with_adapters() {
+  Plan plan = plan_of_one_type();
+  for (RolePlan& role : plan.roles) {
+    if (role.role != Role::critic) role.lora = {.rank = 8, .targets = {"q_proj", "v_proj"}};
+  }
+  return plan;
+}
+
+TEST(LoraConfig, AreThePlansWhereItCountsSome) {
+  const Plan plan = plan_with_adapters();
+  const Lora planned = plan.find(Role::actor)->lora;
+  const auto read = [&](const std::string& text) {
+    Problems problems;
+    const auto config = parse_run_config(text, "run.yaml", plan, problems);
+    EXPECT_TRUE(config) << to_string(problems.at(0));
+    return config ? config->actor.lora : Lora{};
+  };
+  EXPECT_EQ(read(lora_yaml("")), planned);
+  EXPECT_EQ(read("version: 1\ndata: {train_files: [a.jsonl]}\n"
+                 "trainer: {total_training_steps: 2}\n"),
+            planned)
+      << "the file says nothing of the model";
+  EXPECT_EQ(read(lora_yaml("lora_rank: 8, target_modules: [v_proj, q_proj]")).rank, 8);
+  EXPECT_EQ(read(lora_yaml("lora_alpha: 3")).alpha, 3) << "a scale changes nothing of the plan";
+  for (const char* const other : {"lora_rank: 4", "lora_rank: 0"}) {
+    EXPECT_THAT(refused(plan, lora_yaml(other)), HasSubstr("adapters of rank 8, as the plan has"));
+  }
+  EXPECT_THAT(refused(plan, lora_yaml("target_modules: [q_proj]")),
+              HasSubstr("the matrices that the plan's adapters have"));
+  EXPECT_THAT(refused(plan, lora_yaml("target_modules: all-linear")),
+              HasSubstr("the matrices that the plan's adapters have"));
+  EXPECT_THAT(refused(plan,
+                      "version: 1\ndata: {train_files: [a.jsonl]}\n"
+                      "trainer: {total_training_steps: 2}\nreshard: {overlap: true}\n"),
+              HasSubstr("no adapters with reshard.overlap"));
+}
+
+TEST(LoraConfig, TellsARunWhosePlanCountsNone) {
+  const std::string note = adapter_note(plan_of_one_type(), {.rank = 4});
+  EXPECT_THAT(note, HasSubstr("the plan was made without them"));
+  EXPECT_THAT(note, HasSubstr("tessera plan --lora-rank 4"));
+  EXPECT_EQ(adapter_note(plan_of_one_type(), {}), "");
+  EXPECT_EQ(adapter_note(plan_with_adapters(), {.rank = 8}), "");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/executor/call_bytes.h"
-#include "executor/memory/counting_allocator.h"
+#include "tests/executor/model/counted_tensors.h"
 #include "tests/executor/model/fixture.h"
 
 namespace tessera::testing {
@@ -12,16 +12,6 @@ namespace {
 using torch::Tensor;
 
 constexpr std::int64_t kTokens = 512;
-
-/// Bytes of CPU tensors.
-CountedTensors& counted() {
-  static const auto tensors = [] {
-    auto all = std::make_shared<CountedTensors>();
-    install_counting_allocator(all, [](std::int64_t) {});
-    return all;
-  }();
-  return *tensors;
-}
 
 ModelSpec model_of(std::int64_t layers, bool experts) {
   ModelSpec model = small_model(4, 2, layers);

@@ -258,7 +258,9 @@ TEST(Lora, FreezesWeightsAndMovesTheAdaptersAlone) {
   const RolePlan& reference = *plan.find(Role::reference);
   EXPECT_EQ(reference.lora.rank, 32);
   EXPECT_EQ(reference.memory.at(Phase::gen).weights, 0);
-  EXPECT_EQ(reference.memory.at(Phase::ref).weights, 4 * (kWeights + kAdapters));
+  EXPECT_EQ(reference.memory.at(Phase::ref).weights, 0);
+  EXPECT_EQ(actor.memory.at(Phase::gen).weights, 0);
+  EXPECT_EQ(actor.memory.at(Phase::ref).weights, 4 * (kWeights + kAdapters));
   EXPECT_EQ(plan.find(Role::rollout)->memory.at(Phase::gen).weights, 2 * (kWeights + kAdapters));
   EXPECT_EQ(plan.reshard[0].bytes_received, 0);  // one GPU
   EXPECT_TRUE(
@@ -310,10 +312,15 @@ TEST(Lora, IsKeptByPlanFilesAndExportsAndRefusedByEnginesWithoutIt) {
   }
   const Outcome back = judge(script, on("h100-8", 0), "h100");
   EXPECT_EQ(back.imported.plan.find(Role::actor)->lora, plan.find(Role::actor)->lora);
-  const Problems refused = outside_capabilities(plan, "plan.json", "tessera");
-  EXPECT_TRUE(std::any_of(refused.begin(), refused.end(), [](const Problem& problem) {
-    return problem.place == "/roles/0/lora" && problem.hint.find("tessera") != std::string::npos;
-  }));
+  const auto refuses = [&](const char* engine) {
+    const Problems refused = outside_capabilities(plan, "plan.json", engine);
+    return std::any_of(refused.begin(), refused.end(), [&](const Problem& problem) {
+      return problem.place == "/roles/0/lora" && problem.hint.find(engine) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(refuses("megatron"));
+  EXPECT_TRUE(refuses("tessera+vllm"));
+  EXPECT_FALSE(refuses("tessera"));
 }
 
 TEST(Lora, RefusesTargetsThatTheModelDoesNotHave) {
