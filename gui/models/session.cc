@@ -2,6 +2,7 @@
 #include "gui/models/session.h"
 
 #include <system_error>
+#include <utility>
 
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
@@ -99,6 +100,7 @@ void Session::askAgain() { search(); }
 
 void Session::goTo(const Edit& edit) {
   began_ = true;
+  forgetFixes();
   document_.question = edit.question;
   document_.file_problems.clear();
   if (!edit.opened) {
@@ -145,6 +147,22 @@ void Session::redo() {
   goTo(edits_.redo());
 }
 
+void Session::forgetFixes() {
+  fix_search_.cancel();
+  fixes_.clear();
+}
+
+// What would help is planned in the background: the reason is told at once.
+void Session::searchFixes() {
+  forgetFixes();
+  if (!document_.none_fits->change.any()) return;
+  fix_search_.start([query = document_.question] { return planned_fixes(query); },
+                    [this](std::vector<PlannedFix> found) {
+                      fixes_ = std::move(found);
+                      changed();
+                    });
+}
+
 void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   document_.answered = query;
   document_.none_fits.reset();
@@ -158,6 +176,7 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   }
   if (const Infeasible* none = std::get_if<Infeasible>(&answer.result)) {
     document_.none_fits = *none;
+    searchFixes();
   } else {
     document_.problems = std::get<Problems>(answer.result);
   }

@@ -15,6 +15,7 @@
 #include "gui/document/document.h"
 #include "gui/document/front_search.h"
 #include "gui/document/history.h"
+#include "gui/document/newest.h"
 #include "gui/document/plan_job.h"
 #include "gui/document/planner_job.h"
 #include "gui/document/project.h"
@@ -25,6 +26,7 @@
 #include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
 #include "gui/models/run_follower.h"
+#include "gui/plans/planned_fixes.h"
 #include "gui/remote/remote_copy.h"
 #include "gui/reshard/reshard_facts.h"
 #include "gui/samples/sample_follower.h"
@@ -95,6 +97,8 @@ class Session : public QObject {
 
   const Document& document() const { return document_; }
   const SharedPlan& plan() const { return document_.plan; }
+  /// Where nothing fits: changes that help, once they are known; empty before.
+  const std::vector<PlannedFix>& fixes() const { return fixes_; }
   /// The run is held against the plan that is shown, and that does not answer the question.
   bool isHeldAgainstStale() const {
     return document_.stale() && run_.plan() == document_.plan.get();
@@ -110,7 +114,7 @@ class Session : public QObject {
   /// What was asked to be worked out of the plan, or to be read of the run, is on its way.
   bool isWorking() const {
     return timeline_.isBusy() || reshard_.isBusy() || peaks_.isBusy() || front_.isBusy() ||
-           samples_.isBusy();
+           samples_.isBusy() || fix_search_.isBusy();
   }
 
   PlanTableModel* plans() { return &plans_; }
@@ -151,6 +155,8 @@ class Session : public QObject {
   void followCopy();
   void tellMesh();
   void takeAnswer(const PlanQuery& query, const PlanAnswer& answer);
+  void searchFixes();
+  void forgetFixes();
   void takeDetail(int row, const PlanAnswer& answer);
   void setWinner(const SharedPlan& winner);
   void show(int row, const SharedPlan& plan);
@@ -172,6 +178,8 @@ class Session : public QObject {
   PlanJob<std::vector<RankMemory>> peaks_{memory_of_ranks};
   ViewState view_;
   FrontSearch front_;
+  std::vector<PlannedFix> fixes_;
+  Newest<std::vector<PlannedFix>> fix_search_;
   KeptPlanner planner_;
   int row_ = -1, wanted_row_ = -1;
   bool began_ = false;          // a question was asked

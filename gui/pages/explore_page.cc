@@ -14,6 +14,7 @@
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
 #include "gui/views/view.h"
+#include "planner/explain/nearest_fix.h"
 #include "planner/explain/report.h"
 #include "planner/plan/plan.h"
 
@@ -99,10 +100,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
     std::exchange(sliding_, false) ? session_.askOn(query) : session_.ask(query);
   });
   connect(&session_, &Session::documentChanged, this, &ExplorePage::documentChanged);
-  connect(answer_, &MessageBar::offerTaken, this, [this] {
-    const Document& document = session_.document();
-    if (document.none_fits) session_.ask(changed(document.question, document.none_fits->change));
-  });
+  connect(answer_, &MessageBar::offerTaken, this, &ExplorePage::takeFix);
   connect(files_, &MessageBar::offerTaken, this, [this] { session_.report({}); });
 }
 
@@ -139,6 +137,32 @@ QWidget* ExplorePage::waiting() {
   bar->setObjectName("waiting");
   bar->hide();
   return bar;
+}
+
+// Of those that are offered, or the nearest while others are looked for.
+void ExplorePage::takeFix(int number) {
+  const Document& document = session_.document();
+  if (!document.none_fits) return;
+  const std::vector<PlannedFix>& fixes = session_.fixes();
+  if (fixes.empty()) return session_.ask(changed(document.question, document.none_fits->change));
+  const auto at = static_cast<std::size_t>(number);
+  if (at < fixes.size()) session_.ask(changed(document.question, fixes[at].change));
+}
+
+void ExplorePage::offerFixes(const Infeasible& none) {
+  std::vector<std::pair<QString, QString>> offers;
+  for (const PlannedFix& fix : session_.fixes()) {
+    const QString words = said(fix.words);
+    offers.emplace_back(
+        Words::tr("%1: %2 a step, %3 free")
+            .arg(said(brief(fix.words)), secondsText(fix.step_s), bytesText(fix.free.value)),
+        Words::tr("%1: the best plan then takes %2 a step and leaves its fullest "
+                  "rank %3 of what plans may use")
+            .arg(words, secondsText(fix.step_s), bytesText(fix.free.value)));
+  }
+  const bool one = offers.empty() && none.change.any();
+  answer_->offer(one ? Words::tr("Try: %1").arg(said(none.nearest_fix)) : QString());
+  answer_->offerAll(offers);
 }
 
 // A slider is followed as fast as plans are made: what it passes meanwhile is left out. The way of
@@ -184,7 +208,7 @@ void ExplorePage::showStale() {
 
 void ExplorePage::showAnswer() {
   const Document& document = session_.document();
-  QString fix;
+  bool offers = false;
   if (document.answered != document.question) {
     // The former answer stays in sight for the moment that a search takes.
     if (!document.planning)
@@ -194,7 +218,8 @@ void ExplorePage::showAnswer() {
   } else if (document.none_fits) {
     const Infeasible& none = *document.none_fits;
     answer_->say(headline_of(none), Tone::bad, QString::fromStdString(describe(none)));
-    if (none.change.any()) fix = Words::tr("Try: %1").arg(said(none.nearest_fix));
+    offerFixes(none);
+    offers = true;
   } else if (document.plan) {
     const PlanTableModel& rows = *session_.plans();
     const bool first = rows.rowCount() == 0 || session_.shownRow() == 0;
@@ -204,7 +229,10 @@ void ExplorePage::showAnswer() {
     answer_->say(line.text(), Tone::calm,
                  proof_text(*document.plan, document.seconds, session_.fixed()));
   }
-  answer_->offer(fix);
+  if (!offers) {
+    answer_->offer({});
+    answer_->offerAll({});
+  }
 }
 
 }  // namespace tessera::gui

@@ -26,6 +26,8 @@ class ExplorePage : public QWidget {
   QWidget* waiting();
   void documentChanged();
   void showAnswer();
+  void takeFix(int number);
+  void offerFixes(const Infeasible& none);
   void showStale();
   void askMoved();
 

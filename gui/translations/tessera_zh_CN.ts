@@ -1660,6 +1660,14 @@ select it to plan it in full</source>
         <translation>权重的去向</translation>
     </message>
     <message>
+        <source>%1: %2 a step, %3 free</source>
+        <translation>%1：每步 %2，剩余 %3</translation>
+    </message>
+    <message>
+        <source>%1: the best plan then takes %2 a step and leaves its fullest rank %3 of what plans may use</source>
+        <translation>%1：此时最佳方案每步用时 %2，其最满的 rank 在方案可用的显存中还剩 %3</translation>
+    </message>
+    <message>
         <source>Log of the run</source>
         <translation>运行的日志</translation>
     </message>

@@ -2,6 +2,7 @@
 #include "gui/views/message_bar.h"
 
 #include <QEvent>
+#include <QGridLayout>
 #include <QGuiApplication>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -20,6 +21,7 @@ MessageBar::MessageBar(const QString& name, QWidget* parent)
       line_(new QLabel),
       offer_(new QPushButton),
       more_(new QPushButton(Words::tr("&Details"))),
+      offers_(new QWidget),
       details_(new QPlainTextEdit) {
   setAccessibleName(name);
   setAutoFillBackground(true);
@@ -41,9 +43,14 @@ MessageBar::MessageBar(const QString& name, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(8, 4, 8, 4);
   layout->addLayout(top);
+  layout->addWidget(offers_);
   layout->addWidget(details_);
+  auto* offers = new QGridLayout(offers_);
+  offers->setContentsMargins(0, 0, 0, 0);
+  offers->setSpacing(4);
+  offers_->hide();
   connect(more_, &QPushButton::toggled, details_, &QWidget::setVisible);
-  connect(offer_, &QPushButton::clicked, this, &MessageBar::offerTaken);
+  connect(offer_, &QPushButton::clicked, this, [this] { emit offerTaken(0); });
   cover_ = new StaleCover(this);
   cover_->setObjectName("stale_message");
   say({}, Tone::calm);
@@ -74,6 +81,25 @@ void MessageBar::say(const QString& text, Tone tone, const QString& details) {
 void MessageBar::offer(const QString& action) {
   offer_->setText(action);
   offer_->setVisible(!action.isEmpty());
+}
+
+// Two in a row, as wide as the window lets them be.
+void MessageBar::offerAll(const std::vector<std::pair<QString, QString>>& actions) {
+  if (actions == offered_) return;
+  offered_ = actions;
+  qDeleteAll(offers_->findChildren<QPushButton*>());
+  auto* grid = static_cast<QGridLayout*>(offers_->layout());
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    auto* button = new QPushButton(actions[i].first);
+    button->setToolTip(actions[i].second);
+    button->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    const auto number = static_cast<int>(i);
+    connect(
+        button, &QPushButton::clicked, this, [this, number] { emit offerTaken(number); },
+        Qt::QueuedConnection);
+    grid->addWidget(button, number / 2, number % 2);
+  }
+  offers_->setVisible(!actions.empty());
 }
 
 void MessageBar::colour() {

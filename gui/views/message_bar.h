@@ -10,6 +10,8 @@
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <utility>
+#include <vector>
 
 #include "gui/models/colours.h"
 #include "gui/views/stale_cover.h"
@@ -26,12 +28,15 @@ class MessageBar : public QFrame {
   void say(const QString& text, Tone tone, const QString& details = {});
   /// A button that is there while it has a text.
   void offer(const QString& action);
+  /// Several ones below the line, each with what its tooltip says more.
+  void offerAll(const std::vector<std::pair<QString, QString>>& actions);
   const QString& text() const { return first_; }
   /// What it says answers an earlier question: hatched until something is said or this is false.
   void setStale(bool stale);
 
  signals:
-  void offerTaken();
+  /// By its number; of a single one 0.
+  void offerTaken(int number);
 
  protected:
   void changeEvent(QEvent* event) override;
@@ -45,6 +50,8 @@ class MessageBar : public QFrame {
   Tone tone_ = Tone::calm;
   QLabel* line_;
   QPushButton *offer_, *more_;
+  QWidget* offers_;
+  std::vector<std::pair<QString, QString>> offered_;
   QPlainTextEdit* details_;
   StaleCover* cover_;
 };

@@ -14,6 +14,8 @@
 namespace tessera {
 namespace {
 
+constexpr const char* kInstead = " instead of ";
+
 bool feasible(const PlanRequest& request, const Capabilities& capabilities) {
   CostEvaluator costs(request);
   FrontStore store;
@@ -91,51 +93,70 @@ int rank_of(const Setting& setting) {
   return static_cast<int>(found - kOrder.begin()) + 1;
 }
 
+// Takes changes up to a number.
+class Found {
+ public:
+  explicit Found(std::size_t most) : most_(most) {}
+
+  bool full() const { return fixes_.size() >= most_; }
+  void add(NearestFix fix) {
+    if (!full() && !fix.words.empty()) fixes_.push_back(std::move(fix));
+  }
+  std::vector<NearestFix> take() { return std::move(fixes_); }
+
+ private:
+  std::size_t most_;
+  std::vector<NearestFix> fixes_;
+};
+
 // The first rung of practice's ladder below a fixed setting with which something fits.
-NearestFix with_the_ladder(const PlanRequest& request, const Capabilities& capabilities) {
-  std::vector<Setting> settings(request.fixed.values.begin(), request.fixed.values.end());
-  std::stable_sort(settings.begin(), settings.end(),
-                   [](const Setting& a, const Setting& b) { return rank_of(a) < rank_of(b); });
-  OtherSettings other(request, capabilities);
-  for (const Setting& setting : settings) {
-    for (const std::int64_t value : rungs_of(setting)) {
-      FixedSettings changed = request.fixed;
-      changed.values[setting.first] = value;
-      std::string words = word_of({setting.first, value});
-      // As many GPUs as before: what is not in a replica any more makes more of them.
-      const std::pair replicas{setting.first.first, Field::dp};
-      if (setting.first.second == Field::tp && changed.values.contains(replicas)) {
-        std::int64_t& dp = changed.values.at(replicas);
-        if (dp * setting.second % value != 0) continue;
-        dp = dp * setting.second / value;
-        words += " " + word_of({replicas, dp});
-      }
-      if (other.fit(changed)) return {words + " instead of " + word_of(setting), {changed}};
+NearestFix first_rung(const PlanRequest& request, const Setting& setting, OtherSettings& other) {
+  for (const std::int64_t value : rungs_of(setting)) {
+    FixedSettings changed = request.fixed;
+    changed.values[setting.first] = value;
+    std::string words = word_of({setting.first, value});
+    // As many GPUs as before: what is not in a replica any more makes more of them.
+    const std::pair replicas{setting.first.first, Field::dp};
+    if (setting.first.second == Field::tp && changed.values.contains(replicas)) {
+      std::int64_t& dp = changed.values.at(replicas);
+      if (dp * setting.second % value != 0) continue;
+      dp = dp * setting.second / value;
+      words += " " + word_of({replicas, dp});
     }
+    if (other.fit(changed)) return {words + kInstead + word_of(setting), {changed}};
   }
   return {};
 }
 
-NearestFix without_one_setting(const PlanRequest& request, const Capabilities& capabilities) {
-  OtherSettings other(request, capabilities);
+void add_rungs(const PlanRequest& request, OtherSettings& other, Found& found) {
+  std::vector<Setting> settings(request.fixed.values.begin(), request.fixed.values.end());
+  std::stable_sort(settings.begin(), settings.end(),
+                   [](const Setting& a, const Setting& b) { return rank_of(a) < rank_of(b); });
+  for (const Setting& setting : settings) {
+    if (found.full()) return;
+    found.add(first_rung(request, setting, other));
+  }
+}
+
+void add_without_one_setting(const PlanRequest& request, OtherSettings& other, Found& found) {
+  const auto without = [&](const std::string& word, const FixedSettings& left) {
+    if (!found.full() && other.fit(left)) found.add({"leave out " + word, {left}});
+  };
   for (const auto& setting : request.fixed.values) {
     FixedSettings left = request.fixed;
     left.values.erase(setting.first);
-    if (other.fit(left)) return {"leave out " + word_of(setting), {left}};
+    without(word_of(setting), left);
   }
   for (const auto& [role, type] : request.fixed.gpu_types) {
     FixedSettings left = request.fixed;
     left.gpu_types.erase(role);
-    if (other.fit(left)) {
-      return {"leave out " + std::string(name_of(role)) + ".gpu=" + type, {left}};
-    }
+    without(std::string(name_of(role)) + ".gpu=" + type, left);
   }
   if (!request.fixed.placement.empty()) {
     FixedSettings left = request.fixed;
     left.placement.clear();
-    if (other.fit(left)) return {"leave out placement=" + request.fixed.placement, {left}};
+    without("placement=" + request.fixed.placement, left);
   }
-  return {};
 }
 
 // With several GPU types, more of those with most memory.
@@ -190,6 +211,8 @@ NearestFix with_more_memory(const PlanRequest& request, const Capabilities& capa
 
 }  // namespace
 
+std::string brief(const std::string& words) { return words.substr(0, words.find(kInstead)); }
+
 NearestFix fix_of_limits(const PlanRequest& request, const Capabilities& capabilities,
                          const std::vector<EngineLimit>& limits) {
   PlanRequest changed = request;
@@ -202,12 +225,19 @@ NearestFix fix_of_limits(const PlanRequest& request, const Capabilities& capabil
   return {words + ", but nothing fits then either", {}};
 }
 
+std::vector<NearestFix> fixes_of(const PlanRequest& request, const Capabilities& capabilities,
+                                 std::size_t most) {
+  Found found(most);
+  OtherSettings other(request, capabilities);
+  add_rungs(request, other, found);
+  add_without_one_setting(request, other, found);
+  if (!found.full()) found.add(with_more_nodes(request, capabilities));
+  return found.take();
+}
+
 NearestFix nearest_fix(const PlanRequest& request, const Capabilities& capabilities) {
-  for (const auto& fix :
-       {with_the_ladder, without_one_setting, with_more_nodes, with_more_memory}) {
-    if (NearestFix found = fix(request, capabilities); !found.words.empty()) return found;
-  }
-  return {};
+  std::vector<NearestFix> found = fixes_of(request, capabilities, 1);
+  return found.empty() ? with_more_memory(request, capabilities) : std::move(found.front());
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
+#include "planner/explain/nearest_fix.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/request/check_request.h"
@@ -249,6 +250,15 @@ std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& prob
     }
     return best;
   });
+}
+
+std::vector<NearestFix> fixes_of(const PlanRequest& request, std::size_t most) {
+  Problems problems;
+  if (!checked(request, problems)) return {};
+  const auto spaces = spaces_of(request);
+  const EngineSpace& own = *spaces.front();
+  if (!engine_limits(own.request, own.engine.capabilities).empty()) return {};
+  return fixes_of(own.request, own.engine.capabilities, most);
 }
 
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,

@@ -6,6 +6,7 @@
 // value (1 + e) = runner-up (1 - e).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 namespace tessera {
 
 struct Plan;
+struct NearestFix;
 
 using PlanOutcome = std::variant<Plan, Infeasible>;
 
@@ -30,6 +32,10 @@ using PlanOutcome = std::variant<Plan, Infeasible>;
 /// replaces the cost models' seconds and the reshard's; memory stays theirs.
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
                                      const std::optional<Evaluator>& evaluator = std::nullopt);
+
+/// At most `most` changes, each of which makes something fit (nearest_fix.h); none where the
+/// request contradicts itself.
+std::vector<NearestFix> fixes_of(const PlanRequest& request, std::size_t most);
 
 /// Every number of GPUs up to a node's, and up to 26 numbers of whole nodes with the cluster's.
 std::vector<int> pareto_counts(const ClusterSpec& cluster);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What is offered where nothing fits.
+#include <gtest/gtest.h>
+
+#include <QPushButton>
+
+#include "gui/document/text.h"
+#include "planner/plan/plan.h"
+#include "planner/pricing/memory_limit.h"
+#include "tests/gui/explore_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+// Each says what the plan then is: the one that is taken has that step and leaves that much.
+TEST_F(Explore, SeveralFixesAreButtonsThatSayWhatTheyBring) {
+  ask({.model = "qwen2.5-14b",
+       .cluster = "h100-8",
+       .workload = "grpo-7b-1k",
+       .fixed = {"rollout.tp=1", "rollout.max_sequences=1024"}});
+  ASSERT_TRUE(document().none_fits.has_value());
+  ASSERT_TRUE(wait_for([&] { return !window.session().isWorking(); }));
+  const std::vector<PlannedFix> fixes = window.session().fixes();
+  ASSERT_GE(fixes.size(), 3u);
+  EXPECT_EQ(fixes.front().words, document().none_fits->nearest_fix);
+  const int width = window.width();
+  for (std::size_t i = 0; i < fixes.size(); ++i) {
+    QPushButton* taken = nullptr;
+    for (auto* button : window.findChildren<QPushButton*>()) {
+      const bool says = button->text().contains(secondsText(fixes[i].step_s)) &&
+                        button->text().contains(bytesText(fixes[i].free.value));
+      if (says && button->isVisible() &&
+          button->toolTip().startsWith(QString::fromStdString(fixes[i].words) + ": ")) {
+        taken = button;
+      }
+    }
+    ASSERT_NE(taken, nullptr) << fixes[i].words;
+    QTest::mouseClick(taken, Qt::LeftButton);
+    ASSERT_TRUE(wait_for([&] { return document().valid() && !window.session().isBusy(); }));
+    const Plan& plan = *document().plan;
+    EXPECT_DOUBLE_EQ(plan.prediction.step_s.value, fixes[i].step_s.value) << fixes[i].words;
+    EXPECT_EQ(usable_memory(plan, *window.session().calibration()) - plan.prediction.peak_bytes,
+              fixes[i].free);
+    EXPECT_GE(fixes[i].free, 0);
+    EXPECT_EQ(window.width(), width);
+    window.session().undo();
+    ASSERT_TRUE(
+        wait_for([&] { return !window.session().isBusy() && !window.session().isWorking(); }));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::gui
