@@ -55,8 +55,8 @@ Fullest fullest_of(const LinkSteps& steps, std::size_t lane) {
   return fullest;
 }
 
-// Of what layers exchange the simulator knows what crosses nodes alone; the rest it knows all of,
-// or (a reshard without exact transfers, copies to host memory) nothing.
+// Of an exchange in a phase the simulator knows all bytes or (what layers exchange while they
+// generate, a reshard without exact transfers, copies to host memory) none.
 std::vector<Uncounted> uncounted_of(const Simulation& simulation) {
   std::set<std::pair<Phase, Exchange>> counted;
   for (const LinkLoad& link : simulation.links) {
@@ -64,14 +64,13 @@ std::vector<Uncounted> uncounted_of(const Simulation& simulation) {
   }
   std::vector<Uncounted> parts;
   for (const CommunicationPart& part : simulation.communication) {
-    const bool known = counted.contains({part.phase, part.exchange});
-    if (known && part.exchange != Exchange::none) continue;
+    if (counted.contains({part.phase, part.exchange})) continue;
     const double seconds = part.seconds / static_cast<double>(simulation.steps);
     const auto same = std::find_if(parts.begin(), parts.end(), [&](const Uncounted& other) {
       return other.phase == part.phase && other.exchange == part.exchange;
     });
     if (same == parts.end()) {
-      parts.push_back({part.phase, part.exchange, seconds, known});
+      parts.push_back({part.phase, part.exchange, seconds});
     } else {
       same->seconds = std::max(same->seconds, seconds);
     }
@@ -96,12 +95,11 @@ QString usesText(const LinkSteps& steps) {
   return texts.join(", ");
 }
 
-// "shards in ref (1.2 s), layers (...) within nodes in gen (0.5 s), update_actor (0.2 s)".
+// "shards in ref (1.2 s), layers (...) in gen (0.5 s), update_actor (0.2 s)".
 QString uncountedText(const std::vector<Uncounted>& parts) {
   std::vector<std::pair<QString, QStringList>> phases;  // by what, in the order of the parts
   for (const Uncounted& part : parts) {
-    const QString all = exchangeText(part.exchange);
-    const QString what = part.within_nodes ? Words::tr("%1 within nodes").arg(all) : all;
+    const QString what = exchangeText(part.exchange);
     const auto known = std::find_if(phases.begin(), phases.end(),
                                     [&](const auto& one) { return one.first == what; });
     QStringList& of =
@@ -340,7 +338,6 @@ std::string json_of(const LinkSteps& steps) {
     add(each, "phase", node_of(std::string(name_of(part.phase))));
     add(each, "what", node_of(std::string(name_of(part.exchange))));
     add(each, "seconds", node_of(part.seconds));
-    add(each, "within_nodes", node_of(part.within_nodes));
     uncounted.items.push_back(std::move(each));
   }
   add(root, "not_counted", std::move(uncounted));

@@ -26,12 +26,11 @@ struct LinkLane {
   const LinkLoad& first() const { return *links.front(); }
 };
 
-/// What ranks exchange in a phase and no link's load has: all of it, or what stays in a node.
+/// What ranks exchange in a phase and no link's load has.
 struct Uncounted {
   Phase phase = Phase::gen;
   Exchange exchange = Exchange::none;  // none: within layers (tensor, context, expert parallelism)
   double seconds = 0;                  // of a step, of the rank that waits for it most
-  bool within_nodes = false;           // what crosses nodes is counted
 };
 
 struct LinkSteps {

@@ -2716,10 +2716,6 @@ select it to plan it in full</source>
         <translation>层内通信（张量、上下文、专家并行）</translation>
     </message>
     <message>
-        <source>%1 within nodes</source>
-        <translation>节点内的%1</translation>
-    </message>
-    <message>
         <source>Counted: %1.</source>
         <translation>已统计：%1。</translation>
     </message>

@@ -25,6 +25,24 @@ LayerCounts layers_in(const ModelSpec& model, const LayerRange& range) {
   return counts;
 }
 
+// A second of a collective is a byte that a rank puts on the wire within its node then.
+Assumptions with_slow_ports(Assumptions assumed) {
+  Calibration& constants = assumed.request.calibration;
+  constants.collectives.clear();
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+        Collective::all_to_all, Collective::send_receive}) {
+    constants.collectives.push_back(
+        {.collective = collective, .ranks = 2, .nodes = 1, .bandwidth = BytesPerSecond{1}});
+  }
+  constants.nccl = {};
+  constants.overlapped_dispatch = false;
+  constants.inter_latency_s.value = 0;
+  assumed.request.traits.experts.overlap = ExpertOverlap::none;
+  assumed.request.cluster.nic = BytesPerSecond{std::numeric_limits<double>::infinity()};
+  return assumed;
+}
+
 }  // namespace
 
 RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const RolePlan& role,
@@ -37,6 +55,9 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
     Assumptions assumed = *layout_.assumed;
     assumed.request.cluster.nic = BytesPerSecond{std::numeric_limits<double>::infinity()};
     free_cards_ = std::make_shared<const Assumptions>(std::move(assumed));
+  }
+  if (std::max({groups.tp.ranks, groups.cp.ranks, groups.ep.ranks}) > 1) {
+    slow_ports_ = std::make_shared<const Assumptions>(with_slow_ports(*layout_.assumed));
   }
   for (const Phase phase : pricer.model().phases) {
     if (pricer.model().calls[phase] != CallKind::train) continue;
@@ -70,6 +91,18 @@ void RoleOperations::add_across(const MicroBatchCost& cost, const TokenBatch& ba
   add(&CandidateGroups::tp, &AcrossNodes::tensor);
   add(&CandidateGroups::cp, &AcrossNodes::context);
   add(&CandidateGroups::ep, &AcrossNodes::experts);
+}
+
+void RoleOperations::add_within(const MicroBatchCost& cost, const TokenBatch& batch, double scored,
+                                bool backward, std::vector<ChunkPass>& passes) const {
+  RoleLayout counted = layout_;
+  counted.assumed = slow_ports_.get();
+  const MicroBatchCost bytes =
+      price_micro_batch(counted, candidate_, cost, batch, {scored, batch.sequences, 0}, backward);
+  for (std::size_t chunk = 0; chunk < passes.size(); ++chunk) {
+    passes[chunk].within =
+        Traffic{communication_in(bytes, static_cast<int>(chunk), backward).value};
+  }
 }
 
 /// Of a chunk's tensor, context and expert parallel groups.
@@ -134,6 +167,7 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
     pass.time = {work.total(assumed.calibration()) * slow + communication, communication};
   }
   if (free_cards_) add_across(cost, batch, scored, backward, result);
+  if (slow_ports_) add_within(cost, batch, scored, backward, result);
   return result;
 }
 

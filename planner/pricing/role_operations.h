@@ -38,6 +38,9 @@ struct ChunkPass {
   /// What of the communication in `time` crosses nodes; none where a calibration has a measured
   /// curve over several nodes, which says nothing of its parts.
   AcrossNodes across;
+  /// Bytes that a rank sends over its port within its node for the layers of the pass: tensor,
+  /// context and expert parallelism, what runs beside kernels included.
+  Traffic within;
 };
 
 class RoleOperations {
@@ -91,6 +94,8 @@ class RoleOperations {
  private:
   std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,
                                 bool backward) const;
+  void add_within(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,
+                  std::vector<ChunkPass>& passes) const;
   Seconds communication_in(const MicroBatchCost& cost, int chunk, bool backward) const;
   void add_across(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,
                   std::vector<ChunkPass>& passes) const;
@@ -104,6 +109,9 @@ class RoleOperations {
   /// What the layout assumes, but for cards that take no time; nullptr where no tensor, context or
   /// expert parallel group spans nodes.
   std::shared_ptr<const Assumptions> free_cards_;
+  /// What the layout assumes, but for ports that carry a byte a second and cost nothing else;
+  /// nullptr where no such group has several ranks.
+  std::shared_ptr<const Assumptions> slow_ports_;
   EnumArray<Phase, double> mini_batch_parts_;  // of phases that train
 };
 

@@ -13,8 +13,8 @@ namespace tessera {
 /// Of the rank on which the most of it is exposed.
 struct CommunicationPart {
   /// `none` is what layers exchange within their passes (tensor, context and expert parallelism) as
-  /// far as nothing there hides it; its group is not known here, and of its bytes those between
-  /// nodes alone.
+  /// far as nothing there hides it; its group is not known here, and its bytes while ranks
+  /// generate.
   Exchange exchange = Exchange::none;
   Phase phase = Phase::gen;
   int group_ranks = 0, group_nodes = 0;  // 0: not known

@@ -145,7 +145,7 @@ class Pipeline {
               .duration_ns = nanoseconds(chunk.time.seconds),
               .after = std::move(after),
               .communication_ns = nanoseconds(chunk.time.communication)};
-    pass_.links.put_layers(graph_, task, pass_.costs, replica, stage, chunk.across);
+    pass_.links.put_layers(graph_, task, pass_.costs, replica, stage, chunk);
     return graph_.add(std::move(task));
   }
 

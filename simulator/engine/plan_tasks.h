@@ -6,8 +6,9 @@
 // passes and (interleaved) 1F1B by micro-batch and chunk with blocking transfers between stages,
 // FSDP's gathers and reductions beside them, then per mini-batch the gradients' reduction, the
 // optimizer and the gathering of parameters. The ranks of a tensor and context parallel group
-// act as one: what they and their expert parallel groups exchange is part of the operation, and
-// what of it crosses nodes is a flow at its end. Integer nanoseconds; pure.
+// act as one: what they and their expert parallel groups exchange is part of the operation; what of
+// it crosses nodes is a flow at its end, what stays within one crosses their ports meanwhile.
+// Integer nanoseconds; pure.
 #pragma once
 
 #include <cstdint>

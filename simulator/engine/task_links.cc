@@ -120,11 +120,14 @@ const TaskLinks::LayerLinks& TaskLinks::layer_links(const RoleCosts& costs, int 
 }
 
 void TaskLinks::put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
-                           int stage, const AcrossNodes& bytes) {
+                           int stage, const ChunkPass& pass) {
+  const AcrossNodes& bytes = pass.across;
   const Traffic all = bytes.tensor + bytes.context + bytes.experts;
-  if (all <= 0) return;
+  if (all <= 0 && pass.within <= 0) return;
   const LayerLinks& links = layer_links(costs, replica, stage);
-  const std::array parts{bytes.tensor / all, bytes.context / all, bytes.experts / all};
+  // Where nothing crosses nodes the links of any one kind: no byte comes to them.
+  std::array parts{1.0, 0.0, 0.0};
+  if (all > 0) parts = {bytes.tensor / all, bytes.context / all, bytes.experts / all};
   const auto only = std::find(parts.begin(), parts.end(), 1.0) - parts.begin();
   const auto make = [&] {
     LinkPattern pattern;
@@ -146,8 +149,9 @@ void TaskLinks::put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs,
   } else {
     pattern = make();
   }
-  if (graph.patterns[at(pattern)].links.empty()) return;
-  put(task, pattern, {all, {}});
+  const bool crosses = !graph.patterns[at(pattern)].links.empty();
+  if (!crosses && pass.within <= 0) return;
+  put(task, pattern, {crosses ? all : Traffic{}, pass.within});
 }
 
 void TaskLinks::put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const {

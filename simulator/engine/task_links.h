@@ -3,7 +3,8 @@
 // Adds the patterns to the graph that it was made with, each once, and sets what tasks move. It
 // belongs to whoever builds the graph, and to that one thread. What ranks of tensor, context and
 // expert parallel groups exchange between nodes for the layers of a pass is one flow at the end of
-// the pass's task, however many layers and collectives they are.
+// the pass's task, however many layers and collectives they are; what they exchange within a node
+// crosses their ports throughout the task.
 #pragma once
 
 #include <array>
@@ -38,9 +39,10 @@ class TaskLinks {
   /// `bytes` from each rank of a stage to its neighbour in another one.
   void put_message(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica, int from,
                    int to, Traffic bytes);
-  /// What the ranks of a replica's stage send to other nodes for the layers of a pass.
+  /// What the ranks of a replica's stage send for the layers of a pass: to other nodes, and over
+  /// their ports within a node.
   void put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica, int stage,
-                  const AcrossNodes& bytes);
+                  const ChunkPass& pass);
   /// What one rank receives. Its time is known, whatever else crosses the links.
   void put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const;
 

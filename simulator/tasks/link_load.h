@@ -3,8 +3,8 @@
 // `simulate` fills one LinkLoad for each link that something crosses (Simulation::links): network
 // cards and leaf uplinks of the network, and every GPU's port to its node's fabric, ways apart, in
 // the order of link numbers (network/cluster_network.h). Not counted is what tensor, context and
-// expert parallel groups exchange within a node or while they generate, and a reshard whose exact
-// transfers a plan does not have. Nanoseconds from the start of the timeline, bytes,
+// expert parallel groups exchange while they generate, and a reshard whose exact transfers a plan
+// does not have. Nanoseconds from the start of the timeline, bytes,
 // bytes per second; plain values that their owner may copy and share.
 #pragma once
 

@@ -11,7 +11,9 @@
 
 #include "planner/explain/planner.h"
 #include "planner/request/settings.h"
+#include "simulator/engine/communication.h"
 #include "simulator/engine/link_loads.h"
+#include "simulator/engine/role_costs.h"
 #include "simulator/engine/simulate.h"
 #include "tests/simulator/sample_plans.h"
 
@@ -264,6 +266,46 @@ TEST(LinkLoad, OfAGradientsRingIsItsShareOfTheBuffer) {
     if (link.kind == LinkKind::card) least = static_cast<double>(link.bytes);
   }
   EXPECT_GE(least, 1.49 * static_cast<double>(reductions * buffer));
+}
+
+/// With sequence parallelism a layer gathers and scatters what goes into its attention and its MLP,
+/// the embedding scatters once: (tp - 1) / tp of the hidden states each (Korthikanti et al. 2022,
+/// arXiv:2205.05198, section 4.2.2).
+TEST(LinkLoad, OfTensorParallelismIsWhatItsLayersGatherAndScatter) {
+  const Plan plan =
+      planned(8, 1, {"placement=colocated", "actor.tp=8", "actor.pp=2", "actor.vpp=1"});
+  PlanCosts costs(plan, constants());
+  const RoleCosts& actor = costs.of(Role::actor);
+  ASSERT_TRUE(actor.role().layout.sequence_parallel);
+  constexpr double kTokens = 4096;
+  const auto passes = actor.operations().forward({kTokens, 4, kTokens * 1024}, 2048, 1);
+  ASSERT_EQ(passes.size(), 2U);
+  const double hidden = static_cast<double>(plan.model_of(Role::actor).hidden);
+  const double moved = 7.0 / 8 * kTokens * hidden * 2;  // of bf16
+  const auto layers = static_cast<double>(passes[0].layers);
+  EXPECT_NEAR(passes[0].within.value, (4 * layers + 1) * moved, 1e-4 * moved);
+  // All of it crosses the ports of the ranks, in every call of the actor.
+  const IterationTasks tasks = build_iteration(plan, constants());
+  std::map<Phase, double> of_rank;
+  for (const Task& task : tasks.graph.tasks) {
+    const bool own = std::find(task.ranks.begin(), task.ranks.end(), 0) != task.ranks.end();
+    if (task.exchange == Exchange::none && own) of_rank[task.phase] += task.port_bytes;
+  }
+  const NetworkRun shared = run(tasks);
+  const auto loads = link_loads(tasks, shared, end_of(shared.runs), 16);
+  const auto port = std::find_if(loads.begin(), loads.end(), [](const LinkLoad& link) {
+    return link.kind == LinkKind::port && link.ranks == std::vector{0};
+  });
+  ASSERT_NE(port, loads.end());
+  for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
+    EXPECT_GT(of_rank.at(phase), layers * moved);
+    for (const LinkUse& use : port->uses) {
+      if (use.phase != phase || use.exchange != Exchange::none) continue;
+      EXPECT_NEAR(static_cast<double>(use.bytes), of_rank.at(phase), 1e-6 * of_rank.at(phase));
+      of_rank.at(phase) = 0;
+    }
+    EXPECT_EQ(of_rank.at(phase), 0) << name_of(phase);
+  }
 }
 
 TEST(Communication, IsExposedOrHiddenAndAddsUpToItsTasks) {
