@@ -61,13 +61,30 @@ function(tessera_compile_settings name)
                          $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
 endfunction()
 
+# What most libraries without torch and Qt include, compiled once where everything is built from
+# nothing: a tenth of their compiling. Elsewhere every source shows that it includes what it needs.
+set(TESSERA_LIBRARY_HEADER)
+if(TESSERA_UNITY)
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/library_header.cc" CONTENT "")
+  add_library(tessera_library_header STATIC "${PROJECT_BINARY_DIR}/library_header.cc")
+  tessera_compile_settings(tessera_library_header)
+  target_precompile_headers(tessera_library_header PRIVATE
+    <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <numeric>
+    <optional> <set> <span> <string> <string_view> <utility> <variant> <vector>)
+  set(TESSERA_LIBRARY_HEADER tessera_library_header)
+endif()
+
 # tessera_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...])
+# It takes the precompiled header of the target TESSERA_LIBRARY_HEADER, which may be empty.
 function(tessera_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(tessera_${name} STATIC ${arg_SOURCES})
   add_library(tessera::${name} ALIAS tessera_${name})
   set_target_properties(tessera_${name} PROPERTIES EXPORT_NAME ${name})
   tessera_compile_settings(tessera_${name})
+  if(TESSERA_LIBRARY_HEADER)
+    target_precompile_headers(tessera_${name} REUSE_FROM ${TESSERA_LIBRARY_HEADER})
+  endif()
   target_link_libraries(tessera_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
 endfunction()
 
@@ -126,6 +143,7 @@ endfunction()
 
 # tessera_torch_library and tessera_torch_test: as tessera_library and tessera_test, with torch.
 function(tessera_torch_library name)
+  set(TESSERA_LIBRARY_HEADER)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   tessera_library(${name} SOURCES ${arg_SOURCES} PUBLIC ${arg_PUBLIC} tessera_torch
                   PRIVATE ${arg_PRIVATE})
