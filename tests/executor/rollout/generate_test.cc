@@ -8,6 +8,7 @@
 #include "executor/model/scores.h"
 #include "executor/rollout/prompt_dealing.h"
 #include "tests/executor/model/fixture.h"
+#include "tests/executor/rollout/recomputed.h"
 
 namespace tessera {
 namespace {
@@ -266,20 +267,7 @@ TEST(Generate, LogProbsAreTrainingsAtTheTemperature) {
   testing::on_ranks(spec(), {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
     const torch::NoGradGuard no_grad;
     const Weights weights = testing::loaded(spec(), layout, groups, {});
-    for (const Sequence& s : sequences) {
-      std::vector<std::int64_t> text(s.prompt.begin(), s.prompt.end());
-      text.insert(text.end(), s.response.begin(), s.response.end());
-      const std::vector<std::vector<std::int64_t>> one = {text};
-      const PackedTokens packed = pack_tokens(one, weights.device());
-      const auto first = static_cast<std::int64_t>(s.prompt.size());
-      const torch::Tensor hidden = stage_forward(weights, groups, packed).slice(0, first - 1, -1);
-      const TokenScores scores = score_tokens(weights, groups, hidden, packed.ids.slice(0, first),
-                                              {.temperature = 0.7, .entropy = false});
-      const torch::Tensor log_prob = scores.log_prob.contiguous();
-      for (std::size_t t = 0; t < s.response.size(); ++t) {
-        EXPECT_NEAR(s.rollout_log_prob[t], log_prob.const_data_ptr<float>()[t], 1e-4);
-      }
-    }
+    EXPECT_LE(testing::largest_gap(weights, groups, sequences, 0.7), 1e-4);
   });
 }
 

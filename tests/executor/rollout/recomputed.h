@@ -29,7 +29,7 @@ inline std::vector<TokenPrompt> prompts(int count, int samples, const ModelSpec&
 
 /// Recomputes the log-prob of every drawn token by training's forward pass.
 inline double largest_gap(const Weights& weights, const ParallelGroups& groups,
-                          const std::vector<Sequence>& sequences) {
+                          const std::vector<Sequence>& sequences, double temperature = 1) {
   double gap = 0;
   for (const Sequence& s : sequences) {
     std::vector<std::int64_t> text(s.prompt.begin(), s.prompt.end());
@@ -38,10 +38,10 @@ inline double largest_gap(const Weights& weights, const ParallelGroups& groups,
     const PackedTokens packed = pack_tokens(one, weights.device());
     const auto first = static_cast<std::int64_t>(s.prompt.size());
     const torch::Tensor hidden = stage_forward(weights, groups, packed).slice(0, first - 1, -1);
-    const torch::Tensor log_prob =
-        score_tokens(weights, groups, hidden, packed.ids.slice(0, first), {.entropy = false})
-            .log_prob.cpu()
-            .contiguous();
+    const torch::Tensor log_prob = score_tokens(weights, groups, hidden, packed.ids.slice(0, first),
+                                                {.temperature = temperature, .entropy = false})
+                                       .log_prob.cpu()
+                                       .contiguous();
     for (std::size_t t = 0; t < s.response.size(); ++t) {
       gap = std::max<double>(gap,
                              std::abs(log_prob.const_data_ptr<float>()[t] - s.rollout_log_prob[t]));
