@@ -2,7 +2,6 @@
 #include "gui/pages/degree_grid.h"
 
 #include <QAbstractItemView>
-#include <QGridLayout>
 #include <QKeyEvent>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
@@ -16,6 +15,7 @@ namespace tessera::gui {
 namespace {
 
 constexpr std::array kFields{Field::tp, Field::pp, Field::dp, Field::gpus};
+constexpr std::array kMoreFields{Field::zero, Field::cp, Field::ep, Field::tokens};
 constexpr int kPauseMs = 250;
 
 /// "actor.tp".
@@ -27,6 +27,19 @@ std::string wordOf(const DegreeGrid::Key& key, const QString& value) {
   return nameOf(key) + "=" + value.toStdString();
 }
 
+QStringList valuesOf(Field field) {
+  if (field == Field::zero) return {"", "0", "1", "2", "3"};
+  if (field == Field::tokens) return {"", "4096", "8192", "16384", "32768", "65536"};
+  return {"", "1", "2", "4", "8", "16", "32", "64"};
+}
+
+/// A rollout is served: it has neither stages nor anything that trains.
+bool hasField(Role role, Field field) {
+  const bool trains =
+      field == Field::pp || field == Field::zero || field == Field::cp || field == Field::tokens;
+  return role != Role::rollout || !trains;
+}
+
 /// "actor.tp=16 does not divide ..."; of a reason that does not begin with the setting, behind it.
 QString sentence(const std::string& word, const QString& reason) {
   const QString setting = QString::fromStdString(word);
@@ -35,24 +48,26 @@ QString sentence(const std::string& word, const QString& reason) {
 
 }  // namespace
 
-DegreeGrid::DegreeGrid(QWidget* parent) : QWidget(parent), why_(new QLabel) {
+DegreeGrid::DegreeGrid(QWidget* parent)
+    : QWidget(parent), more_(new QToolButton), rest_(new QWidget), why_(new QLabel) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   auto* grid = new QGridLayout;
   layout->addLayout(grid);
-  for (std::size_t c = 0; c < kFields.size(); ++c) {
-    grid->addWidget(new QLabel(toText(name_of(kFields[c]))), 0, static_cast<int>(c) + 1,
-                    Qt::AlignHCenter);
-  }
-  for (std::size_t r = 0; r < kEveryRole.size(); ++r) {
-    const Role role = kEveryRole[r];
-    const int row = static_cast<int>(r) + 1;
-    grid->addWidget(new QLabel(toText(name_of(role))), row, 0);
-    for (std::size_t c = 0; c < kFields.size(); ++c) {
-      if (role == Role::rollout && kFields[c] == Field::pp) continue;
-      grid->addWidget(addBox({role, kFields[c]}), row, static_cast<int>(c) + 1);
-    }
-  }
+  addRoles(grid, kFields);
+  more_->setText(Words::tr("ZeRO, cp, ep, tokens"));
+  more_->setToolTip(
+      Words::tr("ZeRO stage, context and expert parallelism, tokens of a micro-batch"));
+  more_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  more_->setAutoRaise(true);
+  more_->setCheckable(true);
+  layout->addWidget(more_);
+  auto* rest_grid = new QGridLayout(rest_);
+  rest_grid->setContentsMargins(0, 0, 0, 0);
+  addRoles(rest_grid, kMoreFields);
+  layout->addWidget(rest_);
+  showRest(false);
+  connect(more_, &QToolButton::toggled, this, &DegreeGrid::showRest);
   why_->setWordWrap(true);
   why_->setTextFormat(Qt::PlainText);
   why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -66,12 +81,28 @@ DegreeGrid::DegreeGrid(QWidget* parent) : QWidget(parent), why_(new QLabel) {
   connect(&checks_, &SettingChecks::changed, this, &DegreeGrid::checked);
 }
 
+void DegreeGrid::addRoles(QGridLayout* grid, std::span<const Field> fields) {
+  for (std::size_t c = 0; c < fields.size(); ++c) {
+    grid->addWidget(new QLabel(toText(name_of(fields[c]))), 0, static_cast<int>(c) + 1,
+                    Qt::AlignHCenter);
+  }
+  for (std::size_t r = 0; r < kEveryRole.size(); ++r) {
+    const int row = static_cast<int>(r) + 1;
+    grid->addWidget(new QLabel(toText(name_of(kEveryRole[r]))), row, 0);
+    for (std::size_t c = 0; c < fields.size(); ++c) {
+      if (!hasField(kEveryRole[r], fields[c])) continue;
+      grid->addWidget(addBox({kEveryRole[r], fields[c]}), row, static_cast<int>(c) + 1);
+    }
+  }
+}
+
 QComboBox* DegreeGrid::addBox(const Key& key) {
   auto* box = new QComboBox;
   box->setEditable(true);
   box->setCompleter(nullptr);  // 3 is 3, not the beginning of 32
   box->setInsertPolicy(QComboBox::NoInsert);
-  box->addItems({"", "1", "2", "4", "8", "16", "32", "64"});
+  box->addItems(valuesOf(key.second));
+  box->view()->setMinimumWidth(box->fontMetrics().horizontalAdvance("0000000"));
   box->setMinimumContentsLength(2);
   box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
   box->setAccessibleName(QString::fromStdString(nameOf(key)));
@@ -99,6 +130,18 @@ void DegreeGrid::setDegrees(const Degrees& degrees) {
     const QSignalBlocker quiet(box);
     box->setCurrentText(found == degrees.end() ? QString() : found->second);
   }
+  const bool more = std::any_of(degrees.begin(), degrees.end(), [](const auto& degree) {
+    return std::find(kMoreFields.begin(), kMoreFields.end(), degree.first.second) !=
+           kMoreFields.end();
+  });
+  if (more) showRest(true);  // what is fixed is in sight
+}
+
+// Whoever fills a form blocks the button's signal.
+void DegreeGrid::showRest(bool shown) {
+  rest_->setVisible(shown);
+  more_->setChecked(shown);
+  more_->setArrowType(shown ? Qt::DownArrow : Qt::RightArrow);
 }
 
 void DegreeGrid::setRoles(const std::vector<Role>& roles) {

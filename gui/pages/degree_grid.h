@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The degrees of each role that may be fixed: a box each, whose values that cannot be are grey and
-// say why.
+// The degrees of each role that may be fixed, and behind a button what else is fixed often (ZeRO
+// stage, context and expert parallelism, tokens of a micro-batch): a box each, whose values that
+// cannot be are grey and say why.
 //
 // A box that has the focus has its values checked (gui/document/setting_checks.h), a moment after
 // the last edit; what speaks against a value stands in its tooltip, below the boxes while the value
@@ -8,11 +9,14 @@
 #pragma once
 
 #include <QComboBox>
+#include <QGridLayout>
 #include <QLabel>
 #include <QTimer>
+#include <QToolButton>
 #include <QWidget>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -51,6 +55,8 @@ class DegreeGrid : public QWidget {
   void changeEvent(QEvent* event) override;
 
  private:
+  void addRoles(QGridLayout* grid, std::span<const Field> fields);
+  void showRest(bool shown);
   QComboBox* addBox(const Key& key);
   void look();
   void checked(const QString& name);
@@ -61,6 +67,8 @@ class DegreeGrid : public QWidget {
   std::optional<Key> keyOf(const QObject* part) const;
 
   std::map<Key, QComboBox*> boxes_;
+  QToolButton* more_;  // shows the second half
+  QWidget* rest_;
   QLabel* why_;
   SettingChecks checks_;
   PlanQuery question_;

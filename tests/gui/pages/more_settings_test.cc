@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Settings behind the degrees: asked by their boxes, and what cannot be says why.
+#include <gtest/gtest.h>
+
+#include <QComboBox>
+#include <QToolButton>
+
+#include "gui/pages/degree_grid.h"
+#include "tests/gui/explore_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+struct MoreSettings : Explore {
+  QComboBox* box(const QString& name) { return named<QComboBox>(window, name); }
+  DegreeGrid* grid() { return window.findChild<DegreeGrid*>(); }
+};
+
+TEST_F(MoreSettings, AreBehindAButtonAndAskedLikeDegrees) {
+  ask(small_query());
+  QComboBox* zero = box("actor.zero");
+  ASSERT_NE(zero, nullptr);
+  EXPECT_EQ(box("rollout.zero"), nullptr);
+  EXPECT_FALSE(zero->isVisible());
+  QTest::mouseClick(grid()->findChild<QToolButton*>(), Qt::LeftButton);
+  EXPECT_TRUE(zero->isVisible());
+  zero->setCurrentText("1");
+  ASSERT_TRUE(wait_for([&] {
+    return document().question.fixed == std::vector<std::string>{"actor.zero=1"} &&
+           !window.session().isBusy();
+  }));
+  EXPECT_TRUE(document().valid());
+  // What a question fixes is in sight, and no word beside.
+  PlanQuery other = small_query();
+  other.fixed = {"actor.cp=2", "actor.recompute=full"};
+  ask(other);
+  EXPECT_EQ(box("actor.cp")->currentText(), "2");
+  EXPECT_EQ(zero->currentText(), "");
+  EXPECT_EQ(window.explore().form()->query().fixed, other.fixed);
+}
+
+TEST_F(MoreSettings, ThatAQuestionFixesAreInSight) {
+  PlanQuery query = small_query();
+  query.fixed = {"actor.zero=1"};
+  ask(query);
+  EXPECT_TRUE(box("actor.zero")->isVisible());
+  EXPECT_EQ(box("actor.zero")->currentText(), "1");
+}
+
+TEST_F(MoreSettings, AreGreyExactlyWhereNoPlanHasThem) {
+  PlanQuery query = small_query();
+  ask(query);
+  QTest::mouseClick(grid()->findChild<QToolButton*>(), Qt::LeftButton);
+  for (const char* name : {"actor.ep", "critic.zero"}) {
+    box(name)->setFocus(Qt::TabFocusReason);
+    ASSERT_TRUE(wait_for([&] { return !grid()->isChecking(); }));
+    int cannot = 0;
+    for (int item = 1; item < box(name)->count(); ++item) {
+      const QString value = box(name)->itemText(item);
+      PlanQuery asked = query;
+      asked.fixed.push_back(name + std::string("=") + value.toStdString());
+      const bool has = std::holds_alternative<SharedPlan>(answer(asked).result);
+      EXPECT_EQ(box(name)->itemData(item, Qt::ForegroundRole).isValid(), !has)
+          << asked.fixed.front();
+      EXPECT_EQ(box(name)->itemData(item, Qt::ToolTipRole).toString().isEmpty(), has);
+      cannot += has ? 0 : 1;
+    }
+    EXPECT_TRUE(cannot > 0 || name != std::string("actor.ep"));  // the model is dense
+  }
+}
+
+}  // namespace
+}  // namespace tessera::gui
