@@ -47,9 +47,7 @@ OptimizerCost optimizer_cost(const RoleLayout& layout, const Candidate& candidat
           collective_seconds(Collective::all_reduce, bytes, over, assumed.cluster(), calibration);
       return MovedShards{seconds, (calibration.overlap_slowdown.value - 1) * seconds};
     };
-    if (replicated) {
-      cost.reduce = cost.reduce + sum(gradient, group);
-    } else if (shard_ranks(candidate, assumed.traits()) > 1) {
+    if (!replicated && shard_ranks(candidate, assumed.traits()) > 1) {
       cost.reduce = cost.reduce + sum(gradient / cut, groups.replicated);
     } else if (sharded) {
       // ZeRO-2 reduced every layer after its backward pass (layer_shards).
