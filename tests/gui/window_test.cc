@@ -86,7 +86,8 @@ TEST(Window, TheFormHasWhatItIsShownAndAsksOnlyWhatTheUserChanges) {
                   "ppo-7b-1k",
                   1,
                   4,
-                  {"actor.tp=4", "rollout.tp=2", "actor.zero=3", "placement=colocated"}};
+                  {"actor.tp=4", "actor.zero=3", "rollout.tp=2", "actor.recompute=full",
+                   "placement=colocated"}};
   query.engine = "verl";
   query.objective = "cost";
   query.risk = 0.001;
