@@ -11,21 +11,12 @@
 #include "cost_models/spec/expert_parallel.h"
 #include "simulator/rollout/draw_lengths.h"
 #include "simulator/rollout/replica.h"
+#include "tests/simulator/linear_costs.h"
 
 namespace tessera {
 namespace {
 
 using Lengths = std::vector<std::int64_t>;
-
-ReplicaCosts linear_costs() {
-  return {[](double prompts, double sequences) {
-            return OperationTime{Seconds{3 * prompts + 0.5 * sequences}, Seconds{prompts}};
-          },
-          [](double sequences, double context) {
-            return OperationTime{Seconds{1 + 0.25 * sequences + 0.01 * sequences * context},
-                                 Seconds{0.5}};
-          }};
-}
 
 std::vector<std::vector<RolloutSegment>> together(const std::vector<Lengths>& lengths,
                                                   const ReplicaBatching& batching,

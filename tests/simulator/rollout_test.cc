@@ -13,6 +13,7 @@
 #include "simulator/rollout/draw_lengths.h"
 #include "simulator/rollout/replica.h"
 #include "tests/cost_models/paging/followed_replica.h"
+#include "tests/simulator/linear_costs.h"
 
 namespace tessera {
 namespace {
@@ -21,16 +22,6 @@ using Lengths = std::vector<std::int64_t>;
 
 double seconds_of(const std::vector<RolloutSegment>& segments) {
   return segments.empty() ? 0 : segments.back().end_s;
-}
-
-ReplicaCosts linear_costs() {
-  return {[](double prompts, double sequences) {
-            return OperationTime{Seconds{3 * prompts + 0.5 * sequences}, Seconds{prompts}};
-          },
-          [](double sequences, double context) {
-            return OperationTime{Seconds{1 + 0.25 * sequences + 0.01 * sequences * context},
-                                 Seconds{0.5}};
-          }};
 }
 
 // One decode step after the other, every sequence on its own.

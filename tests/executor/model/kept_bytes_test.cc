@@ -30,13 +30,7 @@ double kept_bytes(const ModelSpec& model, Recompute recompute) {
   on_ranks(model, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
     Weights weights = loaded(model, layout, groups, {});
     for (Tensor& tensor : weights.tensors) tensor.requires_grad_();
-    const std::vector<std::vector<std::int64_t>> text{std::vector<std::int64_t>(kTokens, 3)};
-    const PackedTokens tokens = pack_tokens(text, torch::kCPU);
-    StageOptions options;
-    options.recompute = recompute;
-    const std::int64_t before = counted().bytes;
-    const Tensor hidden = stage_forward(weights, groups, tokens, {}, options);
-    kept = static_cast<double>(counted().bytes - before);
+    kept = left_by_forward(weights, groups, kTokens, recompute);
   });
   return kept;
 }
