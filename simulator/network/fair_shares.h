@@ -1,15 +1,17 @@
 // Max-min fair rates of flows over links, kept as flows come and go.
 //
 // Bytes per second as raw doubles. Flows that one link limits, their bottleneck, have the same
-// rate, the link's level: so many levels as there are bottlenecks say the rates of all flows. What
-// comes or goes opens its links: the flows on them are worked out anew, those of all others kept;
-// links that are no bottleneck any more are opened, too, until every flow has one, and all of them
-// once they are a good part of what runs. Equal calls give equal bits. Of one thread.
+// rate, the link's level, and no other link of theirs that limits flows has a lower one. Links in
+// the order of their levels therefore give the levels in one go: each is what the flows of links
+// before it leave, over the weight of its own. Where flows come or go, levels are worked out anew
+// in that order, those alone which something before them has changed; a link whose level falls
+// below that of links before it goes there and takes their flows. The links before a place fix its
+// level, and it only ever falls while what is before stays, so that this ends. Where much has
+// changed, all links are filled from the lowest. Equal calls give equal bits. Of one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ class FairShares {
   explicit FairShares(std::span<const double> capacity);
 
   /// Returns the flow's slot; a slot is given again once its flow was removed. Precondition: the
-  /// flow crosses a link.
+  /// flow crosses a link, its weights are above 0.
   int add(const Flow& flow);
   void remove(int slot);
   /// Works out the rates that follow from what was added and removed since the last call.
@@ -40,63 +42,94 @@ class FairShares {
     int slot = 0, before = -1;
   };
   const std::vector<Move>& moves() const { return moves_; }
-  /// Links that have limited flows before and after settle(), at another level.
+  /// Links that limit flows at another level than before settle().
   const std::vector<int>& other_levels() const { return other_levels_; }
 
  private:
   struct Edge {
     int link = 0, place = 0;  // where the link's crossing flows have it
+    int effect = -1;          // among those of the flow's bottleneck; -1: this is it
     double weight = 1;
+    double until = 0;  // the flow's rate up to which the link, outside of the order, has room
+  };
+  /// What a flow that a link limits adds to another link.
+  struct Effect {
+    int link = 0, slot = 0, edge = 0;
+    double weight = 1, until = 0;
   };
   struct Crossing {
     int slot = 0, edge = 0;
     double weight = 1;
   };
-  struct Link {
+  struct alignas(64) Link {
     double capacity = 0, level = 0;
-    double weight = 0;  // of all that cross it
+    double others = 0;   // in the order: bytes a second of the flows that other links limit
+    double weight = 0;   // of the flows that it limits
+    int own = 0;         // flows that it limits
+    int place = -1;      // in order_; -1: limits none
+    int changes = 0;     // of `others` since it was summed up
+    bool dirty = false;  // its level, or whether it is full, has to be worked out
+    bool noted = false;  // `before` is its level before settle()
+    double before = 0;
     int busy = -1;      // its place among those that something crosses
-    // While rates are worked out, of the flows that are:
-    double left = 0, unsettled_weight = 0, next_level = 0;
-    std::int64_t unsettled = 0, limited = 0;
-    std::int64_t kept = 0;  // flows that it limits and that are not worked out
-    bool counted = false, opened = false;
+    int unsettled = 0;  // while all are filled: flows without a rate
   };
 
+  static constexpr double kSameRate = 1e-14;  // the part by which rounding makes rates differ
+
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
-  static double share(const Link& link) {
-    return (link.left > 0 ? link.left : 0) / link.unsettled_weight;
-  }
-  void open(int link);
-  void collect(int link);
-  void count_part();
-  void count_all();
-  void count_wider();
-  void count(int link);
+  void mark(int index);
+  void touch(int index);
+  void put(int link, std::size_t from, std::size_t to);
+  void swap(int link, std::size_t one, std::size_t other);
+  const Edge& edge_over(int slot, int link) const;
+  void add_effects(int slot);
+  void own(int slot, int link);
+  void disown(int slot);
+  void note_level(int index);
+  void note_move(int slot);
+  void report();
+
+  // One after another, in order (level_order.cc). False: too much changes.
+  bool sweep();
+  bool sweep_from(std::size_t place);
+  void assign(int slot);
+  void sum_up(int index);
+  void set_level(int index, double level);
+  void change_load(int index, double change);
+  void watch(int index);
+  void shift(std::size_t place);
+  std::size_t visit(std::size_t place);
+  std::size_t insert(int index, double share);
+  void take(int slot, int index);
+
+  // All at once.
   void fill();
+  void limit(int index, double level);
   void sink();
-  void limit(int full, double rate);
-  void open_broken();
-  bool broken(int link) const;
   void keep();
 
   std::vector<Link> links_;
-  std::vector<std::vector<Crossing>> crossing_;  // by link
+  std::vector<std::vector<Crossing>> crossing_;  // by link; those that it limits come first
+  std::vector<std::vector<Effect>> effects_;     // by link: of the flows that it limits
   std::vector<int> busy_;                        // links that something crosses
+  std::vector<int> order_;                       // links that limit flows, by level
   std::vector<std::vector<Edge>> edges_;         // by slot, and so on
-  std::vector<int> bottleneck_, next_;           // links; -1: none
-  std::vector<char> unsettled_, worked_out_;
-  std::vector<int> free_slots_;
-  std::vector<int> running_;        // slots
-  std::vector<std::size_t> place_;  // in running_
-  int whole_calls_ = 0;             // of settle() that work all flows out at once
-
-  std::vector<int> open_, solved_, counted_;       // links, slots, links
+  std::vector<int> bottleneck_, next_, before_;  // links; -1: none
+  std::vector<char> moved_;                      // before_ is the bottleneck before settle()
+  std::vector<int> free_slots_, running_;
+  std::vector<std::size_t> place_;        // in running_
+  std::vector<int> added_, touched_;      // slots, links since settle()
+  std::size_t changed_ = 0;               // flows since settle()
+  std::vector<int> checks_;               // links outside of the order that may be full
+  std::size_t dirty_ = 0, inserted_ = 0;  // links of the order
+  struct Taken {
+    int place = 0, slot = 0;
+    double weight = 1;
+  };
+  std::vector<Taken> takeable_;
   std::vector<std::pair<double, int>> narrowest_;  // heap of shares that were right once
-  std::size_t settled_ = 0;                        // of the solved flows
-  double widest_ = 0;                              // no link is narrower that has not been counted
-  /// The lowest when all were last worked out.
-  double bottom_level_ = std::numeric_limits<double>::infinity();
+  std::vector<int> moved_slots_, noted_links_;
   std::vector<Move> moves_;
   std::vector<int> other_levels_;
 };

@@ -229,6 +229,34 @@ TEST(Flows, OverCardsBehindUplinksEndAsIfAllWereWorkedOutAnew) {
   }
 }
 
+TEST(Flows, OfManyLinksEachAfterThousandsOfChangesEndAsIfAllWereWorkedOutAnew) {
+  // Rings over half of the links and single ones, so that bottlenecks overtake one another, and so
+  // many changes of the same links that sums kept by them would show it.
+  std::mt19937 random(29);
+  for (int i = 0; i < 4; ++i) {
+    constexpr int kLinks = 14;
+    std::uniform_real_distribution<double> size(1, 10), time(0, 2500), weight(0.1, 2);
+    Case drawn;
+    for (int k = 0; k < kLinks; ++k) drawn.capacity.push_back(size(random));
+    while (drawn.flows.size() < 1500) {
+      Flow flow{.links = {}, .bytes = size(random), .start_s = time(random)};
+      const unsigned part = random() % 3 == 0 ? 2 : 6;
+      for (int link = 0; link < kLinks; ++link) {
+        if (random() % part == 0) flow.links.push_back(link);
+      }
+      for (std::size_t k = 0; i > 0 && k < flow.links.size(); ++k) {
+        flow.weights.push_back(weight(random));
+      }
+      if (!flow.links.empty()) drawn.flows.push_back(flow);
+    }
+    const std::vector<double> ends = finish_times(drawn.capacity, drawn.flows);
+    const std::vector<double> wanted = refilled(drawn.capacity, drawn.flows);
+    for (std::size_t flow = 0; flow < ends.size(); ++flow) {
+      ASSERT_NEAR(ends[flow], wanted[flow], 1e-9 * wanted[flow]) << "case " << i << ", " << flow;
+    }
+  }
+}
+
 TEST(Flows, AFlowThatEndsLeavesItsShareToTheOthers) {
   // Two flows over a link of 10 B/s: 5 B/s each until the first has its 10 bytes, then 10 B/s.
   const std::vector<double> capacity{10};
