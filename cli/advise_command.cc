@@ -1,8 +1,10 @@
 // tessera advise: what to change about a run that was measured.
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,18 @@ struct AdviseCommand {
   bool json = false;
 };
 
+// A plan has one length of prompts; what is exported takes it for the longest.
+void tell_shorter_prompts(const MeasuredRun& run) {
+  const std::int64_t mean = run.plan.workload.prompt_tokens;
+  if (mean >= run.planned_prompt) return;
+  std::fprintf(
+      stderr,
+      "advise: plan.json and what is planned from it count prompts of %lld tokens, the measured "
+      "mean, and what is exported from these plans admits no longer ones: state the limit "
+      "of %lld there again.\n",
+      static_cast<long long>(mean), static_cast<long long>(run.planned_prompt));
+}
+
 void advise_command(const AdviseCommand& command) {
   const std::vector<MeasuredRun> runs = read_measured_runs(command.names);
   const Calibration base = base_calibration(runs, command.names);
@@ -40,10 +54,13 @@ void advise_command(const AdviseCommand& command) {
   const fs::path calibration = folder / "calibration.json", plan = folder / "plan.json";
   write_calibration(learned, calibration);
   write_plan(repriced(runs.front().plan, learned).plan, plan);
+  const MeasuredRun& run = runs.front();
+  const std::optional<ConfigValues> script = script_of_first(command.names);
   const RunAdvice advice = [&] {
     const Progress progress("planning again");
-    return advise(runs.front().plan, Seconds{means_of(runs.front()).step.mean}, learned);
+    return advise(run.plan, Seconds{means_of(run).step.mean}, learned, script ? &*script : nullptr);
   }();
+  tell_shorter_prompts(run);
   const std::string text = command.json ? to_json(advice, plan.string(), calibration.string())
                                         : to_text(advice, plan.string(), calibration.string());
   std::printf("%s", text.c_str());

@@ -11,12 +11,15 @@
 #include "cost_models/documents/problem.h"
 #include "planner/interop/import.h"
 #include "planner/interop/price.h"
+#include "planner/interop/read_config.h"
 #include "simulator/timeline/metrics.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kLongestScript = std::size_t{1} << 20;  // bytes
 
 // A script of verl as the plan that it runs.
 Plan imported_plan(const std::string& file, const RunNames& names) {
@@ -26,7 +29,7 @@ Plan imported_plan(const std::string& file, const RunNames& names) {
                 {Problem{"--cluster", "", "nothing", "the cluster that " + file + " ran on",
                          "a cluster YAML or preset"}});
   }
-  const auto text = read_text_file(file, std::size_t{1} << 20, problems);
+  const auto text = read_text_file(file, kLongestScript, problems);
   const auto cluster = read_cluster_spec(names.cluster, problems);
   if (!text || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
   auto imported = import_config(*text, file, {.cluster = *cluster}, problems);
@@ -36,10 +39,13 @@ Plan imported_plan(const std::string& file, const RunNames& names) {
   return std::move(imported->plan);
 }
 
-Plan plan_at(const std::string& file, const RunNames& names) {
+bool is_script(const std::string& file) {
   const std::string ending = fs::path(file).extension();
-  const bool script = ending == ".sh" || ending == ".yaml" || ending == ".yml";
-  return script ? imported_plan(file, names) : read_plan_or_throw(file);
+  return ending == ".sh" || ending == ".yaml" || ending == ".yml";
+}
+
+Plan plan_at(const std::string& file, const RunNames& names) {
+  return is_script(file) ? imported_plan(file, names) : read_plan_or_throw(file);
 }
 
 // The run's own plan where none is named.
@@ -95,6 +101,16 @@ std::vector<MeasuredRun> read_measured_runs(const RunNames& names) {
     runs.push_back(*std::move(run));
   }
   return runs;
+}
+
+std::optional<ConfigValues> script_of_first(const RunNames& names) {
+  const std::string file = plan_file_of(names, 0);
+  if (!is_script(file)) return std::nullopt;
+  Problems problems;
+  const auto text = read_text_file(file, kLongestScript, problems);
+  auto script = text ? read_config_values(*text, file, problems) : std::nullopt;
+  if (!script) throw Error(ExitCode::bad_input, std::move(problems));
+  return script;
 }
 
 Calibration base_calibration(const std::vector<MeasuredRun>& runs, const RunNames& names) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
+#include "planner/interop/config/config_values.h"
 #include "simulator/learn/measured_run.h"
 
 namespace CLI {
@@ -30,6 +31,10 @@ void add_plans_option(CLI::App& command, RunNames& names);
 
 /// The runs that are named, each with its plan. Throws Error (bad_input).
 std::vector<MeasuredRun> read_measured_runs(const RunNames& names);
+
+/// The verl script that the first run's plan was read from; nullopt where that is a plan.json.
+/// Throws Error (bad_input).
+std::optional<ConfigValues> script_of_first(const RunNames& names);
 
 /// The constants that the runs are held against: those named, else those of the first run's plan.
 /// Throws Error (bad_input) where the runs were on devices of several kinds.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "planner/interop/config/config_values.h"
 #include "planner/interop/export.h"
 #include "planner/plan/plan.h"
 
@@ -49,24 +50,64 @@ std::map<std::string, std::string> keys_of(const Plan& plan) {
   return keys;
 }
 
+constexpr std::string_view kNotSet = "(not set)";
+
+std::string value_of(const std::map<std::string, std::string>& keys, const std::string& key) {
+  const auto found = keys.find(key);
+  return found == keys.end() ? std::string(kNotSet) : found->second;
+}
+
+// As the script states it, strings without quotes.
+std::string value_of(const ConfigValues& script, const std::string& key) {
+  const Node* const value = script.find(key);
+  if (value == nullptr) return std::string(kNotSet);
+  return value->is(Node::Kind::string) ? value->text : describe(*value);
+}
+
+// The switch beside a limit of tokens; empty for every other key.
+std::string dynamic_switch_of(const std::string& key) {
+  constexpr std::string_view kLimit = "max_token_len_per_gpu", kSwitch = "use_dynamic_bsz";
+  if (!key.ends_with(kLimit)) return {};
+  const std::string block = key.substr(0, key.rfind('.') + 1);
+  const bool scoring = key.substr(block.size()).starts_with("log_prob_");
+  return block + (scoring ? "log_prob_" : "") + std::string(kSwitch);
+}
+
+// Whether the script's micro-batches count sequences there: switches that it leaves out are the
+// actor's, which is off by default (verl 0.9.1 trainer/config).
+bool counts_sequences(const ConfigValues& script, const std::string& dynamic) {
+  const std::string actor = "actor_rollout_ref.actor.use_dynamic_bsz";
+  const Node* found = script.find(dynamic);
+  if (found == nullptr) found = script.find(actor);
+  return found == nullptr || !found->is(Node::Kind::boolean) || !found->boolean;
+}
+
+std::string change_of(const std::string& key, const std::string& before, const std::string& after) {
+  return key + ": " + before + " -> " + after;
+}
+
 }  // namespace
 
-std::vector<std::string> changed_keys(const Plan& before, const Plan& after) {
+std::vector<std::string> changed_keys(const Plan& before, const Plan& after,
+                                      const ConfigValues* script) {
   const auto old_keys = keys_of(before);
   const auto new_keys = keys_of(after);
-  std::vector<std::string> changed;
-  if (old_keys.empty() || new_keys.empty()) return changed;
-  std::map<std::string, std::string> all = old_keys;
+  if (old_keys.empty() || new_keys.empty()) return {};
+  std::map<std::string, std::string> all = old_keys, changed;
   all.insert(new_keys.begin(), new_keys.end());
-  const auto of = [](const std::map<std::string, std::string>& keys, const std::string& key) {
-    const auto found = keys.find(key);
-    return found == keys.end() ? std::string("(not set)") : found->second;
-  };
   for (const auto& [key, unused] : all) {
-    const std::string old_value = of(old_keys, key), new_value = of(new_keys, key);
-    if (old_value != new_value) changed.push_back(key + ": " + old_value + " -> " + new_value);
+    const std::string planned = value_of(old_keys, key), value = value_of(new_keys, key);
+    if (planned == value) continue;
+    const std::string stated = script != nullptr ? value_of(*script, key) : planned;
+    if (stated != value) changed[key] = change_of(key, stated, value);
+    const std::string dynamic = dynamic_switch_of(key);
+    if (script != nullptr && !dynamic.empty() && counts_sequences(*script, dynamic)) {
+      changed[dynamic] = change_of(dynamic, value_of(*script, dynamic), "true");
+    }
   }
-  return changed;
+  std::vector<std::string> texts;
+  for (auto& [key, text] : changed) texts.push_back(std::move(text));
+  return texts;
 }
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Keys of an exported script that differ between two plans.
+// Keys of another tool's script that differ between two plans.
 //
 // Pure but for what exporting reads.
 #pragma once
@@ -9,9 +9,15 @@
 namespace tessera {
 
 struct Plan;
+class ConfigValues;
 
 /// "KEY: OLD -> NEW", in the order of the keys; "(not set)" where one side lacks it. Empty where
 /// the plan's engine has no export of its own name, or a plan cannot be said in its keys.
-std::vector<std::string> changed_keys(const Plan& before, const Plan& after);
+///
+/// Old values are those of `script`, which `before` was read from; of the export of `before` where
+/// that is nullptr. A limit of tokens that changes is of no effect in a script of verl whose
+/// micro-batches count sequences: the switch to dynamic batches is then among the keys.
+std::vector<std::string> changed_keys(const Plan& before, const Plan& after,
+                                      const ConfigValues* script = nullptr);
 
 }  // namespace tessera

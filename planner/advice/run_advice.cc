@@ -83,12 +83,24 @@ std::string difference_of(const std::vector<std::string>& before,
   return text;
 }
 
+// Tokens of a prefill batch are no setting: the planner's are its own.
+void add_prefill_difference(const Plan& before, const Plan& after, std::string& text) {
+  const RolePlan* const ran = before.find(Role::rollout);
+  const RolePlan* const found = after.find(Role::rollout);
+  if (ran == nullptr || found == nullptr) return;
+  const std::int64_t old = ran->batching.prefill_tokens, now = found->batching.prefill_tokens;
+  if (old == now) return;
+  text += (text.empty() ? "" : ", ") + std::string("prefill batches of ") + std::to_string(old) +
+          " -> " + std::to_string(now) + " tokens";
+}
+
 // The run's plan, and what becomes of it where some settings are free.
 class Adviser {
  public:
-  Adviser(const Plan& ran, const Calibration& learned)
+  Adviser(const Plan& ran, const Calibration& learned, const ConfigValues* script)
       : plan_(ran),
         calibration_(learned),
+        script_(script),
         asked_(request_of(ran, learned)),
         planner_(asked_),
         solution_(solution_of(ran)) {
@@ -117,18 +129,20 @@ class Adviser {
     const Solution solution = solution_of(found);
     AdvisedChange change{.settings = settings_of(solution), .step_s = found.prediction.step_s};
     change.what = difference_of(words_, change.settings);
+    add_prefill_difference(plan_, found, change.what);
     change.gain_s = step_s_ - change.step_s;
     const PlanRequest priced = priced_request_of(found, calibration_);
     const auto other = step_sensitivities(priced, solution, dealt_ranks(found, priced));
     change.gain_deviation_s = step_deviation(difference(sensitivities_, other), calibration_);
     change.fits = found.prediction.fits;
-    change.keys = changed_keys(plan_, found);
+    change.keys = changed_keys(plan_, found, script_);
     return change;
   }
 
  private:
   const Plan& plan_;
   const Calibration& calibration_;
+  const ConfigValues* script_;
   PlanRequest asked_;
   Planner planner_;
   Solution solution_;
@@ -140,8 +154,9 @@ class Adviser {
 
 }  // namespace
 
-RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned) {
-  Adviser adviser(ran, learned);
+RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
+                 const ConfigValues* script) {
+  Adviser adviser(ran, learned, script);
   RunAdvice advice{.measured_s = measured_s, .step_s = adviser.step_s()};
   std::set<std::string> seen;
   const auto sets = free_sets(adviser.base());

@@ -16,6 +16,7 @@
 namespace tessera {
 
 struct Plan;
+class ConfigValues;
 
 /// One change of the run's plan.
 struct AdvisedChange {
@@ -35,8 +36,9 @@ struct RunAdvice {
 };
 
 /// `ran`: the run's plan, with the response lengths that it measured. Precondition: `learned` is of
-/// its devices.
-RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned);
+/// its devices. `script`: the one that `ran` was read from, whose keys then change; nullptr: none.
+RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
+                 const ConfigValues* script = nullptr);
 
 /// `plan`, `calibration`: files that hold the run's plan and the learned constants, for the
 /// commands.

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem.h"
@@ -101,6 +105,52 @@ TEST_F(Learned, AdviceIsACommandThatKeepsItsWord) {
         plan.at("prediction").at("step_s").get<double>() / change.at("step_s").get<double>(), 1,
         1e-6);
   }
+}
+
+/// Old values are the script's own. Where its micro-batches count sequences, a new limit of tokens
+/// is of no effect without dynamic batches, which verl has off by default.
+TEST_F(Learned, AdviceNamesTheKeysOfTheScriptThatRan) {
+  std::ofstream(at("counted.sh"))
+      << "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=64"
+         " data.max_prompt_length=1024 data.max_response_length=1024"
+         " actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct"
+         " actor_rollout_ref.model.enable_gradient_checkpointing=True"
+         " actor_rollout_ref.actor.ppo_mini_batch_size=64"
+         " actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2"
+         " actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=2"
+         " actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=8"
+         " actor_rollout_ref.rollout.tensor_model_parallel_size=2"
+         " trainer.n_gpus_per_node=4 trainer.nnodes=1\n";
+  const std::string words = "advise " + kLogs + "metrics.jsonl --plan " + at("counted.sh") +
+                            " --cluster h200-8 -o " + at("counted");
+  const auto changes = json_of(words).at("changes");
+  bool limited = false;
+  for (const auto& change : changes) {
+    EXPECT_NE(change.at("what"), "");
+    const auto keys = change.at("keys").get<std::vector<std::string>>();
+    const auto has = [&](const std::string& text) {
+      return std::any_of(keys.begin(), keys.end(),
+                         [&](const std::string& key) { return key.starts_with(text); });
+    };
+    const std::string actor = "actor_rollout_ref.actor.";
+    if (has(actor + "ppo_max_token_len_per_gpu: (not set) -> ")) {
+      limited = true;
+      EXPECT_TRUE(has(actor + "use_dynamic_bsz: (not set) -> true"));
+    }
+    if (has("actor_rollout_ref.model.enable_gradient_checkpointing")) {
+      EXPECT_TRUE(has("actor_rollout_ref.model.enable_gradient_checkpointing: true -> false"));
+    }
+  }
+  EXPECT_TRUE(limited);
+  std::ostringstream logs;
+  logs << std::ifstream(kLogs + "metrics.jsonl").rdbuf();
+  const std::string measured = std::regex_replace(logs.str(), std::regex(R"("timing_s/step")"),
+                                                  R"("prompt_length/mean":700.0,"timing_s/step")");
+  std::ofstream(at("prompts.jsonl")) << measured;
+  const Called told = call("advise " + at("prompts.jsonl") + " --plan " + at("counted.sh") +
+                           " --cluster h200-8 -o " + at("prompts"));
+  EXPECT_THAT(told.out, HasSubstr("count prompts of 700 tokens"));
+  EXPECT_THAT(told.out, HasSubstr("state the limit of 1024 there again"));
 }
 
 TEST_F(Learned, SimulatesOtherConstantsAndSaysWhichMatter) {
