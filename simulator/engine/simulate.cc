@@ -56,6 +56,10 @@ class Summary {
 
   Simulation make(const Plan& plan) {
     result_.step_s = static_cast<double>(end_ns_) * 1e-9 / steps_;
+    std::size_t most = 0;
+    for (const Task& task : tasks_.graph.tasks) most += task.ranks.size();
+    for (const CallTasks& call : tasks_.calls) most += call.ranks.size();
+    result_.timeline.spans.reserve(most);
     for (std::size_t call = 0; call < tasks_.calls.size(); ++call) add_spans(call);
     sort(result_.timeline);
     summarize_phases();

@@ -1,6 +1,7 @@
 #include "simulator/timeline/timeline.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <set>
 #include <tuple>
@@ -138,10 +139,26 @@ class TraceWriter {
 std::string_view name_of(Stream stream) { return kStreams[stream]; }
 
 void sort(Timeline& timeline) {
-  std::stable_sort(timeline.spans.begin(), timeline.spans.end(), [](const Span& a, const Span& b) {
-    return std::tie(a.rank, a.stream, a.start_ns, b.end_ns) <
-           std::tie(b.rank, b.stream, b.start_ns, a.end_ns);
+  // What they are sorted by, with the place of each: spans are moved once.
+  struct Key {
+    std::int64_t start_ns = 0, end_ns = 0;
+    int rank = 0;
+    Stream stream = Stream::compute;
+    std::size_t place = 0;
+  };
+  std::vector<Key> keys;
+  keys.reserve(timeline.spans.size());
+  for (const Span& span : timeline.spans) {
+    keys.push_back({span.start_ns, span.end_ns, span.rank, span.stream, keys.size()});
+  }
+  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+    return std::tie(a.rank, a.stream, a.start_ns, b.end_ns, a.place) <
+           std::tie(b.rank, b.stream, b.start_ns, a.end_ns, b.place);
   });
+  std::vector<Span> sorted;
+  sorted.reserve(keys.size());
+  for (const Key& key : keys) sorted.push_back(std::move(timeline.spans[key.place]));
+  timeline.spans = std::move(sorted);
   std::stable_sort(timeline.memory.begin(), timeline.memory.end(),
                    [](const MemorySample& a, const MemorySample& b) {
                      return std::tie(a.rank, a.time_ns) < std::tie(b.rank, b.time_ns);
