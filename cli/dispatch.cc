@@ -22,12 +22,13 @@ struct External {
   std::string_view command, program, summary;
 };
 
-constexpr std::array<External, 7> kExternal{{
+constexpr std::array<External, 8> kExternal{{
     {"bench", "tessera-run", "Measure reshards, collectives and training beside their ceilings"},
     {"calibrate", "tessera-run", "Measure this machine and fit the cost models to it"},
     {"init-model", "tessera-run", "Write a Hugging Face folder with random weights"},
     {"make-data", "tessera-run", "Write digit tasks (reverse, copy, sort) as JSONL"},
     {"tokenize", "tessera-run", "Print token ids as JSON"},
+    {"train-reward", "tessera-run", "Train a reward model on pairs of answers"},
     {"verify-weights", "tessera-run", "Whether two folders or servers hold the same weights"},
     {"gui", "tessera-gui", "Open the window"},
 }};

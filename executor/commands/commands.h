@@ -21,6 +21,8 @@ void add_start(CLI::App& app);  // ranks on GPUs of this host
 void add_init_model(CLI::App& app);
 void add_make_data(CLI::App& app);
 void add_tokenize(CLI::App& app);
+/// Ranks are started with `words`, as those of bench are.
+void add_train_reward(CLI::App& app, const std::vector<std::string>& words);
 void add_verify_weights(CLI::App& app);
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ int parse(int argc, char** argv) {
   tessera::add_init_model(app);
   tessera::add_make_data(app);
   tessera::add_tokenize(app);
+  tessera::add_train_reward(app, words);
   tessera::add_verify_weights(app);
   return tessera::run_command_line(app, argc, argv);
 }

@@ -65,6 +65,26 @@ class TrainingPage : public ProgramTest {
           "trainer:\n  total_training_steps: 12\n  seed: 1\n  test_freq: 4\n  save_freq: 2\n"
           "  max_actor_ckpt_to_keep: 2\n  save_top_k: 1\n"
           "  monitor: val-core/tessera/reverse/reward/mean@1\n  rules: default\n");
+    make_reward_inputs();
+  }
+
+  /// Of the section on reward models.
+  static void make_reward_inputs() {
+    std::string pairs;
+    for (int i = 0; i < 64; ++i) {
+      const std::string digit = std::to_string(i % 9);
+      pairs += R"({"prompt": ")" + digit + R"(", "chosen": "9)" + digit + R"(", "rejected": ")" +
+               digit + "9\"}\n";
+    }
+    write("pairs.jsonl", pairs);
+    write("held-out.jsonl", pairs.substr(0, pairs.find('\n') + 1));
+    write("ppo.yaml",
+          "version: 1\nalgorithm: ppo\nprompts_per_step: 16\nsamples_per_prompt: 2\n"
+          "prompt_tokens: 8\nresponse_tokens: {mean: 4, cv: 0, max: 4}\nmini_batches: 1\n"
+          "epochs: 1\nkl: none\nmodels: {reward: REWARD/hf}\n");
+    write("ppo-run.yaml",
+          "version: 1\ndata:\n  train_files: gsm8k/train.parquet\n"
+          "algorithm:\n  adv_estimator: gae\ntrainer:\n  total_training_steps: 2\n  seed: 1\n");
   }
 
   static int call(const std::string& command) {
@@ -92,7 +112,7 @@ TEST_F(TrainingPage, EveryCommandWorksAndTheRunSurvivesAKill) {
   if (python.empty()) GTEST_SKIP() << "no Python with pyarrow";
   make_inputs(python);
   const std::vector<std::string> commands = commands_of_page();
-  ASSERT_EQ(commands.size(), 8u);
+  ASSERT_EQ(commands.size(), 11u);
   EXPECT_EQ(call(commands[0]), 0) << text_of(at("messages"));
   std::future<bool> killed = std::async(std::launch::async, kill_a_rank);
   EXPECT_EQ(call(commands[1]), 0) << text_of(at("messages"));
@@ -118,6 +138,7 @@ TEST_F(TrainingPage, EveryCommandWorksAndTheRunSurvivesAKill) {
   EXPECT_TRUE(text_of(folder_ / "EVAL/validation/12.jsonl") ==
               text_of(folder_ / "RUN/validation/12.jsonl"));
   EXPECT_TRUE(fs::exists(folder_ / "ADAPTERS/hf/adapter_model.safetensors"));
+  EXPECT_TRUE(fs::exists(folder_ / "PPO/hf/model.safetensors"));
 }
 
 }  // namespace

@@ -1,0 +1,149 @@
+// tessera train-reward on CPU ranks: it learns to tell right answers from wrong ones, goes on from
+// a checkpoint in another layout, and leaves what transformers loads and a run scores with.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/cli/called.h"
+#include "tests/cli/programs.h"
+#include "tests/executor/python_oracle.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainReward : public ProgramTest {
+ protected:
+  /// Pairs whose better answer is the larger digit, twice; the prompt is two digits.
+  static void write_pairs(const std::string& name, int count, unsigned seed) {
+    std::ofstream out(at(name));
+    std::minstd_rand random(seed);
+    for (int i = 0; i < count; ++i) {
+      const int a = static_cast<int>(random() % 10);
+      const int b = (a + 1 + static_cast<int>(random() % 9)) % 10;
+      const auto twice = [](int digit) { return std::string(2, static_cast<char>('0' + digit)); };
+      out << R"({"prompt": ")" << a << b << R"(", "chosen": ")" << twice(std::max(a, b))
+          << R"(", "rejected": ")" << twice(std::min(a, b)) << "\"}\n";
+    }
+  }
+
+  static Called train(const std::string& more, const std::string& output) {
+    return call("train-reward " + at("pairs.jsonl") + " --model " + at("model") +
+                " --lr 3e-3 --batch 32 --seed 5 --device cpu " + more + " -o " + at(output));
+  }
+
+  static std::vector<StepNumbers> steps_of(const std::string& name) {
+    Problems problems;
+    return read_metrics(folder_ / name / "metrics.jsonl", problems).value();
+  }
+
+  void SetUp() override {
+    write_pairs("pairs.jsonl", 256, 1);
+    write_pairs("held-out.jsonl", 64, 2);
+  }
+};
+
+/// Loads the folder as a classifier and prints the mean difference of the scores of a file's pairs.
+constexpr const char* kMargin = R"(
+import json, sys, torch, transformers
+folder, pairs, expected = sys.argv[1], sys.argv[2], float(sys.argv[3])
+model, info = transformers.AutoModelForSequenceClassification.from_pretrained(
+    folder, output_loading_info=True, dtype=torch.float32)
+assert not info['missing_keys'] and not info['unexpected_keys'], info
+assert model.config.num_labels == 1
+tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+def score(pair, which):
+    ids = tokenizer(pair['prompt'])['input_ids']
+    ids = ids + tokenizer(pair[which], add_special_tokens=False)['input_ids'] + [model.config.eos_token_id]
+    return model(torch.tensor([ids])).logits.item()
+rows = [json.loads(line) for line in open(pairs)]
+with torch.no_grad():
+    margin = sum(score(r, 'chosen') - score(r, 'rejected') for r in rows) / len(rows)
+print(margin, expected)
+assert abs(margin - expected) < 1e-3 * max(1, abs(expected))
+)";
+
+TEST_F(TrainReward, LearnsToTellAnswersApartAndTransformersScoresAlike) {
+  const Called called = train(
+      "--ranks 2 --epochs 8 --validation " + at("held-out.jsonl") + " --test-freq 20", "learned");
+  ASSERT_EQ(called.code, 0) << called.out;
+  const std::vector<StepNumbers> steps = steps_of("learned");
+  ASSERT_EQ(steps.size(), 64U);
+  EXPECT_NEAR(steps.front().data.at("reward_model/loss"), 0.693, 0.05);
+  EXPECT_GT(steps.back().data.at("val/accuracy"), 0.9);
+  EXPECT_TRUE(steps[19].data.contains("val/margin"));
+  EXPECT_FALSE(steps[20].data.contains("val/margin"));
+  EXPECT_THAT(text_of(folder_ / "learned/hf/config.json"),
+              HasSubstr("Qwen2ForSequenceClassification"));
+  const std::string python = python_with("transformers");
+  if (python.empty()) GTEST_SKIP() << "no Python with transformers";
+  std::ofstream(at("margin.py")) << kMargin;
+  EXPECT_EQ(
+      run_python(python, at("margin.py") + " " + at("learned/hf") + " " + at("held-out.jsonl") +
+                             " " + std::to_string(steps.back().data.at("val/margin"))),
+      0);
+}
+
+TEST_F(TrainReward, GoesOnFromACheckpointInAnotherLayout) {
+  ASSERT_EQ(train("--steps 6", "whole").code, 0);
+  ASSERT_EQ(train("--steps 4 --save-freq 2 --ranks 2 --layout tp=2", "parts").code, 0);
+  EXPECT_EQ(train("--steps 6 --ranks 2 --layout pp=2", "parts").code, 65);  // it exists
+  const Called resumed = train("--steps 6 --ranks 2 --layout pp=2 --resume", "parts");
+  ASSERT_EQ(resumed.code, 0) << resumed.out;
+  EXPECT_THAT(resumed.out, HasSubstr("[Resume] from step 4"));
+  const std::vector<StepNumbers> whole = steps_of("whole"), parts = steps_of("parts");
+  ASSERT_EQ(whole.size(), 6U);
+  ASSERT_EQ(parts.size(), 6U);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(parts[i].step, whole[i].step);
+    EXPECT_NEAR(parts[i].data.at("reward_model/loss"), whole[i].data.at("reward_model/loss"), 1e-4);
+  }
+  write_pairs("pairs.jsonl", 128, 3);
+  const Called other = train("--steps 8 --resume", "parts");
+  EXPECT_EQ(other.code, 65);
+  EXPECT_THAT(other.out, HasSubstr("256 pairs"));
+}
+
+TEST_F(TrainReward, SavesBeforeItEndsOnASignal) {
+  const std::string words = "train-reward " + at("pairs.jsonl") + " --model " + at("model") +
+                            " --batch 32 --device cpu --ranks 2 --steps 100000 -o " + at("asked");
+  const Called called =
+      call(words, ">/dev/null 2>&1 & for i in $(seq 600); do test -s " + at("asked/metrics.jsonl") +
+                      " && break; sleep 0.1; done; kill -USR1 $!; wait $!");
+  EXPECT_EQ(called.code, 138);
+  const auto step = steps_of("asked").back().step;
+  EXPECT_TRUE(fs::exists(folder_ / "asked/checkpoints" / ("global_step_" + std::to_string(step))));
+}
+
+TEST_F(TrainReward, RefusesPairsThatAreNoneBeforeRanksStart) {
+  std::ofstream(at("pairs.jsonl")) << R"({"prompt": "1", "chosen": "2", "rejected": "3"})"
+                                   << "\n"
+                                   << R"({"prompt": "1", "chosen": "2"})"
+                                   << "\n";
+  const Called called = train("--ranks 2", "none");
+  EXPECT_EQ(called.code, 65);
+  EXPECT_THAT(called.out, HasSubstr("pairs.jsonl:2:1 (/rejected): found nothing"));
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
+  write_pairs("pairs.jsonl", 8, 1);
+  EXPECT_THAT(train("", "none").out, HasSubstr("found 8 pairs"));
+  EXPECT_EQ(train("--layout tp=3", "none").code, 64);
+}
+
+TEST_F(TrainReward, HasAPageThatNamesEveryOption) {
+  const std::string page = text_of(TESSERA_SOURCE_DIR "/docs/commands/train-reward.md");
+  const std::string help = call("train-reward --help").out;
+  std::size_t options = 0;
+  for (std::size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at + 2)) {
+    const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at);
+    const std::string option = help.substr(at, end - at);
+    if ((help[at - 1] != ' ' && help[at - 1] != ',') || option == "--help") continue;
+    EXPECT_THAT(page, HasSubstr("`" + option + "`"));
+    ++options;
+  }
+  EXPECT_GT(options, 20U);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,124 @@
+#include "executor/preference/pairs.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "cost_models/documents/problem.h"
+#include "executor/data/init_model.h"
+#include "tests/executor/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<PreferencePair> parsed(std::string_view text) {
+  Problems problems;
+  const auto pairs = parse_preferences(text, "pairs.jsonl", problems);
+  EXPECT_TRUE(problems.empty());
+  return pairs.value_or(std::vector<PreferencePair>{});
+}
+
+std::string refusal(std::string_view text) {
+  Problems problems;
+  EXPECT_FALSE(parse_preferences(text, "pairs.jsonl", problems));
+  return problems.empty() ? "" : to_string(problems.front());
+}
+
+TEST(Preferences, AreReadInEveryFormThatTrlTakes) {
+  const std::vector<ChatMessage> asked{{"user", "2+2?"}};
+  EXPECT_EQ(parsed(R"({"prompt": "2+2?", "chosen": "4", "rejected": "5", "margin": 1})"
+                   "\n\n"
+                   R"({"prompt": "2+2?", "chosen": "4", "rejected": "5", "score": 0.5})"),
+            (std::vector<PreferencePair>{{{{"", "2+2?"}}, "4", "5", 1, 1},
+                                         {{{"", "2+2?"}}, "4", "5", 0, 3}}));
+  EXPECT_EQ(parsed(R"({"chosen": "2+2? 4", "rejected": "2+2? 5", "margin": null})"),
+            (std::vector<PreferencePair>{{{}, "2+2? 4", "2+2? 5", 0, 1}}));
+  EXPECT_EQ(parsed(R"({"prompt": [{"role": "user", "content": "2+2?"}],)"
+                   R"("chosen": [{"role": "assistant", "content": "4"}],)"
+                   R"("rejected": [{"role": "assistant", "content": "5"}], "margin": 0.5})"),
+            (std::vector<PreferencePair>{{asked, "4", "5", 0.5, 1}}));
+  EXPECT_EQ(parsed(R"({"chosen": [{"role": "user", "content": "2+2?"},)"
+                   R"({"role": "assistant", "content": "4"}],)"
+                   R"("rejected": [{"role": "user", "content": "2+2?"},)"
+                   R"({"role": "assistant", "content": "5"}]})"),
+            (std::vector<PreferencePair>{{asked, "4", "5", 0, 1}}));
+}
+
+TEST(Preferences, SayWhereAPairIsNone) {
+  EXPECT_THAT(
+      refusal(R"({"prompt": "a", "chosen": "b"})"),
+      testing::AllOf(HasSubstr("pairs.jsonl"), HasSubstr("1:1 (/rejected)"), HasSubstr("nothing")));
+  EXPECT_THAT(refusal("\n"
+                      R"({"prompt": "a", "chosen": "b", "rejected": "b"})"),
+              testing::AllOf(HasSubstr("2:"), HasSubstr("the text of chosen")));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "chosen": 4, "rejected": "b"})"), HasSubstr("/chosen"));
+  EXPECT_THAT(refusal(R"({"prompt": [], "chosen": "a", "rejected": "b"})"), HasSubstr("/prompt"));
+  EXPECT_THAT(refusal(R"({"chosen": "a", "rejected": "b", "margin": "1"})"), HasSubstr("/margin"));
+  EXPECT_THAT(refusal(R"({"chosen": [{"role": "user", "content": "a"}], "rejected": "b"})"),
+              HasSubstr("the last of 'user'"));
+  EXPECT_THAT(refusal(R"({"chosen": [{"role": "user", "content": "a"},)"
+                      R"({"role": "assistant", "content": "b"}],)"
+                      R"("rejected": [{"role": "user", "content": "c"},)"
+                      R"({"role": "assistant", "content": "d"}]})"),
+              HasSubstr("the same messages before the last one"));
+  EXPECT_THAT(refusal("[1]"), HasSubstr("an object per line"));
+  EXPECT_THAT(refusal("{\"chosen\": "), HasSubstr("1:"));
+  EXPECT_THAT(refusal("\n"), HasSubstr("no pair"));
+}
+
+class PreferenceTokens : public testing::Test {
+ protected:
+  void SetUp() override {
+    Problems problems;
+    init_model(std::string(TESSERA_SOURCE_DIR) + "/tests/fixtures/models/tiny-qwen2-digits", model_,
+               {.digit_tokenizer = true}, problems);
+    ASSERT_TRUE(problems.empty()) << to_string(problems.front());
+    std::ofstream(file_) << R"({"prompt": "12345", "chosen": "6", "rejected": "78"})"
+                         << "\n"
+                         << R"({"prompt": "1", "chosen": "23", "rejected": "4", "margin": 2})";
+  }
+
+  PreferenceSet read(std::int64_t most, OverlongPair overlong) const {
+    return read_preference_set({.files = {file_},
+                                .model = model_,
+                                .max_tokens = most,
+                                .overlong = overlong,
+                                .end_token = 11});
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path model_ = folder_.path / "model", file_ = folder_.path / "pairs.jsonl";
+};
+
+TEST_F(PreferenceTokens, EndAnswersAndTakeTheTokenBehindAsTheResponse) {
+  const PreferenceSet set = read(0, OverlongPair::error);
+  ASSERT_EQ(set.pairs.size(), 2U);
+  const std::vector<TokenSequence> sequences = set.sequences({1});
+  ASSERT_EQ(sequences.size(), 2U);
+  EXPECT_EQ(sequences[0].prompt.size(), 1U + 2U + 1U);
+  EXPECT_EQ(sequences[1].prompt.size(), 1U + 1U + 1U);
+  EXPECT_EQ(sequences[0].prompt.back(), sequences[1].prompt.back());  // the end
+  EXPECT_EQ(sequences[0].response.size(), 1U);
+  EXPECT_EQ(set.pairs[1].margin, 2);
+}
+
+TEST_F(PreferenceTokens, ThatAreTooManyAreRefusedLeftOutOrCut) {
+  try {
+    read(6, OverlongPair::error);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("pairs.jsonl:1: found 8 tokens, 3 of them"));
+  }
+  const PreferenceSet left = read(6, OverlongPair::filter), cut = read(6, OverlongPair::truncate);
+  EXPECT_EQ(left.pairs.size(), 1U);
+  EXPECT_THAT(left.notes.at(0), HasSubstr("1 of 2 pairs"));
+  ASSERT_EQ(cut.pairs.size(), 2U);
+  EXPECT_EQ(cut.sequences({0})[1].prompt.size(), 6U);
+  EXPECT_NE(cut.digest(), left.digest());
+  EXPECT_THROW(read(3, OverlongPair::truncate), Error);
+}
+
+}  // namespace
+}  // namespace tessera
