@@ -12,13 +12,19 @@ ShardedTensor sharded(const Parameter& parameter, DType dtype) {
           .outer_dim = shard_dim(parameter)};
 }
 
-std::vector<Holding> stored(const Parameter& parameter, const RankMap& map) {
+// `box_of` a rank's coordinates, which need not hold a part. In as much memory as there are parts:
+// stages that lack a tensor are most of the ranks of a deep pipeline.
+template <typename BoxOf>
+std::vector<Holding> holdings_of(const Parameter& parameter, const RankMap& map,
+                                 const BoxOf& box_of) {
   std::vector<Holding> holdings;
+  holdings.reserve(map.ranks.size());
   for (size_t i = 0; i < map.ranks.size(); ++i) {
-    if (const auto box = stored_box(parameter, map.layout, map.coords[i])) {
+    if (const auto box = box_of(parameter, map.layout, map.coords[i])) {
       holdings.push_back({map.ranks[i], *box});
     }
   }
+  if (holdings.size() < holdings.capacity()) holdings.shrink_to_fit();
   return holdings;
 }
 
@@ -27,12 +33,8 @@ std::vector<Holding> stored(const Parameter& parameter, const RankMap& map) {
 ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, const RankMap& to,
                            DType dtype) {
   ShardedTensor tensor = sharded(parameter, dtype);
-  tensor.source = stored(parameter, from);
-  for (size_t i = 0; i < to.ranks.size(); ++i) {
-    if (const auto box = compute_box(parameter, to.layout, to.coords[i])) {
-      tensor.destination.push_back({to.ranks[i], *box});
-    }
-  }
+  tensor.source = holdings_of(parameter, from, stored_box);
+  tensor.destination = holdings_of(parameter, to, compute_box);
   return tensor;
 }
 
@@ -50,7 +52,7 @@ std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, cons
   std::vector<ShardedTensor> tensors;
   for (const Parameter& parameter : table.rows) {
     ShardedTensor& tensor = tensors.emplace_back(sharded(parameter, dtype));
-    tensor.source = stored(parameter, from);
+    tensor.source = holdings_of(parameter, from, stored_box);
     for (const int rank : to.ranks) tensor.destination.push_back({rank, whole(parameter.shape)});
   }
   return tensors;

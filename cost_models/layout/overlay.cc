@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -48,14 +49,24 @@ HoldersOfBox distinct_sources(const ShardedTensor& tensor) {
 
 /// The elements that every rank needs, as boxes that do not overlap within the rank.
 std::vector<Holding> disjoint_destinations(const ShardedTensor& tensor) {
-  std::vector<Holding> wanted = tensor.destination;
-  std::erase_if(wanted, [](const Holding& holding) { return volume(holding.box) == 0; });
-  std::stable_sort(wanted.begin(), wanted.end(),
-                   [](const Holding& a, const Holding& b) { return a.rank < b.rank; });
+  const auto by_rank = [](const Holding& a, const Holding& b) { return a.rank < b.rank; };
+  std::span<const Holding> wanted = tensor.destination;
+  std::vector<Holding> sorted;
+  if (!std::is_sorted(wanted.begin(), wanted.end(), by_rank)) {
+    sorted = tensor.destination;
+    std::stable_sort(sorted.begin(), sorted.end(), by_rank);
+    wanted = sorted;
+  }
   std::vector<Holding> out;
+  out.reserve(wanted.size());
   size_t first = 0;  // of the rank in hand
   for (const Holding& holding : wanted) {
-    if (out.empty() || out.back().rank != holding.rank) first = out.size();
+    if (volume(holding.box) == 0) continue;
+    if (out.empty() || out.back().rank != holding.rank) {
+      first = out.size();
+      out.push_back(holding);
+      continue;
+    }
     std::vector<Box> fresh{holding.box};
     for (size_t i = first; i < out.size(); ++i) {
       std::vector<Box> rest;

@@ -10,6 +10,7 @@
 #include "planner/explain/nearest_fix.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/role/role_model.h"
 #include "planner/request/check_request.h"
 #include "planner/request/objective.h"
 #include "planner/request/request.h"
@@ -31,8 +32,8 @@ struct EngineSpace {
   FrontStore store;
   KnownReshards reshards;
 
-  EngineSpace(const PlanRequest& asked, const Engine& of)
-      : engine(of), request(for_engine(asked, of)), costs(request) {}
+  EngineSpace(const PlanRequest& asked, const Engine& of, ModelTables& tables)
+      : engine(of), request(for_engine(asked, of)), costs(request, tables) {}
 
   static PlanRequest for_engine(PlanRequest asked, const Engine& of) {
     asked.engine = of.name;
@@ -72,13 +73,14 @@ void refuse_models(const Engine& engine, const PlanRequest& request, Problems& p
 // The engines' spaces that answer a request, the one that is asked for first.
 std::vector<std::unique_ptr<EngineSpace>> spaces_of(const PlanRequest& request) {
   std::vector<std::unique_ptr<EngineSpace>> spaces;
+  ModelTables tables;  // of all
   const Engine& asked = engine_named(request.engine);
   for (const Engine* engine : answering(asked, roles_of(request.workload))) {
     Problems refused;
     refuse_models(*engine, request, refused);
     refuse_cluster(*engine, request.cluster, "", "", refused);
     if (engine != &asked && !refused.empty()) continue;
-    spaces.push_back(std::make_unique<EngineSpace>(request, *engine));
+    spaces.push_back(std::make_unique<EngineSpace>(request, *engine, tables));
   }
   return spaces;
 }
@@ -131,11 +133,13 @@ struct Planner::State {
       SearchProblem next = spaces[i]->problem(evaluator, replanned);
       if (!solved.result.best.empty()) next.better_than = incumbent_of(solved.result.best.front());
       SolvedSearch found = spaces[i]->solve(next);
+      std::size_t beaten = i;
       if (!found.result.best.empty()) {
-        winner = i;
+        beaten = std::exchange(winner, i);
         problem = std::move(next);
         std::swap(solved, found);
       }
+      if (!replanned) spaces[beaten].reset();  // only other settings would ask it again
       // Of the one that is beaten.
       gap = std::max(gap, found.gap);
       evaluated += found.result.evaluated;

@@ -171,6 +171,10 @@ Evaluator CostEvaluator::evaluator() {
               least[Phase::reshard] += least_software(candidate.view);
             }
             return least;
+          },
+          [this, limits](const Candidate& candidate) {
+            return pricer(candidate.role, candidate.view)
+                .bytes(candidate, limits[static_cast<std::size_t>(candidate.view)]);
           }};
 }
 

@@ -46,6 +46,12 @@ struct Evaluator {
   /// What no candidate takes less than that differs in its token limits alone, none of which is
   /// above the candidate's or below `smallest`; empty = the least of all of them is worked out.
   std::function<PhaseSeconds(const Candidate&, std::int64_t smallest)> least_seconds;
+  /// The same bytes as `role`'s, without its seconds; empty = those of `role`.
+  std::function<RoleCost(const Candidate&)> bytes;
+
+  RoleCost bytes_of(const Candidate& candidate) const {
+    return bytes ? bytes(candidate) : role(candidate);
+  }
 };
 
 class CostEvaluator {

@@ -35,11 +35,13 @@ struct MemoryChoice {
   int zero = 0;
   Recompute recompute = Recompute::none;
   Offload offload = {};
+  auto operator<=>(const MemoryChoice&) const = default;
 };
 
 /// Sizes of a candidate's batches.
 struct BatchLimit {
   std::int64_t tokens = 0, max_sequences = 0;
+  auto operator<=>(const BatchLimit&) const = default;
 };
 
 /// Sequences of the rollout's replica that has most of a step's: dealt as even as they go, one by

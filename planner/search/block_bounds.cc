@@ -18,19 +18,24 @@ BlockBounds::BlockBounds(const PlacementFrame& frame) : frame_(frame), bounds_(f
 }
 
 // Roles with common group degrees have the least of what they take together with any of these.
+// Where one role cannot have that size, the others are not asked.
 ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) const {
   Fronts& fronts = frame_.fronts.of(view);
   const std::vector<Role> sharing = frame_.sharing(block);
+  ChunkSeconds least{};
+  if (!sharing.empty()) {
+    least.fill(kForever);
+    for (const auto& [groups, seconds] : fronts.bounds_alike(sharing, size, frame_.apart)) {
+      lower(least, frame_.of_block(block, seconds));
+    }
+    if (*std::min_element(least.begin(), least.end()) == kForever) return least;
+  }
   ChunkSeconds sum{};
   for (const Role role : frame_.owners(block)) {
     if (std::find(sharing.begin(), sharing.end(), role) != sharing.end()) continue;
-    sum += frame_.of_block(block, fronts.bound(role, size, frame_.apart));
-  }
-  if (sharing.empty()) return sum;
-  ChunkSeconds least;
-  least.fill(kForever);
-  for (const auto& [groups, seconds] : fronts.bounds_alike(sharing, size, frame_.apart)) {
-    lower(least, frame_.of_block(block, seconds));
+    const PhaseSeconds& bound = fronts.bound(role, size, frame_.apart);
+    sum += frame_.of_block(block, bound);
+    if (*std::min_element(bound.begin(), bound.end()) == kForever) break;
   }
   sum += least;
   return sum;

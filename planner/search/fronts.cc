@@ -24,12 +24,19 @@ bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) 
                                : batch.tokens % other.tokens == 0;
 }
 
+// False where no candidate is behind the bound: it is infinite in every phase.
+bool possible(const PhaseSeconds& bound) {
+  return std::any_of(bound.begin(), bound.end(),
+                     [](Seconds seconds) { return seconds < kForever; });
+}
+
 }  // namespace
 
 FrontStore::FrontStore() : state_(std::make_unique<State>()) {}
 FrontStore::~FrontStore() = default;
 
-Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store) : problem_(problem) {
+Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store)
+    : problem_(problem), lists_(store.lists) {
   for (const Role role : kEveryRole) {
     FrontStore::State::BoundKey key{.role = role, .settings = problem.settings[role]};
     key.layouts = problem.layouts[role];
@@ -67,7 +74,8 @@ const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
   auto [entry, added] = stored(role).bounds->try_emplace({gpus, apart});
   if (!added) return entry->second;
   entry->second = bound(role, gpus);
-  if (paired(role, apart)) entry->second += bound(Role::rollout, gpus);
+  // Where it cannot be at all, a rollout beside it changes nothing.
+  if (possible(entry->second) && paired(role, apart)) entry->second += bound(Role::rollout, gpus);
   return entry->second;
 }
 
@@ -80,7 +88,7 @@ PhaseSeconds Fronts::bound(Role role, int gpus) {
   std::int64_t known = 0;
   RoleOptions& all = listed(role, gpus);
   for (std::size_t number = 0; number < all.layouts.size(); ++number) {
-    const LayoutSpace& space = all.layouts[number].space;
+    const SharedSpace& space = all.layouts[number].space;
     if (!allows(space.layout)) continue;
     lower(bound, again ? least_of(space, problem_.memory_limit, known) : least_in(all, number));
   }
@@ -94,8 +102,8 @@ const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus, bool apart) {
   RoleOptions& all = listed(role, gpus);
   PhaseSeconds beside;
   beside.fill({});
-  if (paired(role, apart)) beside = bound(Role::rollout, gpus);
-  for (const auto& [groups, layouts] : all.by_groups) {
+  if (!all.layouts.empty() && paired(role, apart)) beside = bound(Role::rollout, gpus);
+  for (const auto& [groups, layouts] : by_groups(all)) {
     PhaseSeconds least;
     least.fill(kForever);
     bool any = false;
@@ -114,7 +122,7 @@ const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus, bool apart) {
 
 GroupBounds Fronts::bounds_alike(const std::vector<Role>& roles, int gpus, bool apart) {
   GroupBounds sums = bounds_by_groups(roles.front(), gpus, apart);
-  for (std::size_t r = 1; r < roles.size(); ++r) {
+  for (std::size_t r = 1; r < roles.size() && !sums.empty(); ++r) {
     const GroupBounds& others = bounds_by_groups(roles[r], gpus, apart);
     std::erase_if(sums, [&](const auto& sum) { return !others.contains(sum.first); });
     for (auto& [groups, seconds] : sums) seconds += others.at(groups);
@@ -126,13 +134,22 @@ RoleOptions& Fronts::listed(Role role, int gpus) {
   auto [entry, added] = stored(role).priced->try_emplace(gpus);
   RoleOptions& all = entry->second;
   if (!added) return all;
-  for (LayoutSpace& space : problem_.spaces(role, gpus)) {
-    const GroupDegrees groups =
-        problem_.alike_layouts ? layout_degrees(space.layout) : group_degrees(space.layout);
-    all.by_groups[groups].push_back(static_cast<int>(all.layouts.size()));
-    all.layouts.push_back({.space = std::move(space)});
-  }
+  const std::vector<LayoutSpace> spaces = problem_.spaces(role, gpus);
+  all.layouts.reserve(spaces.size());
+  for (const LayoutSpace& space : spaces) all.layouts.push_back({.space = lists_.shared(space)});
   return all;
+}
+
+// Asked for where roles have their groups in common: many problems never do.
+const LayoutsByGroups& Fronts::by_groups(RoleOptions& all) const {
+  if (!all.by_groups.empty()) return all.by_groups;
+  for (std::size_t number = 0; number < all.layouts.size(); ++number) {
+    const Candidate& layout = all.layouts[number].space.layout;
+    const GroupDegrees groups =
+        problem_.alike_layouts ? layout_degrees(layout) : group_degrees(layout);
+    all.by_groups[groups].push_back(static_cast<int>(number));
+  }
+  return all.by_groups;
 }
 
 // Worked out for the layouts that a search may use: fixed degrees leave few.
@@ -145,12 +162,13 @@ const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
 }
 
 // Numbers of the layouts that the problem allows, ascending.
-std::vector<int> Fronts::allowed(const RoleOptions& all, Role role,
+std::vector<int> Fronts::allowed(RoleOptions& all, Role role,
                                  const std::optional<GroupDegrees>& groups) const {
   std::vector<int> numbers;
   if (groups) {
-    const auto found = all.by_groups.find(*groups);
-    if (found != all.by_groups.end()) numbers = found->second;
+    const LayoutsByGroups& grouped = by_groups(all);
+    const auto found = grouped.find(*groups);
+    if (found != grouped.end()) numbers = found->second;
   } else {
     numbers.resize(all.layouts.size());
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -189,7 +207,7 @@ Selection Fronts::select(Role role, int gpus,
   for (const int l : layouts) {
     const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(l)];
     seen.layouts[l] = layout.space.size();
-    for (const int index : layout.options) {
+    for (int index = layout.first_option; index < layout.first_option + layout.options; ++index) {
       const Option& option = all.options[static_cast<std::size_t>(index)];
       if (option.resident + std::max(option.transient, option.in_reshard) > problem_.memory_limit) {
         continue;
@@ -205,15 +223,18 @@ Selection Fronts::select(Role role, int gpus,
 // Prices all candidates of the layouts that have no prices yet.
 void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
   RoleOptions& all = stored(role).priced->at(gpus);
+  std::vector<Option> fresh;
   for (const int number : layouts) {
     LayoutOptions& layout = all.layouts[static_cast<std::size_t>(number)];
-    if (layout.priced) continue;
-    layout.priced = true;
-    for (const Option& option : options_of(layout.space, number)) {
-      layout.options.push_back(static_cast<int>(all.options.size()));
-      all.options.push_back(option);
-    }
+    if (std::exchange(layout.priced, true)) continue;
+    const std::vector<Option> own = options_of(layout.space, number);
+    layout.first_option = static_cast<int>(all.options.size() + fresh.size());
+    layout.options = static_cast<int>(own.size());
+    fresh.insert(fresh.end(), own.begin(), own.end());
   }
+  if (fresh.empty()) return;
+  all.options.reserve(all.options.size() + fresh.size());  // no more than there are
+  all.options.insert(all.options.end(), fresh.begin(), fresh.end());
 }
 
 void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int layout,
@@ -223,7 +244,7 @@ void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int la
                      cost.in_reshard - cost.resident, layout});
 }
 
-std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
+std::vector<Option> Fronts::options_of(const SharedSpace& space, int number) const {
   const Bytes limit = priced_limit();
   std::vector<Option> options;
   std::vector<Limited> priced;

@@ -36,20 +36,23 @@ struct Option {
 };
 
 struct LayoutOptions {
-  LayoutSpace space;
+  SharedSpace space;
   PhaseSeconds least{};  // that no candidate falls short of, worked out without memory and without
                          // the ways to save it, which only take time
   bool bounded = false;  // `least` is there
   bool priced = false;
-  std::vector<int> options;  // once priced: indices into RoleOptions::options
+  int first_option = 0, options = 0;  // once priced: its part of RoleOptions::options
 };
+
+/// Numbers of layouts, ascending.
+using LayoutsByGroups = std::map<GroupDegrees, std::vector<int>>;
 
 /// All that is known of one (role, GPUs); layouts in the problem's order.
 struct RoleOptions {
   std::vector<LayoutOptions> layouts;
   std::vector<Option> options;  // of priced layouts, in the order in which they were priced
   std::int64_t evaluated = 0;   // candidates behind the layouts' least seconds
-  std::map<GroupDegrees, std::vector<int>> by_groups;  // numbers of layouts, ascending
+  LayoutsByGroups by_groups;    // once asked for
 };
 
 /// Least seconds by the degrees that layouts have for their process groups.
@@ -64,6 +67,7 @@ struct Selection {
 };
 
 struct FrontStore::State {
+  SharedLists lists;                          // of all layouts
   using Priced = std::map<int, RoleOptions>;  // by GPUs
   std::map<std::pair<Role, RoleSettings>, Priced> priced;
   /// What a role's bounds depend on: for the actor also the rollout's, which may share its block.
@@ -138,13 +142,14 @@ class Fronts {
   bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
   RoleOptions& listed(Role role, int gpus);
   const PhaseSeconds& least_in(RoleOptions& all, std::size_t number);
-  std::vector<int> allowed(const RoleOptions& all, Role role,
+  const LayoutsByGroups& by_groups(RoleOptions& all) const;
+  std::vector<int> allowed(RoleOptions& all, Role role,
                            const std::optional<GroupDegrees>& groups) const;
-  std::vector<MemoryChoice> quickest_of(const LayoutSpace& space) const;
-  std::span<const BatchLimit> fitting(const LayoutSpace& space, Bytes limit) const;
-  PhaseSeconds least_of(const LayoutSpace& space, Bytes limit, std::int64_t& evaluated) const;
+  std::vector<MemoryChoice> quickest_of(const SharedSpace& space) const;
+  std::span<const BatchLimit> fitting(const SharedSpace& space, Bytes limit) const;
+  PhaseSeconds least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
-  std::vector<Option> options_of(const LayoutSpace& space, int number) const;
+  std::vector<Option> options_of(const SharedSpace& space, int number) const;
   void add_option(const Candidate& candidate, const RoleCost& cost, int layout,
                   std::vector<Option>& options) const;
   void keep_best(std::vector<Option>& options) const;
@@ -153,6 +158,7 @@ class Fronts {
   EnumArray<Role, Stored> roles_;
   std::map<int, PoolShare> pool_shares_;  // by GPUs
   FrontStore::State::Reshards* reshards_ = nullptr;
+  SharedLists& lists_;
   std::vector<Phase> phases_;
   EnumArray<Role, std::map<int, Seen>> seen_;  // by GPUs
 };

@@ -27,7 +27,7 @@ std::vector<BatchLimit> bounding(Role role, std::span<const BatchLimit> batches)
 }
 
 // Alone, within so many bytes.
-bool may_fit(const RoleCost& cost, const LayoutSpace& space, Bytes limit) {
+bool may_fit(const RoleCost& cost, const SharedSpace& space, Bytes limit) {
   return cost.may_shrink || fits_somewhere(cost, space.limits_apart, limit);
 }
 
@@ -41,7 +41,7 @@ bool none_less(const PhaseSeconds& seconds, const PhaseSeconds& least) {
 
 // A choice without recomputation and offload for every ZeRO stage whose ranks can hold what they
 // hold between calls.
-std::vector<MemoryChoice> Fronts::quickest_of(const LayoutSpace& space) const {
+std::vector<MemoryChoice> Fronts::quickest_of(const SharedSpace& space) const {
   std::vector<MemoryChoice> quickest;
   for (const MemoryChoice& choice : space.choices) {
     const bool known =
@@ -57,10 +57,10 @@ std::vector<MemoryChoice> Fronts::quickest_of(const LayoutSpace& space) const {
 }
 
 // A rollout's batches that fit alone, which are the first ones.
-std::span<const BatchLimit> Fronts::fitting(const LayoutSpace& space, Bytes limit) const {
+std::span<const BatchLimit> Fronts::fitting(const SharedSpace& space, Bytes limit) const {
   const auto fits = [&](const BatchLimit& batch) {
     return std::any_of(space.choices.begin(), space.choices.end(), [&](const MemoryChoice& choice) {
-      return may_fit(problem_.evaluator.role(space.at(choice, batch)), space, limit);
+      return may_fit(problem_.evaluator.bytes_of(space.at(choice, batch)), space, limit);
     });
   };
   if (fits(space.batches.back())) return space.batches;
@@ -70,7 +70,7 @@ std::span<const BatchLimit> Fronts::fitting(const LayoutSpace& space, Bytes limi
 
 // Of all candidates without recomputation and offload. Where memory keeps a rollout from decoding
 // all its sequences at once, it takes far longer than with all of them.
-PhaseSeconds Fronts::least_of(const LayoutSpace& space, Bytes limit,
+PhaseSeconds Fronts::least_of(const SharedSpace& space, Bytes limit,
                               std::int64_t& evaluated) const {
   const std::vector<MemoryChoice> quickest = quickest_of(space);
   const auto& bound = problem_.evaluator.least_seconds;

@@ -46,14 +46,14 @@ class Fit {
       if (std::find(block.begin(), block.end(), Role::rollout) == block.end()) continue;
       for (const Role role : block) {
         if (role == Role::rollout) continue;
-        roles_.push_back(problem.evaluator.role(solution.choice.at(role)));
+        roles_.push_back(problem.evaluator.bytes_of(solution.choice.at(role)));
       }
     }
   }
 
   Bytes bytes(std::int64_t slots) const {
     std::vector<RoleCost> together = roles_;
-    together.push_back(problem_.evaluator.role(with_slots(workload_, own_, slots)));
+    together.push_back(problem_.evaluator.bytes_of(with_slots(workload_, own_, slots)));
     return bytes_together(together);
   }
 

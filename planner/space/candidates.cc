@@ -4,7 +4,10 @@
 
 namespace tessera {
 
-Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) const {
+namespace {
+
+Candidate candidate_at(const Candidate& layout, const MemoryChoice& choice,
+                       const BatchLimit& batch) {
   Candidate candidate = layout;
   candidate.zero = choice.zero;
   candidate.recompute = choice.recompute;
@@ -14,9 +17,31 @@ Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) c
   return candidate;
 }
 
+std::int64_t size_of(std::size_t choices, std::size_t batches, bool limits_apart) {
+  return static_cast<std::int64_t>(choices * batches * (limits_apart ? batches : 1));
+}
+
+}  // namespace
+
+Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) const {
+  return candidate_at(layout, choice, batch);
+}
+
+Candidate SharedSpace::at(const MemoryChoice& choice, const BatchLimit& batch) const {
+  return candidate_at(layout, choice, batch);
+}
+
 std::int64_t LayoutSpace::size() const {
-  return static_cast<std::int64_t>(choices.size() * batches.size() *
-                                   (limits_apart ? batches.size() : 1));
+  return size_of(choices.size(), batches.size(), limits_apart);
+}
+
+std::int64_t SharedSpace::size() const {
+  return size_of(choices.size(), batches.size(), limits_apart);
+}
+
+SharedSpace SharedLists::shared(const LayoutSpace& space) {
+  return {space.layout, *choices_.insert(space.choices).first,
+          *batches_.insert(space.batches).first, space.limits_apart, space.share};
 }
 
 std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "planner/engines/capabilities.h"
@@ -26,6 +28,28 @@ struct LayoutSpace {
 
   Candidate at(const MemoryChoice& choice, const BatchLimit& batch) const;
   std::int64_t size() const;
+};
+
+/// The same with lists that many layouts have in common, which SharedLists owns.
+struct SharedSpace {
+  Candidate layout;
+  std::span<const MemoryChoice> choices;
+  std::span<const BatchLimit> batches;
+  bool limits_apart = false;
+  PoolShare share = PoolShare::even;
+
+  Candidate at(const MemoryChoice& choice, const BatchLimit& batch) const;
+  std::int64_t size() const;
+};
+
+/// Every list once. What it hands out holds as long as it lives; one thread.
+class SharedLists {
+ public:
+  SharedSpace shared(const LayoutSpace& space);
+
+ private:
+  std::set<std::vector<MemoryChoice>> choices_;
+  std::set<std::vector<BatchLimit>> batches_;
 };
 
 /// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp

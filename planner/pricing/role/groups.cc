@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -51,7 +52,7 @@ struct Members {
 };
 
 // Places in a node where groups may begin: those that the other coordinates lead to.
-std::vector<int> beginnings(const std::vector<Steps>& others, int per_node) {
+std::vector<int> beginnings(std::initializer_list<Steps> others, int per_node) {
   std::vector<bool> reached(static_cast<std::size_t>(per_node), false);
   reached[0] = true;
   for (const auto& [count, step] : others) {
@@ -105,7 +106,7 @@ bool fills(const Steps& steps, int per_node) {
 }
 
 // On most nodes of all groups of these members.
-GroupShape widest(const Members& members, const std::vector<Steps>& others,
+GroupShape widest(const Members& members, std::initializer_list<Steps> others,
                   const ClusterSpec& cluster) {
   GroupShape shape{members.count(), 1};
   if (shape.ranks == 1) return shape;

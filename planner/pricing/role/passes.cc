@@ -77,7 +77,12 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   // overlap_p2p_comm); only filling and draining the pipeline waits for messages.
   const bool hidden_hops = assumed.traits().pipeline.overlapped && candidate.vpp > 1;
   OperationTime sum, slowest;
-  std::vector<Seconds> forward(at(candidate.pp)), backward(at(candidate.pp));
+  const bool one_by_one = training && candidate.vpp == 1;  // 1F1B, which asks for every stage's
+  std::vector<Seconds> forward, backward;
+  if (one_by_one) {
+    forward.resize(at(candidate.pp));
+    backward.resize(at(candidate.pp));
+  }
   for (const StageClass& stage : *layout.stages) {
     const StagePass pass =
         stage_pass(cost, stage, hop, candidate.vpp, slow, training, assumed.calibration());
@@ -88,6 +93,7 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
     if (one.seconds - hidden > slowest.seconds) {
       slowest = {one.seconds - hidden, one.communication - hidden};
     }
+    if (!one_by_one) continue;
     for (const int index : stage.indices) {
       forward[at(index)] = pass.forward;
       backward[at(index)] = pass.backward;
@@ -96,8 +102,8 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   const ExposedEnds ends = exposed_ends(layout, candidate, 0);
   const Seconds shown = ends.before + (training ? ends.after : Seconds{});
   if (candidate.vpp == 1) {
-    const Seconds seconds = training ? one_f_one_b_seconds(forward, backward, count)
-                                     : sum.seconds + (count - 1) * slowest.seconds;
+    const Seconds seconds = one_by_one ? one_f_one_b_seconds(forward, backward, count)
+                                       : sum.seconds + (count - 1) * slowest.seconds;
     return {{shown + seconds, shown + sum.communication + (count - 1) * slowest.communication},
             slowest.seconds};
   }

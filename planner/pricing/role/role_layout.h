@@ -5,6 +5,7 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <utility>
 
 #include "planner/pricing/role/groups.h"
@@ -35,6 +36,29 @@ struct LayerRun : LayerCut {
   GroupShape dense_group;    // over which parameters or gradients of a layer move,
   GroupShape experts_group;  // those of routed experts; one rank each: nothing moves
   auto operator<=>(const LayerRun&) const = default;
+};
+
+/// A map that looks at its latest entry first: candidates that follow one another run their layers
+/// alike. Entries stay where they are; one thread.
+template <typename Key, typename Value>
+class LatestFirst {
+ public:
+  LatestFirst() = default;
+  LatestFirst(const LatestFirst&) = delete;
+  LatestFirst& operator=(const LatestFirst&) = delete;
+
+  Value& operator[](const Key& key) {
+    if (latest_ == nullptr || latest_->first != key) latest_ = &*all_.try_emplace(key).first;
+    return latest_->second;
+  }
+  void clear() {
+    latest_ = nullptr;
+    all_.clear();
+  }
+
+ private:
+  std::map<Key, Value> all_;
+  std::map<Key, Value>::value_type* latest_ = nullptr;
 };
 
 /// `groups` must be the candidate's.

@@ -20,6 +20,22 @@ Bytes RolePricer::held(const Candidate& candidate) {
   return most_bytes(candidate, Phase::save_checkpoint);
 }
 
+RoleCost RolePricer::bytes(const Candidate& candidate, Bytes limit) {
+  RoleCost cost;
+  // Only actor and rollout have work in a reshard.
+  cost.resident = held(candidate);
+  cost.in_reshard = cost.peak = cost.resident;
+  if (cost.resident > limit) return cost;
+  cost.in_reshard = most_bytes(candidate, Phase::reshard);
+  cost.may_shrink = model_.trained && gradients_come_and_go(assumed_.traits(), candidate) &&
+                    mini_batch_parts(candidate) > 1;
+  for (const Phase phase : model_.phases) {
+    cost.bytes[phase] = most_bytes(candidate, phase);
+    cost.peak = std::max(cost.peak, cost.bytes[phase]);
+  }
+  return cost;
+}
+
 const StageClass* RolePricer::stage_class(const Candidate& candidate, int stage) {
   const RoleLayout& layout = of_layout(candidate).layout;
   const LayerCounts layers =

@@ -65,19 +65,8 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
 }
 
 RoleCost RolePricer::cost(const Candidate& candidate, Bytes limit) {
-  RoleCost cost;
-  // Only actor and rollout have work in a reshard.
-  cost.resident = held(candidate);
-  cost.in_reshard = cost.peak = cost.resident;
-  if (cost.resident > limit) return cost;
-  cost.in_reshard = most_bytes(candidate, Phase::reshard);
-  cost.may_shrink = model_.trained && gradients_come_and_go(assumed_.traits(), candidate) &&
-                    mini_batch_parts(candidate) > 1;
-  for (const Phase phase : model_.phases) {
-    cost.bytes[phase] = most_bytes(candidate, phase);
-    cost.peak = std::max(cost.peak, cost.bytes[phase]);
-  }
-  if (cost.in_reshard > limit) return cost;
+  RoleCost cost = bytes(candidate, limit);
+  if (cost.resident > limit || cost.in_reshard > limit) return cost;
   for (const Phase phase : model_.phases) {
     if (cost.bytes[phase] > limit) continue;
     const OperationTime timed = time(candidate, phase);

@@ -73,8 +73,8 @@ struct LoadedSequences {
 /// What has been priced.
 struct PriceCache {
   std::optional<LayoutCosts> latest;  // of the latest layout
-  std::map<LayerRun, std::map<LoadedSequences, MicroBatchCost>> micro_batches[2];  // [training]
-  std::map<LayerCut, std::map<LoadedSequences, MicroBatchKernels>> kernels[2];     // [training]
+  LatestFirst<LayerRun, std::map<LoadedSequences, MicroBatchCost>> micro_batches[2];  // [training]
+  LatestFirst<LayerCut, std::map<LoadedSequences, MicroBatchKernels>> kernels[2];     // [training]
   DecodeCache decoding;
 };
 
@@ -99,6 +99,8 @@ class RolePricer {
 
   /// Seconds are worked out where the role alone needs no more than `limit` bytes.
   RoleCost cost(const Candidate& candidate, Bytes limit);
+  /// The same without seconds; without the bytes of its calls where more is held between them.
+  RoleCost bytes(const Candidate& candidate, Bytes limit);
   /// Of a phase of the role's.
   OperationTime time(const Candidate& candidate, Phase phase);
 

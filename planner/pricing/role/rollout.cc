@@ -93,7 +93,6 @@ Seconds fixed_order_decode_seconds(const Assumptions& assumed, const RankModel& 
 void DecodeCache::forget_seconds() {
   decodings.clear();
   computes.clear();
-  communications.clear();
 }
 
 Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, double alive,
@@ -204,7 +203,7 @@ class DecodeSteps {
         candidate_(candidate),
         cache_(cache),
         slow_(slowdown(*layout.assumed, candidate, 1)) {
-    communication_ = &cache.communications[decode_run(layout, candidate)];
+    communication_ = &cache.decodings[decode_run(layout, candidate)].communication;
     compute_ = &cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
     const Workload& workload = layout.assumed->workload();
     if (cache.rungs.empty()) cache.rungs = rungs_of(as_double(workload.sequences()));
@@ -243,8 +242,8 @@ class DecodeSteps {
 OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
                        const DecodeProfile& profile, DecodeCache& cache) {
   const Workload& workload = layout.assumed->workload();
-  const auto [entry, added] = cache.decodings.try_emplace(
-      {decode_run(layout, candidate), candidate.dp, std::llround(profile.slots)});
+  const auto [entry, added] = cache.decodings[decode_run(layout, candidate)].times.try_emplace(
+      {candidate.dp, std::llround(profile.slots)});
   if (!added) return entry->second;
   const double most_replicas =
       as_double(layout.assumed->prompts == PromptDealing::requests ? workload.sequences()

@@ -7,7 +7,6 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,14 +30,19 @@ struct DecodeRun {
   auto operator<=>(const DecodeRun&) const = default;
 };
 
+/// What decoding in one way was priced at.
+struct RunDecodings {
+  DecodeLadder communication;
+  std::map<std::pair<int, std::int64_t>, OperationTime> times;  // by dp, slots
+};
+
 /// What generation was priced at.
 struct DecodeCache {
   std::optional<DecodeLengths> lengths;
   std::map<std::pair<double, std::int64_t>, DecodeProfile> profiles;  // sequences, slots
   std::map<std::pair<double, std::int64_t>, double> recomputed;       // tokens, by the same
-  std::map<std::tuple<DecodeRun, int, std::int64_t>, OperationTime> decodings;  // by dp, slots
+  LatestFirst<DecodeRun, RunDecodings> decodings;
   std::map<std::array<int, 4>, DecodeLadder> computes;  // by tp, ep, etp, pp
-  std::map<DecodeRun, DecodeLadder> communications;
   std::vector<double> rungs;  // sequences at the rungs of all ladders, descending
 
   /// Forgets what depends on the constants.

@@ -97,6 +97,9 @@ Evaluator evaluator_of(CostEvaluator& costs, CostEvaluator& generating, std::int
   evaluator.seconds = [=](const Candidate& candidate) {
     return candidate.role == Role::rollout ? part(all.seconds(candidate)) : own.seconds(candidate);
   };
+  evaluator.bytes = [=](const Candidate& candidate) {
+    return candidate.role == Role::rollout ? all.bytes(candidate) : own.bytes(candidate);
+  };
   return evaluator;
 }
 

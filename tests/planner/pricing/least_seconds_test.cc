@@ -120,5 +120,31 @@ TEST(LeastSeconds, OfFewSequencesAreNoMoreThanThoseOfAnyTokenLimit) {
   }
 }
 
+// What a search asks for where it wants no seconds.
+TEST(EvaluatorBytes, AreThoseOfTheWholePrice) {
+  for (const char* engine : {"tessera", "verl", "verl-megatron"}) {
+    const PlanRequest request = request_with("qwen3-30b-a3b", engine, 0.6);
+    CostEvaluator costs(request);
+    const Evaluator evaluator = costs.evaluator();
+    DistinctLimits limits(request.workload);
+    int within = 0, beyond = 0;  // what a GPU has
+    for (const Role role : {Role::actor, Role::rollout, Role::critic}) {
+      for (const Candidate& candidate : candidates_of(enumerate_layouts(
+               costs.request(), engine_named(engine).capabilities, role, 16, limits))) {
+        const RoleCost whole = evaluator.role(candidate), bytes = evaluator.bytes(candidate);
+        ASSERT_EQ(bytes.resident, whole.resident);
+        ASSERT_EQ(bytes.peak, whole.peak);
+        ASSERT_EQ(bytes.in_reshard, whole.in_reshard);
+        ASSERT_EQ(bytes.bytes, whole.bytes);
+        ASSERT_EQ(bytes.may_shrink, whole.may_shrink);
+        ASSERT_EQ(bytes.seconds, PhaseSeconds{});
+        ++(whole.seconds == PhaseSeconds{} ? beyond : within);
+      }
+    }
+    EXPECT_GT(within, 100) << engine;
+    EXPECT_GT(beyond, 10) << engine;
+  }
+}
+
 }  // namespace
 }  // namespace tessera
