@@ -24,6 +24,7 @@ struct ServeCommand {
   std::vector<std::string> runs;
   int port = 0;
   std::string token_file;
+  bool read_only = false;
 };
 
 std::vector<ServedRun> served_runs(const std::vector<std::string>& folders) {
@@ -55,7 +56,8 @@ void serve(const ServeCommand& command) {
   const std::string token = kept_token(file);
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  RunServer server(command.port, token, runs);
+  RunServer server(command.port, token, runs,
+                   command.read_only ? ServeRights::read : ServeRights::read_and_signal);
   for (const ServedRun& run : runs) std::printf("run    %s\n", run.name.c_str());
   std::printf("at     127.0.0.1:%d\ntoken  %s\nkept   %s\n", server.port(), token.c_str(),
               file.c_str());
@@ -68,13 +70,16 @@ void serve(const ServeCommand& command) {
 }  // namespace
 
 void add_serve(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("serve", "Let a window elsewhere look at runs");
+  CLI::App* command =
+      app.add_subcommand("serve", "Let a window elsewhere look at runs, pause and stop them");
   auto all = std::make_shared<ServeCommand>();
   command->add_option("run", all->runs, "Folders of runs")->required();
   command->add_option("--port", all->port, "Port of 127.0.0.1; 0 = a free one")
       ->check(CLI::Range(0, 65535));
   command->add_option("--token-file", all->token_file,
                       "File of the token; made where there is none");
+  command->add_flag("--read-only", all->read_only,
+                    "Whoever has the token may look, and neither pause nor stop a run");
   command->callback([all] { serve(*all); });
 }
 

@@ -326,6 +326,13 @@ void Session::followRemote(const RemoteName& name, const std::string& token) {
   if (std::filesystem::exists(copy / "mirror.json", error)) run_.follow(copy);
 }
 
+bool Session::canTell() const {
+  if (!run_.isCopy()) return !run_.folder().empty();
+  return remote_.isKept() && remote_.news().folder == run_.folder();
+}
+
+void Session::tell(RunSignal signal) { run_.isCopy() ? remote_.tell(signal) : run_.tell(signal); }
+
 // Once it is known which run it is, and something of it is here.
 void Session::followCopy() {
   const RemoteNews& news = remote_.news();

@@ -88,6 +88,12 @@ class Session : public QObject {
   void openProject(const Project& project, bool live = true);
   /// Follows a run of another host: the copy that is here at once, and what comes from there.
   void followRemote(const RemoteName& name, const std::string& token);
+  /// The run that is followed can be told something: it is here, or its host answers.
+  bool canTell() const;
+  /// What it was told last is not done yet.
+  bool isTelling() const { return run_.isTelling() || remote_.isTelling(); }
+  /// As `tessera signal` does, here or on the run's host. Precondition: canTell().
+  void tell(RunSignal signal);
   /// A question was asked, or a plan opened.
   bool isAsked() const { return began_; }
   /// The question or the row was changed, and no file has what is shown since.

@@ -92,6 +92,11 @@ void RunPage::hear() {
   connect(run, &RunFollower::problemsFound, this,
           [this](const QString& text) { message_->say(text, Tone::bad); });
   connect(session_.remote(), &RemoteCopy::contacted, this, &RunPage::showRemote);
+  connect(session_.remote(), &RemoteCopy::told, this, [this](const QString& fault) {
+    if (!fault.isEmpty())
+      message_->say(Words::tr("The run was not told: %1").arg(fault), Tone::bad);
+    showControls();
+  });
   connect(run, &RunFollower::told, this, &RunPage::showControls);
   connect(&session_, &Session::documentChanged, this, &RunPage::showControls);
   connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
@@ -202,15 +207,18 @@ void RunPage::showRemote() {
   const RemoteNews& news = session_.remote()->news();
   const bool shown = news.folder == session_.run()->folder() && session_.run()->isCopy();
   if (news.contact == Contact::reached || shown) {
-    if (shown) message_->say({}, Tone::calm);
+    // What is wrong with its files, and why it was not told something, stays.
+    if (shown && message_->text() == unreached_) message_->say({}, Tone::calm);
     return;
   }
-  message_->say(QString("%1: %2").arg(toText(address_of(news.name)), news.fault), Tone::warning);
+  unreached_ = QString("%1: %2").arg(toText(address_of(news.name)), news.fault);
+  message_->say(unreached_, Tone::warning);
 }
 
 void RunPage::showControls() {
   const RunFollower& run = *session_.run();
-  const bool goes_on = session_.run()->ranks()->running() > 0 && !run.isTelling() && !run.isCopy();
+  const bool goes_on =
+      session_.run()->ranks()->running() > 0 && !session_.isTelling() && session_.canTell();
   const bool stopping = goes_on && run.stopRequested();
   const bool pausing = goes_on && !stopping && run.pauseRequested();
   start_->setEnabled(session_.document().valid() && !starting_.isStarting());
@@ -233,12 +241,12 @@ void RunPage::askToStart() {
 }
 
 void RunPage::pause() {
-  session_.run()->tell(RunSignal::pause);
+  session_.tell(RunSignal::pause);
   showControls();
 }
 
 void RunPage::goOn() {
-  session_.run()->tell(RunSignal::go);
+  session_.tell(RunSignal::go);
   showControls();
 }
 
@@ -302,7 +310,7 @@ void RunPage::askToStop() {
       QMessageBox::question(this, Words::tr("Stop the run"),
                             Words::tr("Ask all ranks to end after the phase that they are in?"),
                             QMessageBox::Yes | QMessageBox::No, QMessageBox::No);
-  if (answer == QMessageBox::Yes) session_.run()->tell(RunSignal::stop);
+  if (answer == QMessageBox::Yes && session_.canTell()) session_.tell(RunSignal::stop);
   showControls();
 }
 

@@ -54,6 +54,7 @@ class RunPage : public QWidget {
   MessageBar *state_, *rules_, *gaps_, *message_;
   QAction *start_, *pause_, *go_, *stop_;
   QPushButton *learn_, *advise_;
+  QString unreached_;  // the message that a run elsewhere is not reached, as it was said last
   RunStart starting_;
   Newest<Lesson> lesson_;
 };

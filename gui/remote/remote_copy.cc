@@ -3,10 +3,8 @@
 
 #include <QMetaObject>
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -18,15 +16,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kPause{1}, kMostPause{16};
-
-/// False where it is to stop.
-bool rest(const std::stop_token& stop, seconds pause) {
-  std::mutex mutex;
-  std::condition_variable_any woken;
-  std::unique_lock lock(mutex);
-  woken.wait_for(lock, stop, pause, [] { return false; });
-  return !stop.stop_requested();
-}
 
 }  // namespace
 
@@ -49,13 +38,48 @@ void RemoteCopy::end() {
   ++generation_;
   kept_ = false;
   news_ = {};
-  if (!thread_.joinable()) return;
-  thread_.request_stop();
-  thread_.join();
+  telling_ = 0;
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+  wanted_.clear();
+}
+
+void RemoteCopy::tell(RunSignal signal) {
+  ++telling_;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_.push_back(signal);
+  }
+  wanted_more_.notify_one();
+}
+
+/// Until the time is over, or a signal waits; false where it is to stop.
+bool RemoteCopy::rest(const std::stop_token& stop, seconds pause) {
+  std::unique_lock lock(mutex_);
+  wanted_more_.wait_for(lock, stop, pause, [this] { return !wanted_.empty(); });
+  return !stop.stop_requested();
+}
+
+void RemoteCopy::tellRun(const std::stop_token& stop, quint64 generation, RunMirror& mirror) {
+  while (!stop.stop_requested()) {
+    std::optional<RunSignal> signal;
+    {
+      const std::lock_guard lock(mutex_);
+      if (wanted_.empty()) return;
+      signal = wanted_.front();
+      wanted_.pop_front();
+    }
+    const QString fault = toText(mirror.signal(*signal, stop));
+    QMetaObject::invokeMethod(
+        this, [this, generation, fault] { takeTold(generation, fault); }, Qt::QueuedConnection);
+  }
 }
 
 void RemoteCopy::ask(const std::stop_token& stop, quint64 generation, RunMirror& mirror) {
   for (seconds pause = kPause; !stop.stop_requested();) {
+    tellRun(stop, generation, mirror);
     const MirrorNews found = mirror.contact(stop);
     if (stop.stop_requested()) return;
     const RemoteNews news{mirror.name(), mirror.folder(), found.contact, toText(found.fault)};
@@ -73,8 +97,17 @@ void RemoteCopy::ask(const std::stop_token& stop, quint64 generation, RunMirror&
 void RemoteCopy::take(quint64 generation, const RemoteNews& news) {
   if (generation != generation_) return;  // another run is kept by now
   news_ = news;
-  if (news.contact == Contact::denied) kept_ = false;
+  if (news.contact == Contact::denied) {
+    kept_ = false;
+    telling_ = 0;
+  }
   emit contacted();
+}
+
+void RemoteCopy::takeTold(quint64 generation, const QString& fault) {
+  if (generation != generation_) return;
+  telling_ = std::max(0, telling_ - 1);
+  emit told(fault);
 }
 
 std::filesystem::path copied_once(const RemoteName& name, const std::string& token,

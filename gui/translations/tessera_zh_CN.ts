@@ -4,6 +4,10 @@
 <context>
     <name>Words</name>
     <message>
+        <source>The run was not told: %1</source>
+        <translation>未能通知该运行：%1</translation>
+    </message>
+    <message>
         <source>There is no plan to run.</source>
         <translation>没有可以运行的方案。</translation>
     </message>

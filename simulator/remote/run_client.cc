@@ -41,8 +41,19 @@ struct RunClient::State {
   std::optional<beast::tcp_stream> stream;
   beast::flat_buffer buffer;
 
+  http::request<http::empty_body> request(http::verb method, const std::string& path) const;
   asio::awaitable<RunReply> ask(http::request<http::empty_body> request, std::size_t most);
+  RunReply reply_to(http::request<http::empty_body> request, std::size_t most,
+                    const std::stop_token& stop);
 };
+
+http::request<http::empty_body> RunClient::State::request(http::verb method,
+                                                          const std::string& path) const {
+  http::request<http::empty_body> request(method, path, 11);
+  request.set(http::field::host, "127.0.0.1:" + std::to_string(port));
+  request.set(http::field::authorization, "Bearer " + token);
+  return request;
+}
 
 /// Throws boost::system::system_error.
 asio::awaitable<RunReply> RunClient::State::ask(http::request<http::empty_body> request,
@@ -73,15 +84,8 @@ RunClient::RunClient(int port, std::string token)
 
 RunClient::~RunClient() = default;
 
-RunReply RunClient::get(const std::string& path, const std::optional<ByteRange>& range,
-                        std::size_t most, const std::stop_token& stop) {
-  http::request<http::empty_body> request(http::verb::get, path, 11);
-  request.set(http::field::host, "127.0.0.1:" + std::to_string(state_->port));
-  request.set(http::field::authorization, "Bearer " + state_->token);
-  if (range) {
-    request.set(http::field::range, "bytes=" + std::to_string(range->first) + "-" +
-                                        std::to_string(range->first + range->size - 1));
-  }
+RunReply RunClient::State::reply_to(http::request<http::empty_body> request, std::size_t most,
+                                    const std::stop_token& stop) {
   RunReply reply;
   bool ended = false;
   const auto take = [&](const std::exception_ptr& thrown, RunReply given) {
@@ -95,14 +99,30 @@ RunReply RunClient::get(const std::string& path, const std::optional<ByteRange>&
       reply.fault = late ? "took longer than 20 s" : error.code().message();
     }
   };
-  state_->context.restart();
-  asio::co_spawn(state_->context, state_->ask(std::move(request), most), take);
+  context.restart();
+  asio::co_spawn(context, ask(std::move(request), most), take);
   while (!ended) {
-    if (stop.stop_requested() && state_->stream) state_->stream->cancel();
-    state_->context.run_for(kLook);
+    if (stop.stop_requested() && stream) stream->cancel();
+    context.run_for(kLook);
   }
-  if (!reply.fault.empty()) state_->stream.reset();
+  if (!reply.fault.empty()) stream.reset();
   return reply;
+}
+
+RunReply RunClient::get(const std::string& path, const std::optional<ByteRange>& range,
+                        std::size_t most, const std::stop_token& stop) {
+  auto request = state_->request(http::verb::get, path);
+  if (range) {
+    request.set(http::field::range, "bytes=" + std::to_string(range->first) + "-" +
+                                        std::to_string(range->first + range->size - 1));
+  }
+  return state_->reply_to(std::move(request), most, stop);
+}
+
+RunReply RunClient::post(const std::string& path, std::size_t most, const std::stop_token& stop) {
+  auto request = state_->request(http::verb::post, path);
+  request.content_length(0);
+  return state_->reply_to(std::move(request), most, stop);
 }
 
 }  // namespace tessera

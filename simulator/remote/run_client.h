@@ -33,6 +33,8 @@ class RunClient {
   /// The body has at most `most` bytes.
   RunReply get(const std::string& path, const std::optional<ByteRange>& range, std::size_t most,
                const std::stop_token& stop);
+  /// Asks for something to be done, without a body.
+  RunReply post(const std::string& path, std::size_t most, const std::stop_token& stop);
 
  private:
   struct State;

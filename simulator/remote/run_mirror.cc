@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kOverlap = 4096;
-constexpr std::size_t kMostNames = std::size_t{1} << 20;
+constexpr std::size_t kMostNames = std::size_t{1} << 20, kMostReason = 8192;
 
 std::int64_t now_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -83,9 +84,30 @@ fs::path RunMirror::folder() const {
 RunReply RunMirror::ask(const std::string& path, const std::optional<ByteRange>& range,
                         std::size_t most, const std::stop_token& stop) {
   RunReply reply = client_.get(path, range, most, stop);
+  check(reply);
+  return reply;
+}
+
+void RunMirror::check(const RunReply& reply) {
   if (!reply.fault.empty()) throw Failure{Contact::unreached, reply.fault};
   if (reply.status == 401) throw Failure{Contact::denied, "the token is refused"};
-  return reply;
+}
+
+std::string RunMirror::signal(RunSignal signal, const std::stop_token& stop) {
+  try {
+    find_run(stop);
+    const std::string word(name_of(signal));
+    const std::string path = "/runs/" + std::to_string(*number_) + "/signals/" + word;
+    const RunReply reply = client_.post(path, kMostReason, stop);
+    check(reply);
+    if (reply.status == 200) return {};
+    if (reply.status == 403) return "it is served for reading alone (tessera serve --read-only)";
+    if (reply.status != 409) return "the tessera serve there tells runs nothing";
+    return printable(reply.body.substr(0, reply.body.find('\n')), LineEnds::kept);
+  } catch (const Failure& failure) {
+    number_.reset();
+    return failure.fault;
+  }
 }
 
 void RunMirror::find_run(const std::stop_token& stop) {

@@ -4,7 +4,8 @@
 // tell a file that was cut and grew anew; files that are rewritten are asked for again when size,
 // time or identity differ. What a contact takes of those that grow is bounded: a long file comes in
 // several; one that is rewritten comes whole, and counts where no other version came meanwhile. The
-// folder is as any run's, with mirror.json beside (mirror_state.h). One thread.
+// folder is as any run's, with mirror.json beside (mirror_state.h). Signals go the other way, to
+// the run itself. One thread.
 #pragma once
 
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "simulator/remote/run_client.h"
 #include "simulator/remote/run_listing.h"
 #include "simulator/timeline/run_lock.h"
+#include "simulator/timeline/run_signal.h"
 
 namespace tessera {
 
@@ -42,6 +44,9 @@ class RunMirror {
 
   /// Asks once for all that is new, as far as a contact goes.
   MirrorNews contact(const std::stop_token& stop = {});
+  /// Tells the run what `tessera signal` would on its host; why it was not told, in words, empty
+  /// where it was.
+  std::string signal(RunSignal signal, const std::stop_token& stop = {});
   /// Where the copy is; empty where the run has no name so far.
   std::filesystem::path folder() const;
   const RemoteName& name() const { return name_; }
@@ -50,6 +55,7 @@ class RunMirror {
   struct Failure;
   RunReply ask(const std::string& path, const std::optional<ByteRange>& range, std::size_t most,
                const std::stop_token& stop);
+  static void check(const RunReply& reply);
   void find_run(const std::stop_token& stop);
   void hold();
   RunListing list(const std::stop_token& stop);

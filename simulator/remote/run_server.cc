@@ -14,6 +14,7 @@
 #include "simulator/remote/run_listing.h"
 #include "simulator/remote/serve_token.h"
 #include "simulator/remote/served_files.h"
+#include "simulator/timeline/run_signal.h"
 
 namespace tessera {
 namespace {
@@ -35,6 +36,13 @@ struct Answer {
   std::optional<ServedFile> file;
   std::int64_t first = 0, size = 0;  // of the file
 };
+
+/// The signal of the word; nullopt where there is none.
+std::optional<RunSignal> signal_from(std::string_view word) {
+  const auto found = std::find_if(kEveryRunSignal.begin(), kEveryRunSignal.end(),
+                                  [&](RunSignal each) { return name_of(each) == word; });
+  return found == kEveryRunSignal.end() ? std::nullopt : std::optional(*found);
+}
 
 Answer refusal(http::status status) {
   return {.status = status, .text = std::string(http::obsolete_reason(status)) + "\n"};
@@ -71,6 +79,16 @@ Answer part_of(ServedFile file, std::string_view range) {
 
 std::string_view view_of(beast::string_view text) { return {text.data(), text.size()}; }
 
+/// Tells the run, and says why where nobody hears of it.
+Answer answer_to_signal(const std::filesystem::path& run, RunSignal signal) {
+  try {
+    send_signal(run, signal, "a window on another host");
+    return {.text = std::string(name_of(signal)) + "\n"};
+  } catch (const Error& error) {
+    return {.status = http::status::conflict, .text = std::string(error.what()) + "\n"};
+  }
+}
+
 }  // namespace
 
 struct RunServer::State {
@@ -85,9 +103,12 @@ struct RunServer::State {
   asio::signal_set signals{context, SIGINT, SIGTERM};
   std::string token;
   std::vector<ServedRun> runs;
+  ServeRights rights = ServeRights::read;
   std::list<Connection> connections;  // oldest first
 
   Answer answer_to(const Request& request) const;
+  Answer answer_in_run(const Request& request, const std::filesystem::path& folder,
+                       std::string_view rest) const;
   bool has_token(const Request& request) const;
   bool make_room();
   asio::awaitable<void> accept();
@@ -103,10 +124,14 @@ bool RunServer::State::has_token(const Request& request) const {
 
 Answer RunServer::State::answer_to(const Request& request) const {
   if (!has_token(request)) return refusal(http::status::unauthorized);
-  if (request.method() != http::verb::get) return refusal(http::status::method_not_allowed);
+  const bool reads = request.method() == http::verb::get;
+  if (!reads && request.method() != http::verb::post) {
+    return refusal(http::status::method_not_allowed);
+  }
   constexpr std::string_view kRuns = "/runs";
   std::string_view path = view_of(request.target());
   if (path == kRuns) {
+    if (!reads) return refusal(http::status::method_not_allowed);
     std::vector<std::string> names;
     for (const ServedRun& run : runs) names.push_back(run.name);
     return {.text = runs_json(names)};
@@ -118,9 +143,25 @@ Answer RunServer::State::answer_to(const Request& request) const {
   if (!number || static_cast<std::size_t>(*number) >= runs.size()) {
     return refusal(http::status::not_found);
   }
-  const std::filesystem::path& folder = runs[static_cast<std::size_t>(*number)].folder;
-  if (slash == path.npos) return {.text = to_json(list_run(folder))};
-  const ServedName* name = find_served(path.substr(slash + 1));
+  return answer_in_run(request, runs[static_cast<std::size_t>(*number)].folder,
+                       path.substr(std::min(slash, path.size())));
+}
+
+/// `rest` is the path behind the run's number.
+Answer RunServer::State::answer_in_run(const Request& request, const std::filesystem::path& folder,
+                                       std::string_view rest) const {
+  constexpr std::string_view kSignals = "/signals/";
+  const bool reads = request.method() == http::verb::get;
+  if (rest.starts_with(kSignals)) {
+    const auto signal = signal_from(rest.substr(kSignals.size()));
+    if (!signal) return refusal(http::status::not_found);
+    if (reads) return refusal(http::status::method_not_allowed);
+    if (rights == ServeRights::read) return refusal(http::status::forbidden);
+    return answer_to_signal(folder, *signal);
+  }
+  if (!reads) return refusal(http::status::method_not_allowed);
+  if (rest.empty()) return {.text = to_json(list_run(folder))};
+  const ServedName* name = find_served(rest.substr(1));
   if (name == nullptr) return refusal(http::status::not_found);
   auto file = ServedFile::open(folder, *name);
   if (!file) return refusal(http::status::not_found);
@@ -190,7 +231,10 @@ asio::awaitable<bool> RunServer::State::send(Connection& connection, const Reque
   const bool keep = !refused && request.keep_alive();
   head.keep_alive(keep);
   head.set(http::field::cache_control, "no-store");
-  if (answer.status == http::status::method_not_allowed) head.set(http::field::allow, "GET");
+  if (answer.status == http::status::method_not_allowed) {
+    const bool signal = view_of(request.target()).find("/signals/") != std::string_view::npos;
+    head.set(http::field::allow, signal ? "POST" : "GET");
+  }
   if (answer.status == http::status::unauthorized) {
     head.set(http::field::www_authenticate, "Bearer");
   }
@@ -229,10 +273,11 @@ asio::awaitable<bool> RunServer::State::send(Connection& connection, const Reque
   co_return keep && !error;
 }
 
-RunServer::RunServer(int port, std::string token, std::vector<ServedRun> runs)
+RunServer::RunServer(int port, std::string token, std::vector<ServedRun> runs, ServeRights rights)
     : state_(std::make_unique<State>()) {
   state_->token = std::move(token);
   state_->runs = std::move(runs);
+  state_->rights = rights;
   const Tcp::endpoint here(asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(port));
   beast::error_code error;
   state_->acceptor.open(here.protocol(), error);

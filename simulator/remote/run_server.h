@@ -1,13 +1,16 @@
-// Serves runs' folders to whoever has the token, read only, over HTTP/1.1 on the loopback
-// interface.
+// Serves runs' folders to whoever has the token, over HTTP/1.1 on the loopback interface.
 //
 // GET /runs, /runs/K (a listing, run_listing.h) and /runs/K/NAME with or without one Range: bytes;
-// "Authorization: Bearer TOKEN" on each. A request has at most 8 KiB and no body, and comes within
-// 10 s; who takes 30 s for a piece of an answer, or asks nothing for 60 s, is cut off. Of 32
-// connections the oldest that has not shown the token makes room for a new one.
+// POST /runs/K/signals/WORD tells the run what `tessera signal` would (409 with the reason where no
+// rank would hear of it, 403 where runs are served for reading alone); "Authorization: Bearer
+// TOKEN" on each. A request has at most 8 KiB and no body, and comes within 10 s; who takes 30 s
+// for a piece of an answer, or asks nothing for 60 s, is cut off. Of 32 connections the oldest that
+// has not shown the token makes room for a new one. A signal holds the others for about a second
+// (run_signal.h).
 // One thread: the one that calls run().
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -21,10 +24,13 @@ struct ServedRun {
   std::filesystem::path folder;
 };
 
+/// What the token allows.
+enum class ServeRights : std::uint8_t { read, read_and_signal };
+
 class RunServer {
  public:
   /// Listens at 127.0.0.1:`port` from now on; 0 = a free port. Throws Error (io) where it cannot.
-  RunServer(int port, std::string token, std::vector<ServedRun> runs);
+  RunServer(int port, std::string token, std::vector<ServedRun> runs, ServeRights rights);
   ~RunServer();
 
   int port() const;

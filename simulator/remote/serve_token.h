@@ -1,4 +1,5 @@
-// The token that a server of runs asks for: whoever has it may read them.
+// The token that a server of runs asks for: whoever has it may read them, and
+// pause and stop them where the server does not forbid it.
 //
 // 64 hexadecimal digits of 32 bytes from the kernel, in a file that its owner alone may read. The
 // file stays from one server to the next, so that a tunnel goes on with the token that it has.

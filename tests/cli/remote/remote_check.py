@@ -28,9 +28,10 @@ def line(step):
 class Served:
     """`tessera serve` of one folder."""
 
-    def __init__(self, run, token_file, port=0):
+    def __init__(self, run, token_file, port=0, options=()):
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", str(run), "--port", str(port), "--token-file", str(token_file)],
+            [PROGRAM, "serve", str(run), "--port", str(port), "--token-file", str(token_file),
+             *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         said = {}
         while "look" not in said:
@@ -89,8 +90,8 @@ class Remote(unittest.TestCase):
                 server.end()
         self.folder.cleanup()
 
-    def serve(self, port=0):
-        self.servers.append(Served(self.run_folder, self.token_file, port))
+    def serve(self, port=0, options=()):
+        self.servers.append(Served(self.run_folder, self.token_file, port, options))
         return self.servers[-1]
 
     def mirror(self, port, token=None):
@@ -149,6 +150,27 @@ class Remote(unittest.TestCase):
                                 str(self.token_file)], capture_output=True, text=True, check=False)
         self.assertEqual(other.returncode, 65)
         self.assertIn("0600", other.stderr)
+
+    def test_tells_runs_what_whoever_has_the_token_says(self):
+        server = self.serve()
+        at = "/runs/0/signals/"
+        for word in ("pause", "go", "stop", "requeue"):
+            reply, body = server.ask(at + word, "POST", **{"Content-Length": "0"})
+            self.assertEqual((reply.status, b"found no ranks" in body), (409, True), body)
+            self.assertEqual(server.ask(at + word, "POST", Authorization="")[0].status, 401)
+            reply = server.ask(at + word)[0]
+            self.assertEqual((reply.status, reply.getheader("Allow")), (405, "POST"))
+        for word in ("", "kill", "pause/", "../pause"):
+            self.assertEqual(server.ask(at + word, "POST")[0].status, 404, word)
+        for path in ("/runs", "/runs/0", "/runs/0/pause", "/runs/0/metrics.jsonl"):
+            self.assertEqual(server.ask(path, "POST")[0].status, 405, path)
+        body = f"POST {at}stop HTTP/1.1\r\nAuthorization: Bearer {server.token}\r\n" \
+            "Content-Length: 4\r\n\r\nstop"
+        self.assertIn(b"413", server.raw(body.encode()).split(b"\r\n")[0])
+        server.end()
+        self.assertEqual(self.serve(options=["--read-only"]).ask(at + "stop", "POST")[0].status, 403)
+        self.assertFalse((self.run_folder / "stop").exists())
+        self.assertFalse((self.run_folder / "pause").exists())
 
     def test_stands_hostile_clients(self):
         server = self.serve()

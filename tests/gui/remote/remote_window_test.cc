@@ -16,6 +16,7 @@
 
 #include "gui/document/text.h"
 #include "gui/pages/command_palette.h"
+#include "gui/pages/run_page.h"
 #include "gui/remote/remote_runs.h"
 #include "gui/run_views/remote_dialog.h"
 #include "simulator/timeline/rank_status.h"
@@ -260,6 +261,49 @@ TEST_F(Remote, APortThatNeverAnswersHoldsNobody) {
   EXPECT_LT(timer.elapsed(), 5000);
   EXPECT_FALSE(window.session().remote()->isKept());
   ::close(listener);
+}
+
+// The run's own files say what it heard; nothing is written into the copy but what comes back.
+TEST_F(Remote, IsPausedGoesOnAndIsStoppedByKeys) {
+  auto server = serve();
+  openBy(server->address(), server->token());
+  ASSERT_TRUE(isIn(RunState::running)) << bar("State of the run").toStdString();
+  const auto* page = window.findChild<RunPage*>();
+  const auto can = [&](int control) {
+    return wait_for([&] { return page->controls()[control]->isEnabled(); });
+  };
+  ASSERT_TRUE(can(1));
+  press(Qt::Key_F7, {});
+  EXPECT_TRUE(wait_for([&] { return pause_requested(run()); }));
+  ASSERT_TRUE(can(2));  // the copy has the pause as well
+  press(Qt::Key_F8, {});
+  EXPECT_TRUE(wait_for([&] { return !pause_requested(run()); }));
+  ASSERT_TRUE(can(3));
+  with_dialog(&window, [](QDialog& dialog) {
+    for (auto* button : dialog.findChildren<QPushButton*>()) {
+      if (button->text().contains("Yes")) QTest::mouseClick(button, Qt::LeftButton);
+    }
+  });
+  press(Qt::Key_F9, {});
+  EXPECT_TRUE(wait_for([&] { return stop_requested(run()); }));
+  EXPECT_EQ(bar("What is wrong with the run's files"), "");
+}
+
+TEST_F(Remote, WhatItMayNotBeToldIsSaidAndStays) {
+  const Served server({served_folder(), "--read-only"}, at("token"));
+  openBy(server.address(), server.token());
+  ASSERT_TRUE(isIn(RunState::running));
+  ASSERT_TRUE(wait_for([&] { return window.session().canTell(); }));
+  press(Qt::Key_F7, {});
+  const auto said = [&] {
+    return bar("What is wrong with the run's files").contains("served for reading alone");
+  };
+  EXPECT_TRUE(wait_for(said));
+  steps(6, 8);
+  ASSERT_TRUE(hasSteps(8));  // contacts that went well do not take it away
+  rest(1500);
+  EXPECT_TRUE(said());
+  EXPECT_FALSE(pause_requested(run()));
 }
 
 TEST_F(Remote, ThePaletteHasIt) {
