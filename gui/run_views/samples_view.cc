@@ -15,6 +15,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/samples/sample_model.h"
+#include "gui/samples/token_model.h"
 #include "gui/views/elided_label.h"
 #include "gui/views/message_bar.h"
 #include "gui/views/table.h"
@@ -61,6 +62,7 @@ class SamplesView : public QWidget {
  private:
   QWidget* choices();
   QWidget* texts();
+  QWidget* tokens();
   void filesChanged();
   void showCount();
   void showSample(const QModelIndex& index);
@@ -73,6 +75,7 @@ class SamplesView : public QWidget {
   QLabel* extent_;
   MessageBar* problems_;
   TextPane prompt_, response_, truth_;
+  TokenModel* tokens_;
 };
 
 SamplesView::SamplesView(Session& session)
@@ -85,7 +88,8 @@ SamplesView::SamplesView(Session& session)
       problems_(new MessageBar(Words::tr("What is wrong with the samples"))),
       prompt_(textPane(Words::tr("Prompt"))),
       response_(textPane(Words::tr("Response"))),
-      truth_(textPane(Words::tr("Expected"))) {
+      truth_(textPane(Words::tr("Expected"))),
+      tokens_(new TokenModel(this)) {
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSortingEnabled(true);
@@ -96,7 +100,7 @@ SamplesView::SamplesView(Session& session)
   for (const int narrow : {SampleModel::Step, SampleModel::Reward, SampleModel::Ended}) {
     table_->setColumnWidth(narrow, 70);
   }
-  for (const int wide : {SampleModel::Length, SampleModel::PromptLength}) {
+  for (const int wide : {SampleModel::Length, SampleModel::PromptLength, SampleModel::LogProb}) {
     table_->setColumnWidth(wide, 120);
   }
   auto* split = new QSplitter(Qt::Vertical);
@@ -156,8 +160,30 @@ QWidget* SamplesView::texts() {
   auto* split = new QSplitter;
   split->setChildrenCollapsible(false);
   for (const TextPane& pane : {prompt_, response_, truth_}) split->addWidget(pane.panel);
-  split->setSizes({380, 640, 200});
+  split->addWidget(tokens());
+  split->setSizes({270, 470, 140, 370});
   return split;
+}
+
+// Sorted by how likely they were: a click on a header.
+QWidget* SamplesView::tokens() {
+  auto* panel = new QWidget;
+  auto* order = new QSortFilterProxyModel(this);
+  order->setSourceModel(tokens_);
+  order->setSortRole(TokenModel::SortRole);
+  QTableView* table = makeTable(order, Words::tr("Tokens of the sample"));
+  table->setSelectionMode(QAbstractItemView::SingleSelection);
+  table->setSortingEnabled(true);
+  table->sortByColumn(-1, Qt::AscendingOrder);
+  table->setColumnWidth(TokenModel::Part, 66);
+  table->setColumnWidth(TokenModel::Token, 72);
+  table->setColumnWidth(TokenModel::LogProb, 100);
+  auto* layout = new QVBoxLayout(panel);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(2);
+  layout->addWidget(new QLabel(Words::tr("<b>Tokens</b>")));
+  layout->addWidget(table, 1);
+  return panel;
 }
 
 void SamplesView::showCount() {
@@ -200,6 +226,7 @@ void SamplesView::showSample(const QModelIndex& index) {
   prompt_.text->setPlainText(QString::fromStdString(sample.prompt));
   response_.text->setPlainText(QString::fromStdString(sample.response));
   truth_.text->setPlainText(QString::fromStdString(sample.truth));
+  tokens_->setSample(sample);
 }
 
 const RegisteredView kSamplesView(

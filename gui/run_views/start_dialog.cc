@@ -12,6 +12,7 @@
 #include "cost_models/documents/preset.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/run_views/run_file_dialog.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {
@@ -54,8 +55,12 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
   problem_->setAccessibleName(Words::tr("What is missing"));
   auto* form = new QFormLayout;
   form->addRow(Words::tr("Plan"), new QLabel(planText(*plan_)));
-  form->addRow(Words::tr("&Run file"),
-               withButton(config_, Words::tr("Choose a run file"), &StartDialog::chooseConfig));
+  QWidget* config = withButton(config_, Words::tr("Choose a run file"), &StartDialog::chooseConfig);
+  auto* write = new QPushButton(Words::tr("&Write one..."));
+  write->setAutoDefault(false);
+  config->layout()->addWidget(write);
+  connect(write, &QPushButton::clicked, this, &StartDialog::writeConfig);
+  form->addRow(Words::tr("&Run file"), config);
   form->addRow(Words::tr("&Settings"), settings_);
   form->addRow(Words::tr("&Folder"),
                withButton(folder_, Words::tr("Choose a folder"), &StartDialog::chooseFolder));
@@ -107,6 +112,11 @@ void StartDialog::chooseConfig() {
   const QString file = QFileDialog::getOpenFileName(this, Words::tr("Run file"), {},
                                                     Words::tr("Run files (*.yaml)"));
   if (!file.isEmpty()) config_->setCurrentText(file);
+}
+
+void StartDialog::writeConfig() {
+  RunFileDialog dialog(plan_, this);
+  if (dialog.exec() == QDialog::Accepted) config_->setCurrentText(dialog.file());
 }
 
 // The run makes its own folder, in the one that is chosen.

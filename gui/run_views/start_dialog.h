@@ -26,6 +26,7 @@ class StartDialog : public QDialog {
  private:
   QWidget* withButton(QWidget* field, const QString& what, void (StartDialog::*choose)());
   void chooseConfig();
+  void writeConfig();
   void chooseFolder();
   void check();
 

@@ -2,6 +2,7 @@
 #include "gui/samples/sample.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/problem.h"
@@ -28,14 +29,56 @@ void read_text(ObjectReader& line, std::string_view key, std::string& into) {
   }
 }
 
-void read_length(ObjectReader& line, std::string_view key, std::int64_t& into) {
+bool is_token(const Node& node) {
+  return node.is(Node::Kind::integer) && node.integer >= 0 &&
+         node.integer <= std::numeric_limits<std::int32_t>::max();
+}
+
+void read_tokens(ObjectReader& line, std::string_view key, std::int64_t& count,
+                 std::vector<std::int32_t>& ids) {
   const Node* node = line.find(key);
   if (node == nullptr || node->is(Node::Kind::null)) return;
-  if (node->is(Node::Kind::list)) {
-    into = static_cast<std::int64_t>(node->items.size());
-  } else {
+  const auto& items = node->items;
+  if (!node->is(Node::Kind::list) || !std::all_of(items.begin(), items.end(), is_token)) {
     line.refuse(key, "a list of token ids");
+    return;
   }
+  count = static_cast<std::int64_t>(items.size());
+  ids.reserve(std::min(items.size(), kMostTokens));
+  for (std::size_t i = 0; i < std::min(items.size(), kMostTokens); ++i) {
+    ids.push_back(static_cast<std::int32_t>(items[i].integer));
+  }
+}
+
+// Numbers that were not finite are null in the file.
+void read_log_probs(ObjectReader& line, Sample& sample) {
+  constexpr std::string_view kKey = "rollout_log_probs";
+  const Node* node = line.find(kKey);
+  if (node == nullptr || node->is(Node::Kind::null)) return;
+  const auto& items = node->items;
+  const auto is_number = [](const Node& item) {
+    return item.is(Node::Kind::number) || item.is(Node::Kind::integer) || item.is(Node::Kind::null);
+  };
+  if (!node->is(Node::Kind::list) || !std::all_of(items.begin(), items.end(), is_number) ||
+      static_cast<std::int64_t>(items.size()) !=
+          std::max<std::int64_t>(0, sample.response_tokens)) {
+    line.refuse(kKey, "a number for each of response_ids");
+    return;
+  }
+  double sum = 0;
+  std::size_t known = 0;
+  sample.log_probs.reserve(std::min(items.size(), kMostTokens));
+  for (const Node& item : items) {
+    const bool null = item.is(Node::Kind::null);
+    if (!null) {
+      sum += item.number;
+      ++known;
+    }
+    if (sample.log_probs.size() == kMostTokens) continue;
+    sample.log_probs.push_back(null ? std::numeric_limits<float>::quiet_NaN()
+                                    : static_cast<float>(item.number));
+  }
+  if (known > 0) sample.mean_log_prob = sum / static_cast<double>(known);
 }
 
 // A line's problems say "1:column" as every text's do; here the line is that of the file.
@@ -68,8 +111,9 @@ std::optional<Sample> parse_sample(std::string_view line, const std::string& fil
     reader.optional("prompt_index", sample.prompt_index, kNotNegative);
     reader.optional("sample_index", sample.sample_index, kNotNegative);
     reader.optional("finished", sample.finished);
-    read_length(reader, "prompt_ids", sample.prompt_tokens);
-    read_length(reader, "response_ids", sample.response_tokens);
+    read_tokens(reader, "prompt_ids", sample.prompt_tokens, sample.prompt_ids);
+    read_tokens(reader, "response_ids", sample.response_tokens, sample.response_ids);
+    read_log_probs(reader, sample);
     read_text(reader, "input", sample.prompt);
     read_text(reader, "output", sample.response);
     read_text(reader, "gts", sample.truth);

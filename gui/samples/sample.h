@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cost_models/documents/problem_list.h"
 
@@ -20,15 +21,23 @@ struct Sample {
   bool finished = true;                                   // with an end token, not by the limit
   std::string prompt, response, truth;                    // UTF-8; any may be empty
   std::string searched;                                   // all three, their ASCII letters small
+  // Tokens, the first kMostTokens of each; empty where the line has none. The logarithms (natural)
+  // are of the response's tokens as the rollout drew them, NaN where one was not finite.
+  std::vector<std::int32_t> prompt_ids, response_ids;
+  std::vector<float> log_probs;
+  std::optional<double> mean_log_prob;  // of all that are finite; nullopt: there are none
 
-  /// Of its texts.
+  /// Of its texts and tokens.
   std::size_t bytes() const {
-    return prompt.size() + response.size() + truth.size() + searched.size();
+    return prompt.size() + response.size() + truth.size() + searched.size() +
+           4 * (prompt_ids.size() + response_ids.size() + log_probs.size());
   }
 };
 
 /// Of a text the beginning is kept, of this many bytes at most.
 inline constexpr std::size_t kMostText = std::size_t{256} << 10;
+/// Of a list of tokens, so many.
+inline constexpr std::size_t kMostTokens = std::size_t{64} << 10;
 
 /// One line without its newline; `place` begins the problems' places ("12", "byte 4096"). nullopt
 /// when anything was appended. Keys that are not named above are passed over.

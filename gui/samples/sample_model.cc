@@ -2,6 +2,7 @@
 #include "gui/samples/sample_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -43,6 +44,8 @@ double numberOf(const Sample& sample, int column) {
       return static_cast<double>(sample.response_tokens);
     case SampleModel::PromptLength:
       return static_cast<double>(sample.prompt_tokens);
+    case SampleModel::LogProb:
+      return sample.mean_log_prob.value_or(-std::numeric_limits<double>::infinity());
     default:
       return sample.finished ? 1 : 0;
   }
@@ -50,6 +53,20 @@ double numberOf(const Sample& sample, int column) {
 
 QString lengthText(std::int64_t tokens) {
   return tokens < 0 ? QString("-") : countText(static_cast<double>(tokens));
+}
+
+Node listed(const std::vector<std::int32_t>& ids) {
+  Node list = list_node();
+  for (const std::int32_t id : ids) list.items.push_back(node_of(std::int64_t{id}));
+  return list;
+}
+
+Node listed(const std::vector<float>& numbers) {
+  Node list = list_node();
+  for (const float number : numbers) {
+    list.items.push_back(std::isnan(number) ? Node{} : node_of(static_cast<double>(number)));
+  }
+  return list;
 }
 
 std::string number_text(double number) { return QString::number(number, 'g', 12).toStdString(); }
@@ -119,6 +136,8 @@ QVariant SampleModel::data(const QModelIndex& index, int role) const {
       return lengthText(of.response_tokens);
     case PromptLength:
       return lengthText(of.prompt_tokens);
+    case LogProb:
+      return of.mean_log_prob ? QString::number(*of.mean_log_prob, 'f', 3) : QString("-");
     case Ended:
       return of.finished ? Words::tr("yes") : Words::tr("cut");
     default:
@@ -131,6 +150,7 @@ QVariant SampleModel::headerData(int section, Qt::Orientation orientation, int r
                                            QT_TRANSLATE_NOOP("Words", "Reward"),
                                            QT_TRANSLATE_NOOP("Words", "Response tokens"),
                                            QT_TRANSLATE_NOOP("Words", "Prompt tokens"),
+                                           QT_TRANSLATE_NOOP("Words", "Mean log-prob."),
                                            QT_TRANSLATE_NOOP("Words", "Ended"),
                                            QT_TRANSLATE_NOOP("Words", "Prompt"),
                                            QT_TRANSLATE_NOOP("Words", "Response"),
@@ -161,9 +181,9 @@ bool SampleOrder::lessThan(const QModelIndex& left, const QModelIndex& right) co
 std::string csv_of(const SampleModel& samples) {
   if (samples.rowCount() == 0) return {};
   CsvTable table;
-  table.header = {"step",          "prompt_index",    "sample_index", "reward",
-                  "prompt_tokens", "response_tokens", "finished",     "prompt",
-                  "response",      "expected"};
+  table.header = {"step",          "prompt_index",    "sample_index",  "reward",
+                  "prompt_tokens", "response_tokens", "mean_log_prob", "finished",
+                  "prompt",        "response",        "expected"};
   const auto length = [](std::int64_t tokens) {
     return tokens < 0 ? std::string() : std::to_string(tokens);
   };
@@ -173,6 +193,7 @@ std::string csv_of(const SampleModel& samples) {
          {std::to_string(sample.step), std::to_string(sample.prompt_index),
           std::to_string(sample.sample_index), sample.reward ? number_text(*sample.reward) : "",
           length(sample.prompt_tokens), length(sample.response_tokens),
+          sample.mean_log_prob ? number_text(*sample.mean_log_prob) : "",
           sample.finished ? "true" : "false", sample.prompt, sample.response, sample.truth}});
   }
   return to_csv(table);
@@ -190,6 +211,9 @@ std::string json_of(const SampleModel& samples) {
     add(line, "prompt_tokens", sample.prompt_tokens < 0 ? Node{} : node_of(sample.prompt_tokens));
     add(line, "response_tokens",
         sample.response_tokens < 0 ? Node{} : node_of(sample.response_tokens));
+    add(line, "prompt_ids", listed(sample.prompt_ids));
+    add(line, "response_ids", listed(sample.response_ids));
+    add(line, "rollout_log_probs", listed(sample.log_probs));
     add(line, "finished", node_of(sample.finished));
     add(line, "prompt", node_of(std::string_view(sample.prompt)));
     add(line, "response", node_of(std::string_view(sample.response)));

@@ -18,7 +18,18 @@ class SampleModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Columns { Step, Reward, Length, PromptLength, Ended, Prompt, Response, Truth, ColumnCount };
+  enum Columns {
+    Step,
+    Reward,
+    Length,
+    PromptLength,
+    LogProb,
+    Ended,
+    Prompt,
+    Response,
+    Truth,
+    ColumnCount
+  };
 
   explicit SampleModel(const SampleLimits& limits = {}, QObject* parent = nullptr);
 

@@ -8,6 +8,134 @@
         <translation>未能通知该运行：%1</translation>
     </message>
     <message>
+        <source>Of</source>
+        <translation>属于</translation>
+    </message>
+    <message>
+        <source>Token id</source>
+        <translation>token 编号</translation>
+    </message>
+    <message>
+        <source>Log-probability</source>
+        <translation>对数概率</translation>
+    </message>
+    <message>
+        <source>Probability</source>
+        <translation>概率</translation>
+    </message>
+    <message>
+        <source>Mean log-prob.</source>
+        <translation>平均对数概率</translation>
+    </message>
+    <message>
+        <source>Tokens of the sample</source>
+        <translation>样本的 token</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Tokens&lt;/b&gt;</source>
+        <translation>&lt;b&gt;Token&lt;/b&gt;</translation>
+    </message>
+    <message>
+        <source>A file of prompts is missing.</source>
+        <translation>缺少提示文件。</translation>
+    </message>
+    <message>
+        <source>%1: no such file</source>
+        <translation>%1：没有这个文件</translation>
+    </message>
+    <message>
+        <source>Learning rate</source>
+        <translation>学习率</translation>
+    </message>
+    <message>
+        <source>Critic's learning rate</source>
+        <translation>critic 的学习率</translation>
+    </message>
+    <message>
+        <source>Steps of the run</source>
+        <translation>运行步数</translation>
+    </message>
+    <message>
+        <source>Steps between checkpoints</source>
+        <translation>检查点间隔步数</translation>
+    </message>
+    <message>
+        <source>Write a run file</source>
+        <translation>编写运行文件</translation>
+    </message>
+    <message>
+        <source>File of prompts</source>
+        <translation>提示文件</translation>
+    </message>
+    <message>
+        <source>JSON lines or Parquet, with verl's fields</source>
+        <translation>JSON lines 或 Parquet，字段同 verl</translation>
+    </message>
+    <message>
+        <source>Rule of the reward</source>
+        <translation>奖励规则</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>The run file</source>
+        <translation>运行文件内容</translation>
+    </message>
+    <message>
+        <source>What the run file lacks</source>
+        <translation>运行文件缺少什么</translation>
+    </message>
+    <message>
+        <source>&amp;Prompts</source>
+        <translation>提示(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Reward</source>
+        <translation>奖励(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Learning rate</source>
+        <translation>学习率(&amp;L)</translation>
+    </message>
+    <message>
+        <source>&amp;Critic's learning rate</source>
+        <translation>critic 的学习率(&amp;C)</translation>
+    </message>
+    <message>
+        <source>S&amp;teps</source>
+        <translation>步数(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Steps between c&amp;heckpoints</source>
+        <translation>检查点间隔步数(&amp;H)</translation>
+    </message>
+    <message>
+        <source>&amp;Save...</source>
+        <translation>保存(&amp;S)...</translation>
+    </message>
+    <message>
+        <source>Choose a file of prompts</source>
+        <translation>选择提示文件</translation>
+    </message>
+    <message>
+        <source>Prompts (*.jsonl *.json *.parquet);;All files (*)</source>
+        <translation>提示文件 (*.jsonl *.json *.parquet);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>A learning rate is a number from 0 to 1.</source>
+        <translation>学习率须是 0 到 1 之间的数。</translation>
+    </message>
+    <message>
+        <source>Save the run file</source>
+        <translation>保存运行文件</translation>
+    </message>
+    <message>
+        <source>&amp;Write one...</source>
+        <translation>编写(&amp;W)...</translation>
+    </message>
+    <message>
         <source>There is no plan to run.</source>
         <translation>没有可以运行的方案。</translation>
     </message>

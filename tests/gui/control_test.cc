@@ -10,8 +10,11 @@
 #include <iterator>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_yaml.h"
+#include "gui/control/run_file.h"
 #include "gui/control/run_log.h"
 #include "gui/control/run_start.h"
+#include "gui/document/text.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_signal.h"
@@ -105,6 +108,54 @@ TEST_F(Control, WhatNobodyWouldHearIsRefusedAsTheCommandDoes) {
   EXPECT_EQ(state(), RunState::finished);
   EXPECT_FALSE(button("Pause the run")->isEnabled());
   EXPECT_FALSE(button("Stop the run")->isEnabled());
+}
+
+// The page of the run file is held to the reader's own table (command_pages_test).
+TEST(RunFile, OffersTheRulesOfItsPage) {
+  std::ifstream page(TESSERA_SOURCE_DIR "/docs/inputs/run.md");
+  std::string line;
+  while (std::getline(page, line) && !line.starts_with("| `reward.function` |")) {
+  }
+  QStringList rules;
+  for (const QString& part : QString::fromStdString(line).section('|', 2, 2).split(',')) {
+    rules << part.trimmed().remove('`');
+  }
+  rules.removeAll("unit_tests");  // these two run what was answered, and need more keys
+  rules.removeAll("sandbox_fusion");
+  EXPECT_EQ(rewardRules(), rules);
+}
+
+TEST(RunFile, SaysWhatThePlanLeavesOpen) {
+  QTemporaryDir folder;
+  RunFileRequest request;
+  EXPECT_TRUE(whyNoRunFile(request).contains("prompts"));
+  request.prompts = folder.filePath("it's here.jsonl");
+  EXPECT_TRUE(whyNoRunFile(request).contains("no such file"));
+  std::ofstream(request.prompts.toStdString()) << "{}\n";
+  EXPECT_EQ(whyNoRunFile(request), "");
+  Plan plan;
+  plan.roles = {RolePlan{.role = Role::actor}, RolePlan{.role = Role::critic}};
+  request.learning_rate = 2e-3;
+  request.save_every = 7;
+  Problems problems;
+  const auto read = parse_yaml(run_file_text(request, plan), "run.yaml", problems);
+  ASSERT_TRUE(read && problems.empty()) << problemsText(problems).toStdString();
+  const auto at = [&](std::initializer_list<const char*> path) {
+    const Node* node = &read->root;
+    for (const char* key : path) node = node->find(key);
+    return *node;
+  };
+  EXPECT_EQ(at({"data", "train_files"}).text, request.prompts.toStdString());
+  EXPECT_EQ(at({"algorithm", "adv_estimator"}).text, "gae");
+  EXPECT_EQ(at({"actor_rollout_ref", "actor", "optim", "lr"}).number, 2e-3);
+  EXPECT_EQ(at({"critic", "optim", "lr"}).number, 1e-5);
+  EXPECT_EQ(at({"reward", "function"}).text, "fraction");
+  EXPECT_EQ(at({"trainer", "save_freq"}).integer, 7);
+  plan.roles = {RolePlan{.role = Role::actor}, RolePlan{.role = Role::reward}};
+  const std::string other = run_file_text(request, plan);
+  EXPECT_NE(other.find("grpo"), std::string::npos);
+  EXPECT_EQ(other.find("critic"), std::string::npos);
+  EXPECT_EQ(other.find("function"), std::string::npos);
 }
 
 TEST(RunStart, SaysWhatIsMissingBeforeAnythingIsStarted) {

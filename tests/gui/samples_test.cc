@@ -145,6 +145,9 @@ TEST_F(SampleFile, BrokenLinesAreToldWithPlaceAndReason) {
          "\n" +
          R"({"step":1,"score":"much","response_ids":7})"
          "\n" +
+         line_of(1, 0, "few", 2, R"(,"rollout_log_probs":[-1])") +
+         R"({"step":1,"score":1,"prompt_ids":[-3]})"
+         "\n" +
          line_of(2, 1, "good"));
   SampleReader reader(file());
   const SampleNews news = reader.read();
@@ -162,6 +165,8 @@ TEST_F(SampleFile, BrokenLinesAreToldWithPlaceAndReason) {
   EXPECT_TRUE(tells("4:", "step"));
   EXPECT_TRUE(tells("5:", "/score"));
   EXPECT_TRUE(tells("5:", "a list of token ids"));
+  EXPECT_TRUE(tells("6:", "a number for each of response_ids"));
+  EXPECT_TRUE(tells("7:", "a list of token ids"));
   EXPECT_TRUE(reader.read().problems.empty());  // once
   // Where the beginning of the file is not read, lines have no numbers.
   SampleLimits limits;
@@ -229,8 +234,10 @@ std::vector<Sample> random_samples() {
   std::vector<Sample> samples;
   const char* const words[] = {"Alpha", "beta", "GAMMA beta", "delta", ""};
   for (int i = 0; i < 500; ++i) {
+    const std::string logs = ",\"rollout_log_probs\":[" + std::to_string(random() % 7) + ",null]";
+    const int tokens = static_cast<int>(random() % 20);
     const std::string line = line_of(1 + i / 10, static_cast<double>(random() % 5) / 4,
-                                     words[random() % 5], static_cast<int>(random() % 20));
+                                     words[random() % 5], tokens, tokens == 2 ? logs : "");
     Problems problems;
     samples.push_back(
         parse_sample(std::string_view(line).substr(0, line.size() - 1), "f", "1", problems)
@@ -251,6 +258,8 @@ std::pair<double, std::string> key_of(const Sample& of, int column) {
       return {static_cast<double>(of.response_tokens), ""};
     case SampleModel::PromptLength:
       return {static_cast<double>(of.prompt_tokens), ""};
+    case SampleModel::LogProb:
+      return {of.mean_log_prob.value_or(-1000), ""};
     case SampleModel::Ended:
       return {of.finished ? 1 : 0, ""};
     default:

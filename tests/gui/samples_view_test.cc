@@ -7,6 +7,7 @@
 #include <QPlainTextEdit>
 #include <QSpinBox>
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "cost_models/documents/csv.h"
@@ -14,6 +15,7 @@
 #include "cost_models/documents/strict_json.h"
 #include "gui/pages/export_views.h"
 #include "gui/samples/sample_model.h"
+#include "gui/samples/token_model.h"
 #include "tests/gui/explore_flow.h"
 #include "tests/gui/sample_lines.h"
 
@@ -102,6 +104,50 @@ TEST_F(SamplesView, AreFilteredByKeysAndBoundedByAStep) {
   EXPECT_TRUE(wait_for([&] { return table()->model()->rowCount() == 128; }));
 }
 
+// Beside the file, read by the JSON reader alone.
+TEST_F(SamplesView, ShowsTheTokensThatWereDrawnAndTheLeastLikelyFirst) {
+  open();
+  std::ifstream file(kSampled / "samples.jsonl");
+  std::string line;
+  for (int row = 0; row <= 7; ++row) std::getline(file, line);
+  Problems problems;
+  const auto json = parse_json(line, "a line", problems);
+  const Node &asked = *json->root.find("prompt_ids"), &drawn = *json->root.find("response_ids"),
+             &logs = *json->root.find("rollout_log_probs");
+  QTest::mouseClick(table()->viewport(), Qt::LeftButton, {},
+                    table()->visualRect(table()->model()->index(7, 0)).center());
+  auto* tokens = named<QTableView>(window, "Tokens of the sample");
+  const auto shown = [&](int row, int column) {
+    return tokens->model()->index(row, column).data().toString();
+  };
+  const int prompt = static_cast<int>(asked.items.size());
+  ASSERT_EQ(tokens->model()->rowCount(), prompt + static_cast<int>(drawn.items.size()));
+  double sum = 0, least = 0;
+  for (int row = 0; row < tokens->model()->rowCount(); ++row) {
+    const bool of_prompt = row < prompt;
+    const auto at = static_cast<std::size_t>(of_prompt ? row : row - prompt);
+    EXPECT_EQ(shown(row, TokenModel::Part), of_prompt ? "Prompt" : "Response");
+    EXPECT_EQ(shown(row, TokenModel::Token).toLongLong(),
+              (of_prompt ? asked : drawn).items[at].integer);
+    if (of_prompt) {
+      EXPECT_EQ(shown(row, TokenModel::LogProb), "-");
+      continue;
+    }
+    const double log = logs.items[at].number;
+    EXPECT_NEAR(shown(row, TokenModel::LogProb).toDouble(), log, 5e-5);
+    EXPECT_NEAR(shown(row, TokenModel::Probability).toDouble(), std::exp(log), 1e-3);
+    sum += log;
+    least = std::min(least, log);
+  }
+  EXPECT_NEAR(cell(7, SampleModel::LogProb).toDouble(),
+              sum / static_cast<double>(logs.items.size()), 5e-4);
+  QHeaderView* header = tokens->horizontalHeader();
+  QTest::mouseClick(
+      header->viewport(), Qt::LeftButton, {},
+      {header->sectionViewportPosition(TokenModel::LogProb) + 12, header->height() / 2});
+  EXPECT_NEAR(shown(0, TokenModel::LogProb).toDouble(), least, 5e-5);
+}
+
 TEST_F(SamplesView, WhatIsBrokenIsSaidAboveTheTable) {
   std::ofstream((folder.path() + "/samples.jsonl").toStdString())
       << line_of(1, 1, "fine") << "broken\n";
@@ -136,6 +182,10 @@ TEST_F(SamplesView, AreExportedWithoutADisplay) {
     EXPECT_EQ(list.items[i].find("response")->text, sample.response);
     EXPECT_EQ(list.items[i].find("response_tokens")->integer, sample.response_tokens);
     EXPECT_DOUBLE_EQ(list.items[i].find("reward")->number, *sample.reward);
+    ASSERT_EQ(list.items[i].find("response_ids")->items.size(), sample.response_ids.size());
+    EXPECT_EQ(list.items[i].find("response_ids")->items.back().integer, sample.response_ids.back());
+    EXPECT_EQ(list.items[i].find("rollout_log_probs")->items.back().number,
+              sample.log_probs.back());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QSpinBox>
 #include <map>
 #include <memory>
 
@@ -96,6 +97,39 @@ class Start : public ProgramTest {
 
   std::unique_ptr<MainWindow> window;
 };
+
+// The run itself is who knows whether a run file is one.
+TEST_F(Start, ARunFileThatTheWindowWroteIsOneThatRuns) {
+  const QString file = QString::fromStdString(at("written.yaml"));
+  with_dialog(window.get(), [this, file](QDialog& start) {
+    with_dialog(&start, [this, file](QDialog& dialog) {
+      QTest::keyClicks(tessera::gui::named<QLineEdit>(dialog, "File of prompts"),
+                       QString::fromStdString(at("prompts.jsonl")));
+      auto* steps = tessera::gui::named<QSpinBox>(dialog, "Steps of the run");
+      steps->selectAll();
+      QTest::keyClicks(steps, "2");
+      QPushButton* save = nullptr;
+      for (QPushButton* button : dialog.findChildren<QPushButton*>()) {
+        if (button->text() == "&Save...") save = button;
+      }
+      ASSERT_TRUE(save->isEnabled());
+      answer_file_dialog(&dialog, file);
+      QTest::mouseClick(save, Qt::LeftButton);
+      if (dialog.isVisible()) dialog.reject();
+    });
+    for (QPushButton* button : start.findChildren<QPushButton*>()) {
+      if (button->text() == "&Write one...") QTest::mouseClick(button, Qt::LeftButton);
+    }
+    EXPECT_EQ(tessera::gui::named<QComboBox>(start, "Run file")->currentText(), file);
+    QTest::keyClicks(tessera::gui::named<QLineEdit>(start, "Folder of the run"),
+                     QString::fromStdString(at("by_written")));
+    clickStart(start);
+    if (start.isVisible()) start.reject();
+  });
+  press(Qt::Key_F6);
+  ASSERT_TRUE(waitForState(RunState::finished)) << message().toStdString();
+  EXPECT_EQ(steps(), 2u);
+}
 
 TEST_F(Start, ARunOutlivesTheWindowThatStartedIt) {
   fill("started", [](QDialog& dialog) { clickStart(dialog); });
