@@ -56,8 +56,12 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
     assumed.request.cluster.nic = BytesPerSecond{std::numeric_limits<double>::infinity()};
     free_cards_ = std::make_shared<const Assumptions>(std::move(assumed));
   }
-  if (std::max({groups.tp.ranks, groups.cp.ranks, groups.ep.ranks}) > 1) {
+  const bool pipelined = role.role == Role::rollout && candidate_.pp > 1;
+  if (pipelined || std::max({groups.tp.ranks, groups.cp.ranks, groups.ep.ranks}) > 1) {
     slow_ports_ = std::make_shared<const Assumptions>(with_slow_ports(*layout_.assumed));
+    const int hops = candidate_.pp > 1 ? groups.hop_nodes : 1;
+    generates_within_ = role.role == Role::rollout &&
+                        std::max({groups.tp.nodes, groups.cp.nodes, groups.ep.nodes, hops}) == 1;
   }
   for (const Phase phase : pricer.model().phases) {
     if (pricer.model().calls[phase] != CallKind::train) continue;
@@ -95,14 +99,19 @@ void RoleOperations::add_across(const MicroBatchCost& cost, const TokenBatch& ba
 
 void RoleOperations::add_within(const MicroBatchCost& cost, const TokenBatch& batch, double scored,
                                 bool backward, std::vector<ChunkPass>& passes) const {
-  RoleLayout counted = layout_;
-  counted.assumed = slow_ports_.get();
-  const MicroBatchCost bytes =
-      price_micro_batch(counted, candidate_, cost, batch, {scored, batch.sequences, 0}, backward);
+  const MicroBatchCost bytes = price_micro_batch(counted_layout(), candidate_, cost, batch,
+                                                 {scored, batch.sequences, 0}, backward);
   for (std::size_t chunk = 0; chunk < passes.size(); ++chunk) {
     passes[chunk].within =
         Traffic{communication_in(bytes, static_cast<int>(chunk), backward).value};
   }
+}
+
+/// Whose communication takes a second for each byte.
+RoleLayout RoleOperations::counted_layout() const {
+  RoleLayout counted = layout_;
+  counted.assumed = slow_ports_.get();
+  return counted;
 }
 
 /// Of a chunk's tensor, context and expert parallel groups.
@@ -219,6 +228,20 @@ OperationTime RoleOperations::decode(double sequences, double context) const {
                   slowdown(*layout_.assumed, candidate_, 1) +
               communication,
           communication};
+}
+
+// A prompt passes every stage once, each of which has its part of the layers.
+Traffic RoleOperations::prefill_within(double prompts, double sequences) const {
+  if (!generates_within_) return {};
+  const double all = tessera::prefill(counted_layout(), prompts, sequences).communication.value;
+  return Traffic{all / candidate_.pp};
+}
+
+// In a step each stage decodes as many micro-batches as there are stages: a rank moves what one of
+// them moves in all layers.
+Traffic RoleOperations::decode_within(double sequences) const {
+  if (!generates_within_) return {};
+  return Traffic{decode_communication(counted_layout(), candidate_, sequences).value};
 }
 
 double RoleOperations::cache_tokens() const {

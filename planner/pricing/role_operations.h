@@ -68,6 +68,10 @@ class RoleOperations {
   /// Precondition: the role is the rollout.
   OperationTime prefill(double prompts, double sequences) const;
   OperationTime decode(double sequences, double context) const;
+  /// Bytes that a rank of a replica sends over its port within its node in a prefill, and in a
+  /// decode step (hidden states for the next stage included); the mean of all stages. 0 where any of its groups spans nodes. Precondition: the role is the rollout.
+  Traffic prefill_within(double prompts, double sequences) const;
+  Traffic decode_within(double sequences) const;
   /// Tokens that the paged KV cache of a replica holds; 0 = it has a longest sequence's room for
   /// each that it decodes at once.
   double cache_tokens() const;
@@ -101,6 +105,7 @@ class RoleOperations {
                   std::vector<ChunkPass>& passes) const;
   Candidate candidate_in(Phase phase) const;
   StageClass stage_of(int index) const;
+  RoleLayout counted_layout() const;
   OptimizerCost optimizer_of(int stage) const;
 
   const RolePlan& role_;
@@ -110,8 +115,9 @@ class RoleOperations {
   /// expert parallel group spans nodes.
   std::shared_ptr<const Assumptions> free_cards_;
   /// What the layout assumes, but for ports that carry a byte a second and cost nothing else;
-  /// nullptr where no such group has several ranks.
+  /// nullptr where no such group, nor a rollout's pipeline, has several ranks.
   std::shared_ptr<const Assumptions> slow_ports_;
+  bool generates_within_ = false;              // a rollout, each of whose replicas lies on one node
   EnumArray<Phase, double> mini_batch_parts_;  // of phases that train
 };
 

@@ -175,11 +175,22 @@ class Builder {
                                   segments[static_cast<std::size_t>(replica)]});
       for (const RolloutSegment& segment :
            coarsened(result_.replicas.back().segments, options_.rollout_segments)) {
-        previous = graph().add(segment_task(segment, call.phase, ranks, previous));
+        Task task = segment_task(segment, call.phase, ranks, previous);
+        links_.put_generation(graph(), task, costs, replica, within_of(segment, costs));
+        previous = graph().add(std::move(task));
       }
       tails.push_back(previous);
     }
     return tails;
+  }
+
+  // Of a rank's port. Joined segments have what their parts have: it grows with the tokens.
+  static Traffic within_of(const RolloutSegment& segment, const RoleCosts& costs) {
+    const auto sequences = static_cast<double>(segment.sequences);
+    const auto steps = static_cast<double>(segment.steps);
+    return segment.kind == SegmentKind::prefill
+               ? costs.operations().prefill_within(steps, sequences)
+               : steps * costs.operations().decode_within(sequences);
   }
 
   static Task segment_task(const RolloutSegment& segment, Phase phase,

@@ -154,6 +154,18 @@ void TaskLinks::put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs,
   put(task, pattern, {crosses ? all : Traffic{}, pass.within});
 }
 
+void TaskLinks::put_generation(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
+                               Traffic within) {
+  if (within <= 0) return;
+  const auto [known, fresh] = generation_patterns_.try_emplace({costs.role().role, replica}, -1);
+  if (fresh) {
+    LinkPattern pattern;
+    pattern.in = pattern.out = costs.replica_ranks(replica);
+    known->second = add(graph, std::move(pattern));
+  }
+  put(task, known->second, {{}, within});
+}
+
 void TaskLinks::put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const {
   LinkPattern pattern;
   LinkWeights weights;

@@ -10,6 +10,7 @@
 #include <array>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "cost_models/calibration.h"
 #include "cost_models/collective.h"
@@ -43,6 +44,9 @@ class TaskLinks {
   /// their ports within a node.
   void put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica, int stage,
                   const ChunkPass& pass);
+  /// What each rank of a replica sends over its port while it generates.
+  void put_generation(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
+                      Traffic within);
   /// What one rank receives. Its time is known, whatever else crosses the links.
   void put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const;
 
@@ -58,6 +62,7 @@ class TaskLinks {
   std::map<Key, int> known_;
   std::map<std::tuple<Role, int, int>, LayerLinks> layer_links_;   // by replica and stage
   std::map<std::tuple<Role, int, int, int>, int> layer_patterns_;  // and kind of group: of it alone
+  std::map<std::pair<Role, int>, int> generation_patterns_;        // by replica
 };
 
 }  // namespace tessera

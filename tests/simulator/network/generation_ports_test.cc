@@ -1,0 +1,78 @@
+// What replicas exchange while they generate, on their ranks' ports: counted by hand, token by
+// token.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "simulator/engine/simulate.h"
+#include "simulator/rollout/draw_lengths.h"
+#include "tests/simulator/sample_plans.h"
+
+namespace tessera {
+namespace {
+
+Plan generating(int tp, int pp, int gpus_per_node) {
+  Plan plan = plan_of_calls({{Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {}}});
+  plan.models.at("actor").spec.query_heads = plan.models.at("actor").spec.kv_heads = 8;
+  plan.cluster = cluster_of(gpus_per_node, 8 / gpus_per_node, 80);
+  plan.workload.response_tokens = {4, 0.5, 9};
+  plan.roles = {hand_role(plan, Role::rollout, 0, tp, pp, 8 / tp / pp, 24)};
+  return plan;
+}
+
+double port_bytes(const Simulation& simulation, int rank, bool in) {
+  const std::string name = "GPU " + std::to_string(rank) + (in ? ", in" : ", out");
+  double bytes = 0;
+  for (const LinkLoad& link : simulation.links) {
+    if (link.name != name) continue;
+    for (const LinkUse& use : link.uses) {
+      if (use.phase == Phase::gen) bytes += static_cast<double>(use.bytes);
+    }
+  }
+  return bytes;
+}
+
+/// Of a rank on average: two sums of hidden states a layer and one of the embedding, gathered
+/// logits for each token that is drawn, and hidden states to the next stage in each decode step.
+double counted(const Plan& plan, int replica) {
+  const ParallelLayout& layout = plan.roles.front().layout;
+  const ModelSpec& model = plan.models.at("actor").spec;
+  const auto lengths = draw_lengths(plan.workload, 0, 0);
+  const std::size_t each = lengths.size() / static_cast<std::size_t>(layout.dp);
+  double decoded = 0, prompts = 0;
+  for (std::size_t i = 0; i < each; ++i) {
+    decoded += static_cast<double>(lengths[static_cast<std::size_t>(replica) * each + i] - 1);
+  }
+  prompts = static_cast<double>(each) / static_cast<double>(plan.workload.samples_per_prompt) *
+            static_cast<double>(plan.workload.prompt_tokens);
+  const double ring = static_cast<double>(layout.tp - 1) / layout.tp;
+  const auto row = static_cast<double>(model.hidden) * 2;  // bf16
+  const double sums = (2.0 * static_cast<double>(model.layers) + 1) * 2 * ring * row;
+  const double logits = ring * static_cast<double>(model.vocab) * 4;
+  const double all = (decoded + prompts) * sums + (decoded + static_cast<double>(each)) * logits;
+  return all / layout.pp + (layout.pp > 1 ? decoded * row : 0);
+}
+
+TEST(GenerationPorts, CarryEveryTokensExchangesOnOneNode) {
+  for (const auto& [tp, pp] : {std::pair{2, 1}, {4, 1}, {8, 1}, {2, 2}, {4, 2}, {1, 4}}) {
+    const Plan plan = generating(tp, pp, 8);
+    const Simulation simulation = simulate(plan, arithmetic_only());
+    for (int rank = 0; rank < 8; ++rank) {
+      const double wanted = counted(plan, rank / (tp * pp));
+      for (const bool in : {false, true}) {
+        EXPECT_NEAR(port_bytes(simulation, rank, in), wanted, 1e-6 * wanted + 1)
+            << tp << " " << pp << ", rank " << rank;
+      }
+    }
+  }
+}
+
+TEST(GenerationPorts, CarryNothingOfOneRankNorOfReplicasThatSpanNodes) {
+  EXPECT_EQ(port_bytes(simulate(generating(1, 1, 8), arithmetic_only()), 0, false), 0);
+  EXPECT_EQ(port_bytes(simulate(generating(4, 1, 2), arithmetic_only()), 0, false), 0);
+  EXPECT_EQ(port_bytes(simulate(generating(2, 2, 2), arithmetic_only()), 0, false), 0);
+}
+
+}  // namespace
+}  // namespace tessera
