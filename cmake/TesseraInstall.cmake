@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 
 set(TESSERA_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
 
-install(TARGETS tessera_documents tessera_spec tessera_layout tessera_comm tessera_storage
+install(TARGETS tessera_documents tessera_spec tessera_layout tessera_pull_steps tessera_comm tessera_storage
         tessera_arena tessera_transfers tessera_reshard
   EXPORT tessera-targets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
@@ -22,6 +22,8 @@ foreach(folder cost_models/documents cost_models/spec cost_models/layout executo
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera/${folder}" COMPONENT library
     FILES_MATCHING PATTERN "command_line.h" EXCLUDE PATTERN "*.h")
 endforeach()
+install(FILES "${PROJECT_SOURCE_DIR}/cost_models/reshard/pull_steps.h"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera/cost_models/reshard" COMPONENT library)
 foreach(component library programs)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera" COMPONENT ${component})

@@ -7,7 +7,7 @@
 
 #include "executor/bench/reshard_rig.h"
 #include "executor/storage/host_signals.h"
-#include "executor/transfers/pull_steps.h"
+#include "executor/transfers/pull_traffic.h"
 
 namespace tessera {
 

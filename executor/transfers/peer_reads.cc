@@ -5,14 +5,13 @@
 #include <numeric>
 
 #include "executor/arena/byte_address.h"
-#include "executor/transfers/pull_steps.h"
+#include "executor/transfers/pull_traffic.h"
 
 namespace tessera {
 namespace {
 
-constexpr int kHere = -1;                                     // peer of a CopyBatch of this rank
-constexpr int kStepSlot = 2;                                  // of HostSignals
-constexpr std::int64_t kStepQuantum = std::int64_t{1} << 20;  // of the lengths of steps
+constexpr int kHere = -1;     // peer of a CopyBatch of this rank
+constexpr int kStepSlot = 2;  // of HostSignals
 
 /// Threads meet where copies are done when they return.
 class HostBarrier final : public StreamBarrier {
@@ -96,9 +95,9 @@ PeerReads::Steps PeerReads::steps_of(const ReshardRound& round, const RoundMemor
   for (const Pull& pull : left[rank_]) add(kept, pull, memory);
   std::map<int, std::size_t> next;
   const PullTraffic traffic = traffic_of(round.plan, plan_.tensors, site_.host->size());
-  for (const PullStep& step : matched_steps(traffic, kStepQuantum)) {
+  for (const PullStep& step : matched_steps(traffic, kPullQuantum)) {
     const int peer = step.source[static_cast<std::size_t>(rank_)];
-    std::int64_t bytes = step.bytes[static_cast<std::size_t>(rank_)];
+    std::int64_t bytes = step.moved[static_cast<std::size_t>(rank_)];
     CopyBatch& batch = made.steps.emplace_back(CopyBatch{.peer = std::max(peer, 0)});
     while (bytes > 0) {
       Pull& pull = left.at(peer).at(next[peer]);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "executor/transfers/pull_steps.h"
+#include "executor/transfers/pull_traffic.h"
 
 namespace tessera {
 namespace {

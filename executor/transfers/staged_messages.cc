@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "executor/transfers/pull_steps.h"
+#include "executor/transfers/pull_traffic.h"
 #include "executor/transfers/reshard_rounds.h"
 
 namespace tessera {

@@ -35,7 +35,7 @@ void MeshCanvas::reset() {
   map_ = {};
   const QSizeF size = area().size();
   const MeshLayout layout(model_.ranks(), model_.columnCount(),
-                          size.width() / std::max(size.height(), 1.0));
+                          size.width() / std::max(size.height(), 1.0), model_.nodesPerLeaf());
   if (layout != layout_) {
     layout_ = layout;
     fitAll();
@@ -248,9 +248,9 @@ QString MeshCanvas::says(QPointF pixel) const {
   if (node < 0) return {};
   if (level() == MeshLevel::gpus) return rank < 0 ? QString() : model_.describe(rank);
   if (level() == MeshLevel::nodes) return describe_nodes(model_, layout_, node, node + 1);
-  const int first = layout_.podOf(node) * MeshLayout::kNodesPerPod;
+  const int first = layout_.podOf(node) * layout_.nodesPerPod();
   return describe_nodes(model_, layout_, first,
-                        std::min(first + MeshLayout::kNodesPerPod, layout_.nodes()));
+                        std::min(first + layout_.nodesPerPod(), layout_.nodes()));
 }
 
 bool MeshCanvas::event(QEvent* event) {

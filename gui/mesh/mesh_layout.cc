@@ -44,16 +44,17 @@ double least_scale(const MeshLayout& layout, QSizeF picture) {
 
 }  // namespace
 
-MeshLayout::MeshLayout(int ranks, int gpus_per_node, double aspect)
+MeshLayout::MeshLayout(int ranks, int gpus_per_node, double aspect, int nodes_per_leaf)
     : ranks_(ranks), per_node_(gpus_per_node) {
   if (ranks <= 0 || gpus_per_node <= 0) {
     *this = {};
     return;
   }
   const bool few = nodes() <= kFewNodes;
+  if (!few && nodes_per_leaf > 1) per_pod_ = nodes_per_leaf;
   node_columns_ = few || per_node_ < 4 ? per_node_ : rows_of(per_node_, per_node_ % 2 == 0 ? 2 : 1);
   node_rows_ = rows_of(per_node_, node_columns_);
-  const int in_pod = std::min(nodes(), kNodesPerPod);
+  const int in_pod = std::min(nodes(), per_pod_);
   // Pods are as wide as they are high, about.
   pod_columns_ = few ? 1
                      : columns_for(in_pod, node_columns_ + kNodeGap, node_rows_ + kNodeGap,
@@ -65,7 +66,7 @@ MeshLayout::MeshLayout(int ranks, int gpus_per_node, double aspect)
 }
 
 QRectF MeshLayout::pod(int pod) const {
-  const int in_pod = std::min(nodes(), kNodesPerPod);
+  const int in_pod = std::min(nodes(), per_pod_);
   const int beside = std::min(in_pod, pod_columns_), below = rows_of(in_pod, pod_columns_);
   const double width = beside * (node_columns_ + kNodeGap) - kNodeGap;
   const double height = below * (node_rows_ + kNodeGap) - kNodeGap;
@@ -74,7 +75,7 @@ QRectF MeshLayout::pod(int pod) const {
 }
 
 QPointF MeshLayout::nodeCorner(int node) const {
-  const int inside = node % kNodesPerPod, row = inside / pod_columns_;
+  const int inside = node % per_pod_, row = inside / pod_columns_;
   return pod(podOf(node)).topLeft() + QPointF((inside % pod_columns_) * (node_columns_ + kNodeGap),
                                               row * (node_rows_ + kNodeGap));
 }
@@ -99,8 +100,8 @@ int MeshLayout::nodeAt(QPointF place) const {
   const QPointF inside = place - pod(in).topLeft();
   const int x = static_cast<int>(std::floor(inside.x() / (node_columns_ + kNodeGap)));
   const int y = static_cast<int>(std::floor(inside.y() / (node_rows_ + kNodeGap)));
-  if (x < 0 || x >= pod_columns_ || y < 0 || y * pod_columns_ + x >= kNodesPerPod) return -1;
-  const int found = in * kNodesPerPod + y * pod_columns_ + x;
+  if (x < 0 || x >= pod_columns_ || y < 0 || y * pod_columns_ + x >= per_pod_) return -1;
+  const int found = in * per_pod_ + y * pod_columns_ + x;
   return found < nodes() && node(found).contains(place) ? found : -1;
 }
 

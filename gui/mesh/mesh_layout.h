@@ -3,8 +3,8 @@
 // at.
 //
 // Places are in units of a GPU's cell. A node is a block of cells, GPUs in the order of their
-// ranks; nodes fill pods of up to 32 (a leaf of the network, usually), row by row; pods fill the
-// plane. What fits on few rows has a row per node. Pure values.
+// ranks; nodes fill pods row by row: those that share a leaf switch, or 32 where the cluster states
+// none; pods fill the plane. What fits on few rows has a row per node. Pure values.
 #pragma once
 
 #include <QPointF>
@@ -15,17 +15,19 @@ namespace tessera::gui {
 
 class MeshLayout {
  public:
-  static constexpr int kNodesPerPod = 32, kFewNodes = 16;
+  static constexpr int kUnstatedPod = 32, kFewNodes = 16;
 
   MeshLayout() = default;
-  /// `ranks` may end within a node. `aspect`: width over height of the picture.
-  MeshLayout(int ranks, int gpus_per_node, double aspect);
+  /// `ranks` may end within a node. `aspect`: width over height of the picture. `nodes_per_leaf`: 1
+  /// where no two share a leaf switch.
+  MeshLayout(int ranks, int gpus_per_node, double aspect, int nodes_per_leaf = 1);
 
   int ranks() const { return ranks_; }
   int gpusPerNode() const { return per_node_; }
   int nodes() const { return per_node_ == 0 ? 0 : (ranks_ + per_node_ - 1) / per_node_; }
-  int pods() const { return (nodes() + kNodesPerPod - 1) / kNodesPerPod; }
-  int podOf(int node) const { return node / kNodesPerPod; }
+  int nodesPerPod() const { return per_pod_; }
+  int pods() const { return (nodes() + per_pod_ - 1) / per_pod_; }
+  int podOf(int node) const { return node / per_pod_; }
   bool empty() const { return ranks_ == 0; }
 
   QSizeF size() const { return size_; }
@@ -43,7 +45,7 @@ class MeshLayout {
  private:
   QPointF nodeCorner(int node) const;
 
-  int ranks_ = 0, per_node_ = 0;
+  int ranks_ = 0, per_node_ = 0, per_pod_ = kUnstatedPod;
   int node_columns_ = 1, node_rows_ = 1;  // cells of a node
   int pod_columns_ = 1;                   // nodes beside one another in a pod
   int columns_ = 1;                       // pods beside one another

@@ -109,7 +109,7 @@ void draw_pod_text(const Drawing& on, const QRectF& place, int pod, int first, i
 
 void draw_pods(const Drawing& on) {
   const MeshLayout& layout = on.at.layout;
-  const int in_pod = MeshLayout::kNodesPerPod * layout.gpusPerNode();
+  const int in_pod = layout.nodesPerPod() * layout.gpusPerNode();
   for (int pod = 0; pod < layout.pods(); ++pod) {
     const QRectF place = on.pixels(layout.pod(pod));
     if (!on.sees(place)) continue;

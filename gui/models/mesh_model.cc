@@ -89,6 +89,10 @@ void MeshModel::setPlan(SharedPlan plan) {
   endResetModel();
 }
 
+int MeshModel::nodesPerLeaf() const {
+  return plan_ ? static_cast<int>(plan_->cluster.nodes_per_leaf) : 1;
+}
+
 void MeshModel::setColouring(const MeshColouring& colouring) {
   beginResetModel();
   colouring_ = colouring;

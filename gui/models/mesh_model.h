@@ -91,6 +91,8 @@ class MeshModel : public QAbstractTableModel {
   int typeOf(int rank) const;
   int typeCount() const;
   QString typeName(int type) const;
+  /// That share a leaf switch; 1 = the cluster states no such leaves.
+  int nodesPerLeaf() const;
   /// The types of ranks in [first, end): "H800, H20".
   QString typesText(int first, int end) const;
   /// Of the chosen rank's group, with itself; empty where none is chosen.

@@ -39,8 +39,10 @@ void FlowMatrixModel::setPart(int part) {
 }
 
 const std::vector<Flow>* FlowMatrixModel::flows() const {
-  if (!facts_ || part_ < 0 || part_ >= static_cast<int>(facts_->parts.size())) return nullptr;
-  return &facts_->parts[static_cast<std::size_t>(part_)].flows;
+  if (!facts_) return nullptr;
+  const std::vector<const ReshardPart*> choices = facts_->choices();
+  if (part_ < 0 || part_ >= static_cast<int>(choices.size())) return nullptr;
+  return &choices[static_cast<std::size_t>(part_)]->flows;
 }
 
 std::vector<Flow> FlowMatrixModel::travelling() const {

@@ -24,6 +24,7 @@ class FlowMatrixModel : public QAbstractTableModel {
 
   /// nullptr = none.
   void setFacts(std::shared_ptr<const ReshardFacts> facts);
+  /// Of ReshardFacts::choices().
   void setPart(int part);
   int part() const { return part_; }
   /// Of the part, those that travel, the largest first.

@@ -8,6 +8,8 @@
 #include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
+#include "cost_models/reshard/pull_steps.h"
+#include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "planner/plan/plan.h"
 #include "simulator/reshard/methods_report.h"
@@ -91,7 +93,61 @@ void add_flows(const Plan& plan, const PlannedReshard& pair, const ReshardQuesti
   }
 }
 
+// What the executor asks, too, before it reads in steps (executor/transfers/peer_reads.cc).
+QString whyNoSteps(const Plan& plan, const PlannedReshard& pair, const ReshardFacts& facts) {
+  const bool reads = pair.transport == ReshardTransport::automatic ||
+                     pair.transport == ReshardTransport::copy_engine;
+  if (facts.ranks > facts.ranks_per_node) {
+    return Words::tr("Steps are shown of plans that use one node.");
+  }
+  if (plan.cluster.device.name == "cpu") {
+    return Words::tr("Processors read one another's memory all at once, without steps.");
+  }
+  if (!reads) return Words::tr("This transport has no steps: they are of reads by copy engines.");
+  if (pair.mode != ReshardMode::minimal || pair.bucket_bytes.value > 0) {
+    return Words::tr("Steps are shown of a reshard that is minimal and has no buckets.");
+  }
+  return {};
+}
+
+void add_steps(const Plan& plan, const PlannedReshard& pair, ReshardFacts& facts) {
+  facts.no_steps = whyNoSteps(plan, pair, facts);
+  if (!facts.no_steps.isEmpty()) return;
+  const auto ranks = static_cast<std::size_t>(facts.ranks);
+  PullTraffic traffic(ranks, std::vector<std::int64_t>(ranks));
+  for (const Flow& flow : facts.parts[0].flows) {
+    if (flow.from == flow.to) continue;
+    traffic[static_cast<std::size_t>(flow.from)][static_cast<std::size_t>(flow.to)] = flow.bytes;
+  }
+  const std::vector<PullStep> steps = matched_steps(traffic, kPullQuantum);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    ReshardPart& part = facts.steps.emplace_back();
+    part.name = Words::tr("step %1 of %2, at most %3 a rank")
+                    .arg(i + 1)
+                    .arg(steps.size())
+                    .arg(bytesText(steps[i].longest()));
+    for (std::size_t reader = 0; reader < ranks; ++reader) {
+      if (steps[i].source[reader] < 0) continue;
+      part.flows.push_back(
+          {steps[i].source[reader], static_cast<int>(reader), steps[i].moved[reader]});
+    }
+    std::sort(part.flows.begin(), part.flows.end(), [](const Flow& a, const Flow& b) {
+      return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+    });
+  }
+}
+
 }  // namespace
+
+std::vector<const ReshardPart*> ReshardFacts::choices() const {
+  std::vector<const ReshardPart*> all;
+  for (const ReshardPart& part : parts) all.push_back(&part);
+  const auto behind_whole = all.begin() + (all.empty() ? 0 : 1);
+  std::vector<const ReshardPart*> of_time;
+  for (const ReshardPart& step : steps) of_time.push_back(&step);
+  all.insert(behind_whole, of_time.begin(), of_time.end());
+  return all;
+}
 
 ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration) {
   ReshardFacts facts;
@@ -109,6 +165,7 @@ ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration) {
         Words::tr("This plan is too large for exact ranges: who sends to whom is not listed.");
   } else {
     add_flows(plan, *pair, question, facts);
+    add_steps(plan, *pair, facts);
   }
   const std::string model = plan.models.at(plan.find(Role::actor)->model).path;
   const ReshardComparison comparison(std::move(question));

@@ -3,8 +3,8 @@
 // what every known method would cost.
 //
 // The bytes are those of the plan's own reshard (planner/plan/plan.h), the methods those of
-// `tessera reshard` (simulator/reshard/methods.h); nothing is worked out here but sums. A plain
-// value.
+// `tessera reshard` (simulator/reshard/methods.h), the steps those in which a run's ranks read one
+// another's memory; nothing is worked out here but sums. A plain value.
 #pragma once
 
 #include <QString>
@@ -25,7 +25,8 @@ struct Flow {
   bool operator==(const Flow&) const = default;
 };
 
-/// A part of the model: all of it, what lies before its layers, one layer, what lies behind.
+/// A part of the model (all of it, what lies before its layers, one layer, what lies behind), or of
+/// the time in which it moves: a step.
 struct ReshardPart {
   QString name;
   std::vector<Flow> flows;  // by `from`, then `to`
@@ -34,9 +35,16 @@ struct ReshardPart {
 struct ReshardFacts {
   std::vector<ReshardPart> parts;  // the whole model first; empty: see `no_flows`
   QString no_flows;                // why there are none
-  bool by_node = false;            // the ends of flows are nodes: there are too many ranks
+  /// In which a run moves all of it: of what is read from others, by
+  /// cost_models/reshard/pull_steps.
+  std::vector<ReshardPart> steps;
+  QString no_steps;      // why there are none
+  bool by_node = false;  // the ends of flows are nodes: there are too many ranks
   int ranks = 0, ranks_per_node = 1;
   std::vector<MethodCost> methods;
+
+  /// The whole model, then the steps, then the parts of the model: as they are offered.
+  std::vector<const ReshardPart*> choices() const;
   std::string csv, json;  // of the methods, as `tessera reshard` prints them
 };
 

@@ -136,6 +136,26 @@
         <translation>编写(&amp;W)...</translation>
     </message>
     <message>
+        <source>Steps are shown of plans that use one node.</source>
+        <translation>仅当方案只用一个节点时才显示步骤。</translation>
+    </message>
+    <message>
+        <source>Processors read one another's memory all at once, without steps.</source>
+        <translation>处理器之间一次性读取彼此内存，不分步骤。</translation>
+    </message>
+    <message>
+        <source>This transport has no steps: they are of reads by copy engines.</source>
+        <translation>此传输方式没有步骤：只有复制引擎的读取才分步骤。</translation>
+    </message>
+    <message>
+        <source>Steps are shown of a reshard that is minimal and has no buckets.</source>
+        <translation>仅当重分片为最小量且不分桶时才显示步骤。</translation>
+    </message>
+    <message>
+        <source>step %1 of %2, at most %3 a rank</source>
+        <translation>第 %1 步，共 %2 步，每个 rank 至多 %3</translation>
+    </message>
+    <message>
         <source>There is no plan to run.</source>
         <translation>没有可以运行的方案。</translation>
     </message>
@@ -2572,8 +2592,8 @@ select it to plan it in full</source>
         <translation>&lt;b&gt;字节数&lt;/b&gt;，由行到列 &amp;nbsp; 范围</translation>
     </message>
     <message>
-        <source>Part of the model that travels</source>
-        <translation>传输的模型部分</translation>
+        <source>Part of the model, or step, that travels</source>
+        <translation>传输的模型部分或步骤</translation>
     </message>
     <message>
         <source>Bytes from sender to receiver</source>

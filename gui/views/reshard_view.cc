@@ -71,6 +71,7 @@ class ReshardView : public QWidget {
   QWidget* arrows();
   QWidget* methods();
   void factsChanged();
+  void showCaption();
   void viewChanged(const ViewState& view);
   int endOf(int rank) const;
   int rankOf(int end) const;
@@ -120,7 +121,7 @@ QWidget* ReshardView::matrix() {
   auto* top = new QHBoxLayout;
   auto* label = new QLabel(Words::tr("<b>Bytes</b> from row to column &nbsp; of"));
   label->setBuddy(part_);
-  part_->setAccessibleName(Words::tr("Part of the model that travels"));
+  part_->setAccessibleName(Words::tr("Part of the model, or step, that travels"));
   part_->setMinimumContentsLength(16);
   top->addWidget(label);
   top->addWidget(part_);
@@ -144,7 +145,7 @@ QWidget* ReshardView::matrix() {
   connect(part_, &QComboBox::currentIndexChanged, this, [this](int part) {
     if (part < 0) return;
     flows_->setPart(part);
-    caption_->setText(mesh_->caption());
+    showCaption();
     viewChanged(session_.view());
   });
   connect(grid_->selectionModel(), &QItemSelectionModel::currentChanged, this,
@@ -198,16 +199,26 @@ void ReshardView::factsChanged() {
   const QSignalBlocker quiet(part_);
   part_->clear();
   if (facts) {
-    for (const ReshardPart& part : facts->parts) part_->addItem(part.name);
+    for (const ReshardPart* part : facts->choices()) part_->addItem(part->name);
     mesh_->setMesh(facts->by_node ? 8 : std::min(facts->ranks, facts->ranks_per_node));
   }
   part_->setEnabled(part_->count() > 0);
-  caption_->setText(facts && facts->no_flows.isEmpty() ? mesh_->caption() : QString());
+  showCaption();
   const QString text = facts ? facts->no_flows : job.whyNone(Words::tr("Working out the reshard"));
   says_->setText(text);
   says_->setVisible(!text.isEmpty());
   viewChanged(session_.view());
   if (isVisible()) session_.reshard()->want();
+}
+
+// Of the whole model also why it has no steps.
+void ReshardView::showCaption() {
+  const auto& facts = session_.reshard()->facts();
+  QString text = facts && facts->no_flows.isEmpty() ? mesh_->caption() : QString();
+  if (!text.isEmpty() && part_->currentIndex() <= 0 && !facts->no_steps.isEmpty()) {
+    text += " " + facts->no_steps;
+  }
+  caption_->setText(text);
 }
 
 int ReshardView::endOf(int rank) const {

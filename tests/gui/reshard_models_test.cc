@@ -3,6 +3,7 @@
 
 #include <QAbstractItemModelTester>
 #include <map>
+#include <set>
 
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/reshard/flow_matrix_model.h"
@@ -47,6 +48,48 @@ TEST(ReshardFacts, FlowsAreTheBytesThatThePlanStates) {
       EXPECT_EQ((of_parts[{flow.from, flow.to}]), flow.bytes);
     }
   }
+}
+
+// As the executor's own test of its steps says: every byte once, nobody read by two or reading two
+// at a time, and no longer than the busiest end needs.
+TEST(ReshardFacts, StepsMoveEveryByteWithoutTwoReadersOfOne) {
+  const auto found = answer(PlanQuery{.model = "qwen2.5-7b",
+                                      .cluster = "h100-8",
+                                      .workload = "grpo-7b-1k",
+                                      .fixed = {"actor.tp=4", "rollout.tp=2"}});
+  const auto facts = facts_of(*std::get<SharedPlan>(found.result));
+  ASSERT_FALSE(facts->steps.empty()) << facts->no_steps.toStdString();
+  std::map<std::pair<int, int>, std::int64_t> moved, wanted;
+  std::map<int, std::int64_t> sent, received;
+  std::int64_t length = 0, busiest = 0;
+  for (const Flow& flow : facts->parts[0].flows) {
+    if (flow.from == flow.to) continue;
+    wanted[{flow.from, flow.to}] = flow.bytes;
+    busiest = std::max({busiest, sent[flow.from] += flow.bytes, received[flow.to] += flow.bytes});
+  }
+  for (const ReshardPart& step : facts->steps) {
+    std::set<int> senders, readers;
+    std::int64_t longest = 0;
+    for (const Flow& flow : step.flows) {
+      EXPECT_TRUE(senders.insert(flow.from).second && readers.insert(flow.to).second);
+      moved[{flow.from, flow.to}] += flow.bytes;
+      longest = std::max(longest, flow.bytes);
+    }
+    length += longest;
+  }
+  EXPECT_EQ(moved, wanted);
+  EXPECT_GE(length, busiest);
+  EXPECT_LE(length, busiest + facts->ranks * (std::int64_t{1} << 20));
+  // They are offered behind the whole model, and shown.
+  FlowMatrixModel model;
+  model.setFacts(facts);
+  ASSERT_EQ(facts->choices().size(), facts->parts.size() + facts->steps.size());
+  EXPECT_EQ(facts->choices()[1], &facts->steps[0]);
+  model.setPart(1);
+  EXPECT_EQ(model.travelling().size(), facts->steps[0].flows.size());
+  // Where a run has none the reason is said.
+  EXPECT_TRUE(facts_of(split_plan())->no_steps.contains("one node"));
+  EXPECT_TRUE(facts_of(digits_plan())->no_steps.contains("Processors"));
 }
 
 TEST(ReshardFacts, OfManyRanksFlowsAreThoseBetweenNodes) {

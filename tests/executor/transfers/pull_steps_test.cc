@@ -1,5 +1,5 @@
 // Steps of reads and proportional buckets against brute sums, closed forms and random traffic.
-#include "executor/transfers/pull_steps.h"
+#include "executor/transfers/pull_traffic.h"
 #include "cost_models/layout/model_tensors.h"
 
 #include <gtest/gtest.h>
@@ -29,13 +29,13 @@ void expect_complete(const PullTraffic& traffic, const std::vector<PullStep>& st
     std::vector<int> readers(traffic.size());
     for (std::size_t d = 0; d < traffic.size(); ++d) {
       if (step.source[d] < 0) {
-        EXPECT_EQ(step.bytes[d], 0);
+        EXPECT_EQ(step.moved[d], 0);
         continue;
       }
       const auto s = static_cast<std::size_t>(step.source[d]);
-      EXPECT_GT(step.bytes[d], 0);
+      EXPECT_GT(step.moved[d], 0);
       EXPECT_EQ(++readers[s], 1) << "two read from rank " << s;
-      moved[s][d] += step.bytes[d];
+      moved[s][d] += step.moved[d];
     }
   }
   EXPECT_EQ(moved, traffic);

@@ -9,7 +9,7 @@
 #include "executor/arena/shared_arena.h"
 #include "executor/reshard/reshard.h"
 #include "executor/transfers/gathers.h"
-#include "executor/transfers/pull_steps.h"
+#include "executor/transfers/pull_traffic.h"
 #include "tests/cost_models/layout/sample_models.h"
 #include "tests/executor/reshard/layout_cases.h"
 

@@ -57,6 +57,37 @@ TEST(MeshLayout, EveryGpuHasAPlaceOfItsOwn) {
   }
 }
 
+TEST(MeshLayout, PodsAreTheNodesOfALeafWhereTheClusterStatesThem) {
+  for (const int leaf : {2, 5, 48, 384, 5000}) {
+    const MeshLayout layout(8192, 8, 1.6, leaf);
+    EXPECT_EQ(layout.pods(), (1024 + leaf - 1) / leaf);
+    for (int rank = 0; rank < 8192; rank += 7) {
+      const int node = rank / 8;
+      EXPECT_EQ(layout.podOf(node), node / leaf);
+      ASSERT_TRUE(layout.pod(node / leaf).contains(layout.gpu(rank))) << leaf << " " << rank;
+      ASSERT_EQ(layout.rankAt(layout.gpu(rank).center()), rank);
+      for (const int other : {node / leaf - 1, node / leaf + 1}) {
+        if (other < 0 || other >= layout.pods()) continue;
+        ASSERT_FALSE(layout.pod(other).intersects(layout.gpu(rank))) << leaf << " " << rank;
+      }
+    }
+  }
+  EXPECT_EQ(MeshLayout(8192, 8, 1.6).pods(), 32);
+  EXPECT_EQ(MeshLayout(128, 8, 1.6, 2).pods(), 1);  // few nodes have a row each
+}
+
+// The shipped cluster of pods of 384 nodes: 8,192 GPUs lie in three of them.
+TEST(MeshModel, KnowsTheLeavesOfItsCluster) {
+  Plan plan;
+  Problems problems;
+  plan.cluster = *read_cluster_spec(
+      std::string(TESSERA_SOURCE_DIR) + "/configs/clusters/h100-8192-roce-7to1.yaml", problems);
+  MeshModel model;
+  EXPECT_EQ(model.nodesPerLeaf(), 1);
+  model.setPlan(std::make_shared<const Plan>(plan));
+  EXPECT_EQ(model.nodesPerLeaf(), 384);
+}
+
 TEST(MeshLayout, WhatIsPointedToStaysWhereItIsWhileOneZooms) {
   const MeshLayout layout(16384, 8, 1.6);
   const QSizeF picture(640, 400);

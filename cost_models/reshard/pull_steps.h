@@ -1,30 +1,28 @@
 // The order in which ranks read one another's memory: in steps without two readers of one source.
 //
 // A reader's copies from several peers follow one another on its copy engines, so readers that
-// drift meet at one source while another's links idle. Steps avoid that. Pure functions of
-// metadata, alike on every rank; bytes.
+// drift meet at one source while another's links idle. Steps avoid that: the executor reads by
+// them, the window shows them. Pure functions of metadata, alike on every rank; bytes.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
-
-#include "cost_models/layout/reshard_plan.h"
 
 namespace tessera {
 
 /// Bytes that ranks read from others, by [source][reader]; the diagonal is 0.
 using PullTraffic = std::vector<std::vector<std::int64_t>>;
 
-PullTraffic traffic_of(const ReshardPlan& plan, std::span<const ShardedTensor> tensors, int ranks);
-
 /// The most that one rank reads, or that is read from one: over the rate of a link, the least time.
 std::int64_t busiest_end(const PullTraffic& traffic);
 
-/// By reader: from whom (-1 = nobody) and how many bytes.
+/// Bytes to which a run rounds the lengths of steps.
+inline constexpr std::int64_t kPullQuantum = std::int64_t{1} << 20;
+
+/// By reader: from whom (-1 = nobody), and how many bytes are moved.
 struct PullStep {
   std::vector<int> source;
-  std::vector<std::int64_t> bytes;
+  std::vector<std::int64_t> moved;
 
   std::int64_t longest() const;
 };

@@ -1,11 +1,10 @@
-#include "executor/transfers/pull_steps.h"
+#include "cost_models/reshard/pull_steps.h"
 
 #include <algorithm>
 #include <functional>
 #include <set>
 
 #include "cost_models/documents/check.h"
-#include "executor/arena/pulls.h"
 
 namespace tessera {
 namespace {
@@ -100,19 +99,10 @@ std::vector<int> widest_matching(const Matrix& weight) {
 
 }  // namespace
 
-PullTraffic traffic_of(const ReshardPlan& plan, std::span<const ShardedTensor> tensors, int ranks) {
-  PullTraffic traffic(at(ranks), std::vector<std::int64_t>(at(ranks)));
-  for (const Transfer& transfer : plan.transfers) {
-    if (transfer.source == transfer.destination) continue;
-    traffic[at(transfer.source)][at(transfer.destination)] += bytes_moved(transfer, tensors);
-  }
-  return traffic;
-}
-
 std::int64_t busiest_end(const PullTraffic& traffic) { return sums_of(traffic).most; }
 
 std::int64_t PullStep::longest() const {
-  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  return moved.empty() ? 0 : *std::max_element(moved.begin(), moved.end());
 }
 
 std::vector<PullStep> matched_steps(const PullTraffic& traffic, std::int64_t quantum) {
@@ -139,9 +129,9 @@ std::vector<PullStep> matched_steps(const PullTraffic& traffic, std::int64_t qua
       const std::int64_t moved = std::min(length, work[s][d]);
       work[s][d] -= moved;
       idle[s][d] -= length - moved;
-      step.bytes[d] = std::min(moved * quantum, left[s][d]);
-      left[s][d] -= step.bytes[d];
-      if (step.bytes[d] > 0) step.source[d] = source[d];
+      step.moved[d] = std::min(moved * quantum, left[s][d]);
+      left[s][d] -= step.moved[d];
+      if (step.moved[d] > 0) step.source[d] = source[d];
     }
     open -= length;
     if (step.longest() > 0) steps.push_back(std::move(step));
