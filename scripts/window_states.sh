@@ -17,7 +17,8 @@ mkdir -p "$folder"
 
 plan=(--model qwen2.5-7b --cluster h100-64 --workload ppo-7b-1k --nodes 2 --fix actor.tp=4 --fix actor.pp=2)
 large=(--model llama3.1-70b --cluster meta-h100-24k --workload grpo-7b-1k --nodes 2048)
-none=(--model llama3.1-405b --cluster h100-8 --workload ppo-7b-1k)
+none=(--model qwen2.5-7b --cluster h100-8 --workload grpo-7b-1k --nodes 1 --fix rollout.tp=1
+  --fix rollout.max_sequences=8192)
 
 # keep WINDOW STATE: the picture of a window becomes that of a state.
 keep() {

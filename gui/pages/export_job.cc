@@ -86,7 +86,7 @@ void ExportJob::check() {
   QStringList lines;
   if (made_) {
     for (const ExportedFile& file : made_->files) lines << QString::fromStdString(file.name);
-    for (const std::string& note : made_->notes) lines << "" << QString::fromStdString(note);
+    for (const std::string& note : made_->notes) lines << "" << said(note);
   } else {
     lines << problemsText(problems);
   }

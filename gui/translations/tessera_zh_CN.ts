@@ -156,6 +156,214 @@
         <translation>第 %1 步，共 %2 步，每个 rank 至多 %3</translation>
     </message>
     <message>
+        <source>Put %1 (verl's keys; what the plan does not fix) beside the plan; tessera-run must be on PATH of every node.</source>
+        <translation>把 %1（verl 的键；方案未固定的部分）放在方案旁边；每个节点的 PATH 中都要有 tessera-run。</translation>
+    </message>
+    <message>
+        <source>With trainer.save_freq and trainer.resume_mode: auto in it a job that is started again, after a failure, an eviction or its time limit, goes on from its newest checkpoint.</source>
+        <translation>其中若有 trainer.save_freq 与 trainer.resume_mode: auto，作业在故障、被驱逐或到达时限后再次启动时，会从最新的检查点继续。</translation>
+    </message>
+    <message>
+        <source>Before: %1, and a PersistentVolumeClaim %2-runs that several nodes may write (ReadWriteMany); %3 can lie on it, too, under %4.</source>
+        <translation>事先：%1，以及多个节点可写 (ReadWriteMany) 的 PersistentVolumeClaim %2-runs；%3 也可以放在它上面，位于 %4 之下。</translation>
+    </message>
+    <message>
+        <source>Before: %1, and a PersistentVolumeClaim %2-runs; %3 can lie on it, too, under %4.</source>
+        <translation>事先：%1，以及 PersistentVolumeClaim %2-runs；%3 也可以放在它上面，位于 %4 之下。</translation>
+    </message>
+    <message>
+        <source>models and data that run.yaml names</source>
+        <translation>run.yaml 所指的模型和数据</translation>
+    </message>
+    <message>
+        <source>models and data</source>
+        <translation>模型和数据</translation>
+    </message>
+    <message>
+        <source>Several nodes: give %1 the cluster's RDMA resource (its name depends on the device plugin: rdma/hca_shared_devices_a, say) beside nvidia.com/gpu, or NCCL falls back to TCP; and let the scheduler start all pods or none (the runtime's podGroupPolicy).</source>
+        <translation>多个节点：除 nvidia.com/gpu 外还要给%1集群的 RDMA 资源（名称取决于设备插件，例如 rdma/hca_shared_devices_a），否则 NCCL 会退回 TCP；并让调度器要么启动全部 pod，要么一个也不启动（运行时的 podGroupPolicy）。</translation>
+    </message>
+    <message>
+        <source>Several nodes: give %1 the cluster's RDMA resource (its name depends on the device plugin: rdma/hca_shared_devices_a, say) beside nvidia.com/gpu, or NCCL falls back to TCP.</source>
+        <translation>多个节点：除 nvidia.com/gpu 外还要给%1集群的 RDMA 资源（名称取决于设备插件，例如 rdma/hca_shared_devices_a），否则 NCCL 会退回 TCP。</translation>
+    </message>
+    <message>
+        <source>the job</source>
+        <translation>该作业</translation>
+    </message>
+    <message>
+        <source>the pods</source>
+        <translation>这些 pod</translation>
+    </message>
+    <message>
+        <source>Several nodes: set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) where hosts have interfaces that do not reach each other (docker0, say), and NCCL_IB_HCA where some adapters are not for this traffic; on RoCE NCCL_IB_TC and NCCL_IB_GID_INDEX are the fabric's. Look for NET/IB in the log of NCCL_DEBUG=INFO once: NET/Socket is TCP.</source>
+        <translation>多个节点：主机上有彼此不通的接口（例如 docker0）时，请设置 NCCL_SOCKET_IFNAME（以及 GLOO_SOCKET_IFNAME）；有些网卡不用于这种流量时，请设置 NCCL_IB_HCA；在 RoCE 上，NCCL_IB_TC 与 NCCL_IB_GID_INDEX 由网络决定。请用 NCCL_DEBUG=INFO 在日志中查看一次 NET/IB：NET/Socket 就是 TCP。</translation>
+    </message>
+    <message>
+        <source>Several nodes: set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) where hosts have interfaces that do not reach each other (docker0, say), and NCCL_IB_HCA where some adapters are not for this traffic. Look for NET/IB in the log of NCCL_DEBUG=INFO once: NET/Socket is TCP.</source>
+        <translation>多个节点：主机上有彼此不通的接口（例如 docker0）时，请设置 NCCL_SOCKET_IFNAME（以及 GLOO_SOCKET_IFNAME）；有些网卡不用于这种流量时，请设置 NCCL_IB_HCA。请用 NCCL_DEBUG=INFO 在日志中查看一次 NET/IB：NET/Socket 就是 TCP。</translation>
+    </message>
+    <message>
+        <source>The plan is for several GPU types: %1; %2</source>
+        <translation>方案使用多种 GPU 类型：%1；%2</translation>
+    </message>
+    <message>
+        <source>Slurm hands out nodes in its own order: ask for each type by --constraint or --gres, and name the hosts in this order (SLURM_HOSTFILE with srun --distribution=arbitrary): %1.</source>
+        <translation>Slurm 按自己的顺序分配节点：请用 --constraint 或 --gres 申请每种类型，并按此顺序列出主机（SLURM_HOSTFILE 配合 srun --distribution=arbitrary）：%1。</translation>
+    </message>
+    <message>
+        <source>start node ranks in this order: %1.</source>
+        <translation>请按此顺序启动各节点：%1。</translation>
+    </message>
+    <message>
+        <source>give the job a nodeSelector for %1.</source>
+        <translation>请给作业加上选择 %1 的 nodeSelector。</translation>
+    </message>
+    <message>
+        <source>start these on nodes of their type.</source>
+        <translation>请在相应类型的节点上启动。</translation>
+    </message>
+    <message>
+        <source>The plan has %1 servers of %2 GPUs; start serve.sh once for each, with its own port and CUDA_VISIBLE_DEVICES. Experts lie over tensor x data parallel ranks of one server.</source>
+        <translation>方案有 %1 个服务，每个 %2 张 GPU；请为每个服务各启动一次 serve.sh，端口和 CUDA_VISIBLE_DEVICES 各不相同。专家分布在一个服务的 tensor x data 并行 rank 上。</translation>
+    </message>
+    <message>
+        <source>The plan has %1 servers of %2 GPUs; start serve.sh once for each, with its own port and CUDA_VISIBLE_DEVICES.</source>
+        <translation>方案有 %1 个服务，每个 %2 张 GPU；请为每个服务各启动一次 serve.sh，端口和 CUDA_VISIBLE_DEVICES 各不相同。</translation>
+    </message>
+    <message>
+        <source>A server spans %1 nodes: start serve.sh on each with --nnodes %2 --node-rank 0 (1, ...) --dist-init-addr FIRST_NODE:PORT.</source>
+        <translation>一个服务跨 %1 个节点：请在每个节点上以 --nnodes %2 --node-rank 0 (1, ...) --dist-init-addr FIRST_NODE:PORT 启动 serve.sh。</translation>
+    </message>
+    <message>
+        <source>A server spans %1 nodes: start serve.sh on the first with --data-parallel-size-local %2 --data-parallel-address FIRST_NODE --data-parallel-rpc-port PORT, and on the others with the same, --headless and --data-parallel-start-rank.</source>
+        <translation>一个服务跨 %1 个节点：请在第一个节点上以 --data-parallel-size-local %2 --data-parallel-address FIRST_NODE --data-parallel-rpc-port PORT 启动 serve.sh，其他节点用相同参数，再加 --headless 和 --data-parallel-start-rank。</translation>
+    </message>
+    <message>
+        <source>A server spans %1 nodes: start Ray on them and add --distributed-executor-backend ray.</source>
+        <translation>一个服务跨 %1 个节点：请在这些节点上启动 Ray，并加上 --distributed-executor-backend ray。</translation>
+    </message>
+    <message>
+        <source>Megatron-LM counts micro-batches in sequences: %1 of up to %2 tokens stand for the %3's limit of %4 tokens.</source>
+        <translation>Megatron-LM 按序列计微批：%1 条、每条至多 %2 个 token，对应 %3 的 %4 个 token 上限。</translation>
+    </message>
+    <message>
+        <source>Megatron-LM trains one model: the rollout, the reshard and the other roles are the caller's. Its ranks are in the order tp, cp, ep, dp, pp.</source>
+        <translation>Megatron-LM 只训练一个模型：rollout、重分片和其他角色由调用方负责。它的 rank 顺序是 tp、cp、ep、dp、pp。</translation>
+    </message>
+    <message>
+        <source>Set the environment variable %1 to %2 (%3): the plan does not know it. submit.sh stops with this sentence where it is missing.</source>
+        <translation>请把环境变量 %1 设为%2（%3）：方案不知道它。缺少时 submit.sh 会以这句话停止。</translation>
+    </message>
+    <message>
+        <source>Set the environment variable %1 to %2 (%3): the plan does not know it. run.sh stops with this sentence where it is missing; verl.yaml reads it too.</source>
+        <translation>请把环境变量 %1 设为%2（%3）：方案不知道它。缺少时 run.sh 会以这句话停止；verl.yaml 也会读取它。</translation>
+    </message>
+    <message>
+        <source>Set the environment variable %1 to %2 (%3): the plan does not know it. run.sh stops with this sentence where it is missing.</source>
+        <translation>请把环境变量 %1 设为%2（%3）：方案不知道它。缺少时 run.sh 会以这句话停止。</translation>
+    </message>
+    <message>
+        <source>the parquet file of the prompts, or [several]</source>
+        <translation>提示的 parquet 文件，或 [多个]</translation>
+    </message>
+    <message>
+        <source>the parquet file of the prompts for validation</source>
+        <translation>验证用提示的 parquet 文件</translation>
+    </message>
+    <message>
+        <source>a folder with the weights of %1 that is prepared for verl: `%2` makes it</source>
+        <translation>为 verl 准备好的、含有 %1 权重的目录：由 `%2` 生成</translation>
+    </message>
+    <message>
+        <source>a folder with the weights of %1, or its name on the Hugging Face hub</source>
+        <translation>含有 %1 权重的目录，或它在 Hugging Face hub 上的名称</translation>
+    </message>
+    <message>
+        <source>the model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>the critic</source>
+        <translation>critic</translation>
+    </message>
+    <message>
+        <source>The model's published weights are quantized, and verl's own example for it (DeepSeek-V3) removes quantization_config from config.json and disables multi-token prediction: %1 makes such a folder; every node reads it.</source>
+        <translation>该模型公布的权重是量化的，verl 自己的示例 (DeepSeek-V3) 从 config.json 中去掉 quantization_config 并关闭多 token 预测：%1 会生成这样的目录；每个节点都要读取它。</translation>
+    </message>
+    <message>
+        <source>Start Ray on every node before: `ray start --head` on the first, `ray start --address=HOST:6379` on the others. Ray's dashboard has no password: keep it on a trusted network (CVE-2023-48022).</source>
+        <translation>事先在每个节点上启动 Ray：第一个节点用 `ray start --head`，其他节点用 `ray start --address=HOST:6379`。Ray 的面板没有密码：请只放在可信网络中 (CVE-2023-48022)。</translation>
+    </message>
+    <message>
+        <source>verl, and Ray's command line, must be on PATH of every node (or in a container that the three srun lines name).</source>
+        <translation>每个节点的 PATH 中都要有 verl 和 Ray 的命令行（或在三行 srun 所指的容器中）。</translation>
+    </message>
+    <message>
+        <source>The plan expects responses of %1 tokens on average (%2 before the limit cuts them, with a cv of %3); verl only knows the longest, %4.</source>
+        <translation>方案预计回复平均 %1 个 token（未被上限截断时 %2，cv 为 %3）；verl 只知道最长值 %4。</translation>
+    </message>
+    <message>
+        <source>The plan expects responses of %1 tokens on average; verl only knows the longest, %2.</source>
+        <translation>方案预计回复平均 %1 个 token；verl 只知道最长值 %2。</translation>
+    </message>
+    <message>
+        <source>verl gathers every tensor whole to move weights into the rollout: %1 into every GPU in each step, where the plan moves %2; expect a longer update_weights than the plan's reshard.</source>
+        <translation>verl 把每个张量完整收集后再送入 rollout：每一步向每张 GPU 送入 %1，而方案只移动 %2；update_weights 会比方案的重分片更久。</translation>
+    </message>
+    <message>
+        <source>Megatron places the %1's pipeline stages far apart (tp, cp, dp, pp); the plan's ranks are %2.</source>
+        <translation>Megatron 把 %1 的流水线阶段放得较远 (tp, cp, dp, pp)；方案的 rank 顺序是 %2。</translation>
+    </message>
+    <message>
+        <source>verl moves the %1's gradients with its parameters; the plan treats them apart.</source>
+        <translation>verl 把 %1 的梯度与参数一起移动；方案分别处理二者。</translation>
+    </message>
+    <message>
+        <source>Mixture of experts: routers of trainer and inference engine disagree on some tokens; watch training/rollout_probs_diff_* and consider actor.%1.router_replay.mode=R3 with rollout.enable_rollout_routing_replay=true, or algorithm.rollout_correction (verl issue 2953).</source>
+        <translation>混合专家：训练器与推理引擎的路由器在某些 token 上不一致；请留意 training/rollout_probs_diff_*，并考虑 actor.%1.router_replay.mode=R3 配合 rollout.enable_rollout_routing_replay=true，或 algorithm.rollout_correction（verl issue 2953）。</translation>
+    </message>
+    <message>
+        <source>Mixture of experts: vLLM's sleep level is 1 with expert parallelism, so weights go to host memory and need room there.</source>
+        <translation>混合专家：使用专家并行时 vLLM 的 sleep level 为 1，权重会进入主机内存，需要在那里留出空间。</translation>
+    </message>
+    <message>
+        <source>Written for verl %1; it runs with vllm 0.24.0 or sglang 0.5.12, torch 2.11.0 and transformers 5.9.0. NCCL 2.28.3 to 2.28.7 cannot restart communicators in a process: use the torch wheel's 2.28.9.</source>
+        <translation>为 verl %1 编写；它与 vllm 0.24.0 或 sglang 0.5.12、torch 2.11.0 和 transformers 5.9.0 一起运行。NCCL 2.28.3 到 2.28.7 不能在进程内重启通信器：请用 torch wheel 自带的 2.28.9。</translation>
+    </message>
+    <message>
+        <source>Written for verl %1; it runs with vllm 0.24.0 or sglang 0.5.12, torch 2.11.0 and transformers 5.9.0, %2. NCCL 2.28.3 to 2.28.7 cannot restart communicators in a process: use the torch wheel's 2.28.9.</source>
+        <translation>为 verl %1 编写；它与 vllm 0.24.0 或 sglang 0.5.12、torch 2.11.0 和 transformers 5.9.0、%2 一起运行。NCCL 2.28.3 到 2.28.7 不能在进程内重启通信器：请用 torch wheel 自带的 2.28.9。</translation>
+    </message>
+    <message>
+        <source>max_num_batched_tokens is raised from the plan's %1 prefill tokens to max_num_seqs, which the engines ask for.</source>
+        <translation>max_num_batched_tokens 从方案的 %1 个 prefill token 提高到 max_num_seqs，这是引擎所要求的。</translation>
+    </message>
+    <message>
+        <source>verl resumes generation that a weight update interrupts (partial rollouts); the plan counts whole responses, generated one step off.</source>
+        <translation>verl 会继续被权重更新打断的生成 (partial rollouts)；方案按提前一步生成的完整回复计算。</translation>
+    </message>
+    <message>
+        <source>%1 is no multiple of the %2 ranks that verl multiplies a limit by; the limit per GPU is rounded up, so that a longest sequence fits.</source>
+        <translation>%1 不是 verl 用来乘上限的 %2 个 rank 的倍数；每张 GPU 的上限向上取整，使最长的序列放得下。</translation>
+    </message>
+    <message>
+        <source>verl keeps a reference's parameters in host memory between its calls, whatever %1 says (workers/engine/*/transformer_impl.py); the plan keeps them on the GPU.</source>
+        <translation>无论 %1 如何设置，verl 在两次调用之间都把参考模型的参数放在主机内存中 (workers/engine/*/transformer_impl.py)；方案则把它们留在 GPU 上。</translation>
+    </message>
+    <message>
+        <source>verl's critic has one token limit for its update and for the values; the smaller of the plan's two is written.</source>
+        <translation>verl 的 critic 在更新与计算 values 时共用一个 token 上限；这里写入方案两个上限中较小的一个。</translation>
+    </message>
+    <message>
+        <source>verl 0.9.1 has no key for it and Ray fills its pools from any nodes: give the nodes of each type a resource of their own (ray start --resources) and its name to RayResourcePool's accelerator_type where the trainer makes its pools.</source>
+        <translation>verl 0.9.1 没有对应的键，Ray 会用任意节点填充资源池：请给每种类型的节点各自的资源 (ray start --resources)，并在训练器建池处把其名称交给 RayResourcePool 的 accelerator_type。</translation>
+    </message>
+    <message>
+        <source>%1 at commit %2 (%3; verl %4 does not run with later ones)</source>
+        <translation>%1（提交 %2，%3；verl %4 不能与更新的版本一起运行）</translation>
+    </message>
+    <message>
         <source>There is no plan to run.</source>
         <translation>没有可以运行的方案。</translation>
     </message>

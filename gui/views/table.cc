@@ -13,6 +13,8 @@
 namespace tessera::gui {
 namespace {
 
+constexpr int kDarkRim = 0xb0;
+
 class BadTextDelegate : public QStyledItemDelegate {
  public:
   BadTextDelegate(int bad_role, QObject* parent) : QStyledItemDelegate(parent), role_(bad_role) {}
@@ -31,6 +33,11 @@ class BadTextDelegate : public QStyledItemDelegate {
  protected:
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
     QStyledItemDelegate::initStyleOption(option, index);
+    // The rim of an empty box is made of this role: on dark ground it would not be seen.
+    const bool dark = themeOf(option->palette) == Theme::dark;
+    if (dark && option->features.testFlag(QStyleOptionViewItem::HasCheckIndicator)) {
+      option->palette.setColor(QPalette::Window, QColor(kDarkRim, kDarkRim, kDarkRim));
+    }
     if (!index.data(role_).toBool()) return;
     const Theme theme = themeOf(option->palette);
     option->palette.setColor(QPalette::Text, coloursOf(Tone::bad, theme).text);

@@ -246,6 +246,32 @@ TEST_F(Metrics, ChartsShowTheSameStepsAndKeepThemWhenAStepComes) {
   EXPECT_TRUE(other->xAxis->range().contains(21));
 }
 
+// A box that nobody ticked is seen on both grounds: of its pixels some are far from the cell's.
+TEST_F(Metrics, EmptyBoxesAreSeenInBothThemes) {
+  auto* list = named<QTableView>(window, "Metrics of the run");
+  for (const Theme theme : {Theme::light, Theme::dark}) {
+    window.setTheme(theme);
+    QCoreApplication::processEvents();
+    const QImage all = list->viewport()->grab().toImage();
+    int looked = 0;
+    for (int row = 0; row < 12; ++row) {
+      const QModelIndex index = list->model()->index(row, 0);
+      if (index.data(Qt::CheckStateRole).toInt() != Qt::Unchecked) continue;
+      const QRect cell = list->visualRect(index);
+      const int ground = all.pixelColor(cell.right() - 2, cell.top() + 2).lightness();
+      int seen = 0;
+      for (int x = cell.left(); x < cell.left() + 24; ++x) {
+        for (int y = cell.top(); y < cell.bottom(); ++y) {
+          seen += std::abs(all.pixelColor(x, y).lightness() - ground) > 50 ? 1 : 0;
+        }
+      }
+      EXPECT_GT(seen, 30) << row;
+      ++looked;
+    }
+    EXPECT_GT(looked, 4);
+  }
+}
+
 TEST_F(Metrics, AreExportedWholeAsATable) {
   QTemporaryDir into;
   const QStringList files = exportViews(window, into.path(), *formats_of("png,csv,whole"));

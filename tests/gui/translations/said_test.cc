@@ -7,6 +7,8 @@
 
 #include <QRegularExpression>
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/memory.h"
@@ -132,6 +134,32 @@ TEST_F(Said, WhyAPhaseTookAnotherTime) {
       });
     }
   }
+}
+
+// Of every target that can run such a plan; four English words in a row are prose.
+TEST_F(Said, WhatAnExportedJobAsks) {
+  static const QRegularExpression prose("[A-Za-z]{3,} [a-z]{3,} [a-z]{3,} [a-z]{3,}");
+  static const QRegularExpression command("`[^`]*`");
+  std::set<std::string> asked;
+  std::map<std::string_view, PlanAnswer> found;  // by engine
+  for (const ExportTarget& target : every_export_target()) {
+    PlanQuery query{.model = "qwen2.5-0.5b", .cluster = "h100-64", .workload = "ppo-7b-1k"};
+    query.nodes = 2;
+    query.engine = std::string(target.engines.front());
+    const auto [known, fresh] = found.try_emplace(target.engines.front());
+    if (fresh) known->second = answer(query);
+    const auto* plan = std::get_if<SharedPlan>(&known->second.result);
+    Problems problems;
+    const auto made = plan == nullptr ? std::nullopt : export_plan(**plan, target, {}, problems);
+    if (!made) continue;
+    for (const std::string& note : made->notes) {
+      asked.insert(note.substr(0, 12));
+      expectChinese(note);
+      const QString text = said(note).remove(command);
+      EXPECT_FALSE(prose.match(text).hasMatch()) << text.toStdString();
+    }
+  }
+  EXPECT_GT(asked.size(), 8u);
 }
 
 TEST_F(Said, HowSurelyAPlanFitsAndWhatAReshardMoved) {
