@@ -173,8 +173,8 @@ class RewardTraining {
     const UpdateResult result = trainer_.update(
         batch, loss.function(options_.layout.dp),
         {.token_limit = options_.token_limit, .learning_rate = rate, .written = {}});
-    std::int64_t tokens = 0;
-    for (const TokenSequence& sequence : batch) tokens += sequence.tokens();
+    std::int64_t tokens = 0;  // without the one behind each sequence (PairTokens)
+    for (const TokenSequence& sequence : batch) tokens += sequence.tokens() - 1;
     return {{"reward_model/loss", loss.value},
             {"reward_model/accuracy", loss.accuracy},
             {"reward_model/margin", loss.margin},

@@ -45,24 +45,29 @@ class TrainReward : public ProgramTest {
   }
 };
 
-/// Loads the folder as a classifier and prints the mean difference of the scores of a file's pairs.
+/// Loads the folder as a classifier and prints the mean difference of the scores of a file's pairs;
+/// counts the tokens of those that it was trained on.
 constexpr const char* kMargin = R"(
 import json, sys, torch, transformers
 folder, pairs, expected = sys.argv[1], sys.argv[2], float(sys.argv[3])
+trained, tokens = sys.argv[4], float(sys.argv[5])
 model, info = transformers.AutoModelForSequenceClassification.from_pretrained(
     folder, output_loading_info=True, dtype=torch.float32)
 assert not info['missing_keys'] and not info['unexpected_keys'], info
 assert model.config.num_labels == 1
 tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+def ids(pair, which):
+    prompt = tokenizer(pair['prompt'])['input_ids']
+    return prompt + tokenizer(pair[which], add_special_tokens=False)['input_ids'] + [model.config.eos_token_id]
 def score(pair, which):
-    ids = tokenizer(pair['prompt'])['input_ids']
-    ids = ids + tokenizer(pair[which], add_special_tokens=False)['input_ids'] + [model.config.eos_token_id]
-    return model(torch.tensor([ids])).logits.item()
+    return model(torch.tensor([ids(pair, which)])).logits.item()
 rows = [json.loads(line) for line in open(pairs)]
 with torch.no_grad():
     margin = sum(score(r, 'chosen') - score(r, 'rejected') for r in rows) / len(rows)
 print(margin, expected)
 assert abs(margin - expected) < 1e-3 * max(1, abs(expected))
+counted = sum(len(ids(json.loads(line), key)) for line in open(trained) for key in ('chosen', 'rejected'))
+assert counted == tokens, (counted, tokens)
 )";
 
 TEST_F(TrainReward, LearnsToTellAnswersApartAndTransformersScoresAlike) {
@@ -80,9 +85,12 @@ TEST_F(TrainReward, LearnsToTellAnswersApartAndTransformersScoresAlike) {
   const std::string python = python_with("transformers");
   if (python.empty()) GTEST_SKIP() << "no Python with transformers";
   std::ofstream(at("margin.py")) << kMargin;
+  double tokens = 0;  // of an epoch
+  for (std::size_t i = 0; i < 8; ++i) tokens += steps[i].data.at("perf/total_num_tokens");
   EXPECT_EQ(
       run_python(python, at("margin.py") + " " + at("learned/hf") + " " + at("held-out.jsonl") +
-                             " " + std::to_string(steps.back().data.at("val/margin"))),
+                             " " + std::to_string(steps.back().data.at("val/margin")) + " " +
+                             at("pairs.jsonl") + " " + std::to_string(tokens)),
       0);
 }
 
