@@ -99,7 +99,9 @@ QString usesText(const LinkSteps& steps) {
 QString uncountedText(const std::vector<Uncounted>& parts) {
   std::vector<std::pair<QString, QStringList>> phases;  // by what, in the order of the parts
   for (const Uncounted& part : parts) {
-    const QString what = exchangeText(part.exchange);
+    // Of layers, or of FSDP's shards that nothing hides.
+    const QString what = part.exchange == Exchange::none ? Words::tr("exchanges within passes")
+                                                         : exchangeText(part.exchange);
     const auto known = std::find_if(phases.begin(), phases.end(),
                                     [&](const auto& one) { return one.first == what; });
     QStringList& of =

@@ -29,7 +29,7 @@ struct LinkLane {
 /// What ranks exchange in a phase and no link's load has.
 struct Uncounted {
   Phase phase = Phase::gen;
-  Exchange exchange = Exchange::none;  // none: within layers (tensor, context, expert parallelism)
+  Exchange exchange = Exchange::none;  // none: within passes (layers; shards that nothing hides)
   double seconds = 0;                  // of a step, of the rank that waits for it most
 };
 

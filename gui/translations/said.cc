@@ -108,6 +108,10 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words",
                       "kernels or host are faster than the constants say; it depends most on %1 "
                       "(%2 s a per cent): tessera learn fits it"),
+    QT_TRANSLATE_NOOP("Words",
+                      "kernels or host are slower than the constants say, none of which moves it"),
+    QT_TRANSLATE_NOOP("Words",
+                      "kernels or host are faster than the constants say, none of which moves it"),
     // Whether a reshard moved what was foreseen (simulator/timeline/comparison.cc).
     QT_TRANSLATE_NOOP("Words", "reshard %1 -> %2"),
     QT_TRANSLATE_NOOP("Words", "NOT EQUAL in 1 step"),

@@ -3084,6 +3084,10 @@ select it to plan it in full</source>
         <translation>层内通信（张量、上下文、专家并行）</translation>
     </message>
     <message>
+        <source>exchanges within passes</source>
+        <translation>前向和反向计算中的通信</translation>
+    </message>
+    <message>
         <source>Counted: %1.</source>
         <translation>已统计：%1。</translation>
     </message>
@@ -3286,6 +3290,14 @@ select it to plan it in full</source>
     <message>
         <source>kernels or host are faster than the constants say; it depends most on %1 (%2 s a per cent): tessera learn fits it</source>
         <translation>内核或主机比校准常数快；影响最大的是 %1（每百分之一 %2 s）：tessera learn 会拟合它</translation>
+    </message>
+    <message>
+        <source>kernels or host are slower than the constants say, none of which moves it</source>
+        <translation>内核或主机比校准常数慢，没有哪个常数影响它</translation>
+    </message>
+    <message>
+        <source>kernels or host are faster than the constants say, none of which moves it</source>
+        <translation>内核或主机比校准常数快，没有哪个常数影响它</translation>
     </message>
     <message>
         <source>reshard %1 -&gt; %2</source>

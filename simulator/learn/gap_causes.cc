@@ -8,6 +8,8 @@
 namespace tessera {
 namespace {
 
+constexpr double kNoSeconds = 5e-7;  // of a phase, by a per cent of a constant
+
 struct GapRule {
   bool (*holds)(const GapFacts& facts);
   std::string (*cause)(const GapFacts& facts);
@@ -32,7 +34,7 @@ std::string other_lengths(const GapFacts& facts) {
   return text + printed(": with those %.3f s are predicted", facts.at_measured_lengths_s);
 }
 
-constexpr std::array<GapRule, 11> kRules = {{
+constexpr std::array<GapRule, 12> kRules = {{
     {[](const GapFacts& facts) { return facts.outside && !facts.untimed.empty(); },
      [](const GapFacts& facts) {
        return "phases that the run does not time lie in it: " + facts.untimed +
@@ -91,10 +93,15 @@ constexpr std::array<GapRule, 11> kRules = {{
            "says, or ranks that wait for one another",
            facts.communication_s / facts.predicted_s * 100);
      }},
+    {[](const GapFacts& facts) { return std::abs(facts.constant_s) < kNoSeconds; },
+     [](const GapFacts& facts) {
+       return printed("kernels or host are %s than the constants say, none of which moves it",
+                      facts.gap_s() > 0 ? "slower" : "faster");
+     }},
     {[](const GapFacts&) { return true; },
      [](const GapFacts& facts) {
        return printed(
-           "kernels or host are %s than the constants say; it depends most on %s (%.3f s a "
+           "kernels or host are %s than the constants say; it depends most on %s (%.3g s a "
            "per cent): tessera learn fits it",
            facts.gap_s() > 0 ? "slower" : "faster", facts.constant.c_str(),
            std::abs(facts.constant_s));

@@ -222,6 +222,10 @@ TEST(RunComparison, EveryRuleOfTheTableIsReached) {
   GapFacts facts = plain;
   facts.measured_s = 8;
   EXPECT_THAT(cause_of(facts), HasSubstr("faster"));
+  facts.constant_s = 2e-4;
+  EXPECT_THAT(cause_of(facts), HasSubstr("(0.0002 s a per cent)"));
+  facts.constant_s = 0;
+  EXPECT_THAT(cause_of(facts), HasSubstr("faster than the constants say, none of which moves it"));
   facts = plain;
   facts.outside = true;
   EXPECT_THAT(cause_of(facts), HasSubstr("between the calls"));
