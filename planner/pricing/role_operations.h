@@ -69,7 +69,8 @@ class RoleOperations {
   OperationTime prefill(double prompts, double sequences) const;
   OperationTime decode(double sequences, double context) const;
   /// Bytes that a rank of a replica sends over its port within its node in a prefill, and in a
-  /// decode step (hidden states for the next stage included); the mean of all stages. 0 where any of its groups spans nodes. Precondition: the role is the rollout.
+  /// decode step (hidden states for the next stage included); the mean of all stages. 0 where any
+  /// of its groups spans nodes. Precondition: the role is the rollout.
   Traffic prefill_within(double prompts, double sequences) const;
   Traffic decode_within(double sequences) const;
   /// Tokens that the paged KV cache of a replica holds; 0 = it has a longest sequence's room for

@@ -1,6 +1,6 @@
 // Steps of reads and proportional buckets against brute sums, closed forms and random traffic.
-#include "executor/transfers/pull_traffic.h"
 #include "cost_models/layout/model_tensors.h"
+#include "executor/transfers/pull_traffic.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
