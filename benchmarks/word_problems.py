@@ -5,9 +5,11 @@ answers beside wrong ones, and `tessera run` trains the model by PPO with a crit
 How many answers have the right number is counted from samples.jsonl, which no part of the training sees.
 
 usage: benchmarks/word_problems.py [--tessera build/release/cli/tessera] [--seeds 1 2 3] [--steps 60] [-o FILE]
+                                   [--ranks 2] [--cluster FILE_OR_PRESET]
 
 Seeds that FILE has already are not run again. Exit status 1 where fewer than nine of ten answers are right in the end,
-or not a fifth more than in the beginning. The language model is made by torch and transformers (the Python that runs this), all else on CPU ranks by Tessera.
+or not a fifth more than in the beginning. The language model is made by torch and transformers (the Python that runs
+this), all else by Tessera, on CPU ranks or on the GPUs of a cluster that is named.
 """
 import argparse
 import json
@@ -68,6 +70,7 @@ def parse():
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--steps", type=int, default=60, help="of PPO")
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--cluster", help="of GPUs; default: so many CPU ranks")
     parser.add_argument("--pretrain", type=int, default=700, help="steps of the language model")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     return parser.parse_args()
@@ -188,11 +191,11 @@ def learn(options, folder, seed):
     write_lines(folder / "prompts.jsonl", [prompt(draw) for _ in range(1024)])
     called("train-reward", "pairs.jsonl", "--model", "model", "--validation", "held-out.jsonl", "--epochs", 3, "--batch", 64,
            "--lr", 2e-3, "--lr-decay", "cosine", "--weight-decay", 0, "--center-coefficient", 0.01, "--seed", seed,
-           "--ranks", options.ranks, "--device", "cpu", "-o", "reward")
+           "--ranks", options.ranks, "--device", "cuda" if options.cluster else "cpu", "-o", "reward")
     (folder / "cluster.yaml").write_text(CLUSTER.replace("RANKS", str(options.ranks)))
     (folder / "ppo.yaml").write_text(WORKLOAD)
     (folder / "run.yaml").write_text(RUN.replace("STEPS", str(options.steps)).replace("SEED", str(seed)))
-    called("plan", "--model", "model", "--cluster", "cluster.yaml", "--workload", "ppo.yaml", "-o", "plan.json")
+    called("plan", "--model", "model", "--cluster", options.cluster or "cluster.yaml", "--workload", "ppo.yaml", "-o", "plan.json")
     called("run", "plan.json", "--config", "run.yaml", "-o", "run")
     ended = os.times()
     judged = lines(folder / "reward" / "metrics.jsonl")[-1]["data"]
@@ -218,7 +221,7 @@ def main():
         report = {"what": "part of the answers with the right number in the first and the last five steps of PPO with a "
                           "critic and a reward model trained on pairs of right and wrong answers",
                   "device": platform.processor() or platform.machine(), "cores": os.cpu_count(),
-                  "command": "benchmarks/word_problems.py", "steps": options.steps, "ranks": options.ranks, "runs": runs}
+                  "command": "benchmarks/word_problems.py" + (" --cluster C" if options.cluster else ""), "steps": options.steps, "ranks": options.ranks, "runs": runs}
         if options.output:
             options.output.write_text(json.dumps(report, indent=1) + "\n")
     sys.exit(0 if all(run["last"] >= 0.9 and run["last"] > run["first"] + 0.2 for run in runs) else 1)
