@@ -14,6 +14,7 @@
 #include "executor/commands/commands.h"
 #include "executor/launch/relaunch.h"
 #include "executor/launch/stop_signals.h"
+#include "executor/preference/reward_state.h"
 #include "executor/preference/reward_training.h"
 #include "planner/plan/recompute.h"
 
@@ -70,6 +71,9 @@ int train(const Options& options) {
   const PreferenceSet pairs = read_pairs(options.files, options, model);
   std::optional<PreferenceSet> validation;
   if (!options.validation.empty()) validation = read_pairs(options.validation, options, model);
+  Problems problems;
+  const std::string config = classifier_config(options.training.model, pairs.end, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   if (options.start.ranks > 1 && !launched()) {
     const bool gpu =
         options.start.device != "cpu" && torch::cuda::device_count() >= options.start.ranks;
@@ -79,10 +83,14 @@ int train(const Options& options) {
   watch_stop_signals(/*all=*/true);
   if (setup.rank == 0) {
     for (const std::string& line : pairs.notes) std::printf("%s\n", line.c_str());
+    if (validation) {
+      for (const std::string& line : validation->notes) std::printf("%s\n", line.c_str());
+    }
   }
+  RewardTrainingOptions training = complete(options, pairs, model, setup);
+  training.config_json = config;
   const RewardTrainingResult result =
-      train_reward_model(setup, model, pairs, validation ? &*validation : nullptr,
-                         complete(options, pairs, model, setup));
+      train_reward_model(setup, model, pairs, validation ? &*validation : nullptr, training);
   if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
   if (result.stopped == StopReason::stop) return static_cast<int>(ExitCode::stopped);
   if (setup.rank == 0) {

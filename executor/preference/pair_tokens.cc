@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "cost_models/documents/document.h"
@@ -21,8 +22,27 @@ constexpr std::size_t kMostProblems = 100;
 struct ModelText {
   Tokenizer tokenizer;
   ChatTemplate chat;
-  std::vector<std::int32_t> ends;
+  std::vector<std::int32_t> ends;  // the one behind an answer first
 };
+
+/// The one of `ends` with which the chat template ends an answer (Llama 3's <|eot_id|>, which is
+/// the last of its three); the first of them where there is no template or it writes none.
+std::int32_t answer_end(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                        const std::vector<std::int32_t>& ends) {
+  constexpr std::string_view kAnswer = "forty-two";
+  if (chat.empty()) return ends.front();
+  try {
+    const std::string text =
+        chat.render(std::vector<ChatMessage>{{"user", "?"}, {"assistant", std::string(kAnswer)}});
+    const std::size_t at = text.rfind(kAnswer);
+    if (at == text.npos) return ends.front();
+    for (const std::int32_t id : tokenizer.encode(text.substr(at + kAnswer.size()), false)) {
+      if (std::ranges::count(ends, id) > 0) return id;
+    }
+  } catch (const TemplateError&) {  // it takes no such conversation
+  }
+  return ends.front();
+}
 
 ModelText read_model(const PreferenceSetOptions& options, Problems& problems) {
   auto tokenizer = Tokenizer::open(options.model, problems);
@@ -38,6 +58,8 @@ ModelText read_model(const PreferenceSetOptions& options, Problems& problems) {
                                     "the answers that are scored"});
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  const auto end = std::ranges::find(ends, answer_end(*tokenizer, *chat, ends));
+  std::rotate(ends.begin(), end, end + 1);
   return {*std::move(tokenizer), *std::move(chat), std::move(ends)};
 }
 
@@ -159,6 +181,7 @@ PreferenceSet read_preference_set(const PreferenceSetOptions& options) {
   Problems problems;
   const ModelText model = read_model(options, problems);
   PreferenceSet set;
+  set.end = model.ends.front();
   for (const std::filesystem::path& file : options.files) {
     const auto text = read_text_file(file, kLargestFile, problems);
     if (!text) continue;

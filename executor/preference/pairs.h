@@ -60,6 +60,7 @@ struct PreferenceSetOptions {
 struct PreferenceSet {
   std::vector<PairTokens> pairs;
   std::vector<std::string> notes;  // for people: pairs left out or cut
+  std::int32_t end = 0;            // the token that ends answers
 
   /// Chosen and rejected of each of these pairs, one after the other; views of this set.
   std::vector<TokenSequence> sequences(const std::vector<std::int64_t>& which) const;

@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
 #include "executor/checkpoint/model_folder.h"
+#include "executor/data/tokenizer.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/share.h"
 #include "executor/run_state/restore.h"
@@ -36,24 +38,61 @@ void throw_agreed(Communicator& host, const Problems& problems, ExitCode code) {
   if (!all.empty()) throw Error(code, all);
 }
 
-/// The configuration of a classifier of one label with the same body.
-std::string classifier_config(const fs::path& source) {
-  std::ifstream in(source / "config.json", std::ios::binary);
-  auto config = nlohmann::ordered_json::parse(in);
-  std::string name = config.at("architectures").at(0);
-  for (const char* head : {"ForCausalLM", "ForTokenClassification"}) {
-    if (name.ends_with(head)) {
-      name = name.substr(0, name.size() - std::strlen(head)) + "ForSequenceClassification";
-    }
-  }
-  config["architectures"] = {name};
-  config["num_labels"] = 1;
-  config["id2label"] = {{"0", "LABEL_0"}};
-  config["label2id"] = {{"LABEL_0", 0}};
-  return config.dump(2) + "\n";
+nlohmann::ordered_json json_in(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return nlohmann::ordered_json::parse(in, nullptr, /*allow_exceptions=*/false);
+}
+
+/// The token that the tokenizer pads with; nullopt where it names none.
+std::optional<std::int32_t> padding_token(const fs::path& source, Problems& problems) {
+  const auto config = json_in(source / "tokenizer_config.json");
+  if (!config.is_object() || !config.contains("pad_token")) return std::nullopt;
+  auto pad = config.at("pad_token");
+  if (pad.is_object() && pad.contains("content")) pad = pad.at("content");
+  if (!pad.is_string()) return std::nullopt;
+  const auto tokenizer = Tokenizer::open(source, problems);
+  return tokenizer ? tokenizer->id_of(pad.get<std::string>()) : std::nullopt;
 }
 
 }  // namespace
+
+std::string classifier_config(const fs::path& source, std::int32_t end, Problems& problems) {
+  constexpr std::string_view kClassifier = "ForSequenceClassification";
+  const fs::path file = source / "config.json";
+  auto config = json_in(file);
+  std::string name;
+  if (config.is_object() && config.contains("architectures")) {
+    const auto& names = config.at("architectures");
+    if (names.is_array() && !names.empty() && names.at(0).is_string()) name = names.at(0);
+  }
+  std::string classifier;
+  for (const std::string_view head :
+       {std::string_view("ForCausalLM"), std::string_view("ForTokenClassification"), kClassifier}) {
+    if (!name.ends_with(head)) continue;
+    classifier = name.substr(0, name.size() - head.size()) + std::string(kClassifier);
+  }
+  if (classifier.empty()) {
+    problems.push_back({.file = file.string(),
+                        .place = "/architectures",
+                        .found = name.empty() ? "nothing" : "'" + name + "'",
+                        .expected = "one of a class whose sequences transformers classifies: "
+                                    "...ForCausalLM"});
+    return {};
+  }
+  config["architectures"] = {classifier};
+  config["num_labels"] = 1;
+  config["id2label"] = {{"0", "LABEL_0"}};
+  config["label2id"] = {{"LABEL_0", 0}};
+  // transformers scores the last token that is no padding.
+  const bool padded = config.contains("pad_token_id") && config.at("pad_token_id") != nullptr &&
+                      config.at("pad_token_id") != end;
+  if (!padded) {
+    const auto pad = padding_token(source, problems);
+    config.erase("pad_token_id");
+    if (pad && *pad != end) config["pad_token_id"] = *pad;
+  }
+  return config.dump(2) + "\n";
+}
 
 RewardState::RewardState(const fs::path& output, const Weights& weights, Trainer& trainer,
                          Communicator& host, CheckpointData data)
@@ -123,13 +162,11 @@ void RewardState::save(std::int64_t step) {
   throw_agreed(host_, problems, ExitCode::io);
 }
 
-void save_reward_model(const fs::path& folder, const fs::path& source, const Weights& weights,
-                       const ParallelGroups& groups, Trainer& trainer) {
+void save_reward_model(const fs::path& folder, const fs::path& source, const std::string& config,
+                       const Weights& weights, const ParallelGroups& groups, Trainer& trainer) {
   std::vector<torch::Tensor> tensors;
-  ModelFolderContents contents{.config_json = classifier_config(source),
-                               .tensors = {},
-                               .tokenizer_from = source,
-                               .extra_files = {}};
+  ModelFolderContents contents{
+      .config_json = config, .tensors = {}, .tokenizer_from = source, .extra_files = {}};
   trainer.with_whole_weights([&] {
     gather_weights(weights, groups, [&](const Parameter& parameter, const torch::Tensor& tensor) {
       contents.tensors.push_back({parameter.name, weights.dtype, parameter.shape});

@@ -3,9 +3,11 @@
 // Owned by one rank's training; functions are collective over the world.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <string>
 
+#include "cost_models/documents/problem_list.h"
 #include "executor/checkpoint/checkpoint_writer.h"
 #include "executor/comm/groups.h"
 #include "executor/run_state/snapshot.h"
@@ -34,9 +36,18 @@ class RewardState {
   CheckpointWriter writer_;
 };
 
-/// A folder of transformers' AutoModelForSequenceClassification with one label: the weights, and
-/// configuration and tokenizer of `source`. Takes the place of one that exists. Throws Error (io).
+/// config.json of a classifier of one label with the body of the model in `source`, whose answers
+/// end with the token `end`. transformers scores the last token that is not pad_token_id, and takes
+/// several sequences at once only where there is one: it is the tokenizer's where `source` has none
+/// or pads with `end`, and left out where that ends answers, too. Empty and a Problem for models
+/// that transformers has no such class for.
+std::string classifier_config(const std::filesystem::path& source, std::int32_t end,
+                              Problems& problems);
+
+/// A folder of transformers' AutoModelForSequenceClassification with one label: the weights,
+/// `config` and the tokenizer of `source`. Takes the place of one that exists. Throws Error (io).
 void save_reward_model(const std::filesystem::path& folder, const std::filesystem::path& source,
-                       const Weights& weights, const ParallelGroups& groups, Trainer& trainer);
+                       const std::string& config, const Weights& weights,
+                       const ParallelGroups& groups, Trainer& trainer);
 
 }  // namespace tessera

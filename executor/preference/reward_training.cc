@@ -123,7 +123,8 @@ class RewardTraining {
       if (due || stops) state_.save(step);
     }
     if (result.stopped != StopReason::none) return result;
-    save_reward_model(options_.output / "hf", options_.model, weights_, groups_.groups, trainer_);
+    save_reward_model(options_.output / "hf", options_.model, options_.config_json, weights_,
+                      groups_.groups, trainer_);
     setup_.host().barrier();
     return result;
   }
@@ -185,12 +186,21 @@ class RewardTraining {
             {"timing_s/step", watch.seconds()}};
   }
 
-  /// Accuracy and margin of the pairs that are not trained on.
+  /// Accuracy and margin of the pairs that are not trained on, which may be many: as even parts of
+  /// at most a step's pairs.
   void validate(Numbers& numbers) {
-    std::vector<std::int64_t> all(validation_->pairs.size());
-    std::iota(all.begin(), all.end(), 0);
+    const auto pairs = static_cast<std::int64_t>(validation_->pairs.size());
+    const std::int64_t parts = (pairs + options_.pairs_per_step - 1) / options_.pairs_per_step;
+    std::vector<float> all;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t first = pairs * part / parts, last = pairs * (part + 1) / parts;
+      std::vector<std::int64_t> which(static_cast<std::size_t>(last - first));
+      std::iota(which.begin(), which.end(), first);
+      const std::vector<float> some = scores(validation_->sequences(which));
+      all.insert(all.end(), some.begin(), some.end());
+    }
     const PreferenceLoss loss =
-        preference_loss(scores(validation_->sequences(all)), std::vector<double>(all.size()), 0);
+        preference_loss(all, std::vector<double>(validation_->pairs.size()), 0);
     numbers["val/accuracy"] = loss.accuracy;
     numbers["val/margin"] = loss.margin;
   }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "cost_models/memory.h"
 #include "cost_models/spec/model_spec.h"
@@ -22,6 +23,7 @@ namespace tessera {
 
 struct RewardTrainingOptions {
   std::filesystem::path model, output;  // folders; the output's may exist only with `resume`
+  std::string config_json;              // of what is left (classifier_config, reward_state.h)
   ParallelLayout layout;                // of all ranks
   DType dtype = DType::fp32;            // of the weights; master weights are fp32
   Recompute recompute = Recompute::none;

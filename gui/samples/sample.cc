@@ -56,6 +56,8 @@ void read_log_probs(ObjectReader& line, Sample& sample) {
   const Node* node = line.find(kKey);
   if (node == nullptr || node->is(Node::Kind::null)) return;
   const auto& items = node->items;
+  // A run that replays what was recorded without them writes none.
+  if (node->is(Node::Kind::list) && items.empty()) return;
   const auto is_number = [](const Node& item) {
     return item.is(Node::Kind::number) || item.is(Node::Kind::integer) || item.is(Node::Kind::null);
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -24,7 +25,8 @@ std::int64_t beats_of(const fs::path& run) {
 /// as it lives; on a file system without locks it still gives signs of life.
 bool was_killed(const fs::path& run) {
   Problems held;
-  if (!fs::exists(run / "lock") || !RunLock::take(run / "lock", 0, held)) return false;
+  std::error_code unknown;  // then nobody is known to be dead
+  if (!fs::exists(run / "lock", unknown) || !RunLock::take(run / "lock", 0, held)) return false;
   const std::int64_t before = beats_of(run);
   std::this_thread::sleep_for(std::chrono::seconds(1));
   return beats_of(run) == before;

@@ -218,6 +218,18 @@ TEST_F(SampleFile, AStrangersFileIsBoundedAndNotWaitedFor) {
   EXPECT_GE(told, 60);  // the others changed a text alone
 }
 
+/// A run that replays what was recorded without log-probabilities writes an empty list of them.
+TEST_F(SampleFile, SamplesWithoutLogProbabilitiesAreShown) {
+  append(R"({"input":"1=","output":"1","step":1,"prompt_ids":[1,12],"response_ids":[1],)"
+         R"("rollout_log_probs":[]})"
+         "\n");
+  SampleReader reader(file());
+  const SampleNews news = reader.read();
+  EXPECT_TRUE(news.problems.empty());
+  ASSERT_EQ(news.samples.size(), 1U);
+  EXPECT_EQ(news.samples[0].response_tokens, 1);
+}
+
 TEST_F(SampleFile, LongTextsAreCutBetweenCharacters) {
   std::string text;
   while (text.size() <= kMostText) text += "\xe4\xb8\xad";

@@ -66,6 +66,15 @@ with torch.no_grad():
     margin = sum(score(r, 'chosen') - score(r, 'rejected') for r in rows) / len(rows)
 print(margin, expected)
 assert abs(margin - expected) < 1e-3 * max(1, abs(expected))
+# Several at once are scored alike, whatever pads them.
+two = [ids(r, 'chosen') for r in rows[:8]]
+longest = max(map(len, two))
+padded = torch.tensor([x + [model.config.pad_token_id] * (longest - len(x)) for x in two])
+mask = torch.tensor([[1] * len(x) + [0] * (longest - len(x)) for x in two])
+with torch.no_grad():
+    together = model(padded, attention_mask=mask).logits[:, 0].tolist()
+    alone = [score(r, 'chosen') for r in rows[:8]]
+assert max(abs(a - b) for a, b in zip(together, alone)) < 1e-4, (together, alone)
 counted = sum(len(ids(json.loads(line), key)) for line in open(trained) for key in ('chosen', 'rejected'))
 assert counted == tokens, (counted, tokens)
 )";
@@ -136,6 +145,18 @@ TEST_F(TrainReward, RefusesPairsThatAreNoneBeforeRanksStart) {
   EXPECT_FALSE(fs::exists(folder_ / "none"));
   write_pairs("pairs.jsonl", 8, 1);
   EXPECT_THAT(train("", "none").out, HasSubstr("found 8 pairs"));
+  // A model of no class that transformers has a classifier for is told before anything is trained.
+  fs::copy(folder_ / "model", folder_ / "other");
+  std::string config = text_of(folder_ / "other/config.json");
+  const std::size_t name = config.find("Qwen2ForCausalLM");
+  ASSERT_NE(name, config.npos);
+  config.replace(name, 16, "Qwen2LMHeadModel");
+  std::ofstream(folder_ / "other/config.json") << config;
+  const Called other = call("train-reward " + at("pairs.jsonl") + " --model " + at("other") +
+                            " --batch 8 --device cpu -o " + at("none"));
+  EXPECT_EQ(other.code, 65);
+  EXPECT_THAT(other.out, HasSubstr("/architectures"));
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
   EXPECT_EQ(train("--layout tp=3", "none").code, 64);
 }
 

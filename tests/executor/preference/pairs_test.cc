@@ -104,6 +104,18 @@ TEST_F(PreferenceTokens, EndAnswersAndTakeTheTokenBehindAsTheResponse) {
   EXPECT_EQ(set.pairs[1].margin, 2);
 }
 
+/// Of several tokens that end a response, as Llama 3 has them, the one of the chat template.
+TEST_F(PreferenceTokens, EndAnswersAsTheChatTemplateDoes) {
+  std::ofstream(model_ / "generation_config.json") << R"({"eos_token_id": [10, 11]})";
+  EXPECT_EQ(read(0, OverlongPair::error).end, 10);
+  std::ofstream(model_ / "chat_template.jinja")
+      << "{% for m in messages %}{% if m.role == 'user' %}<|pad|>{% else %}"
+         "{{ m.content }}=<|endoftext|><|pad|>{% endif %}{% endfor %}";
+  const PreferenceSet set = read(0, OverlongPair::error);
+  EXPECT_EQ(set.end, 11);
+  EXPECT_EQ(set.sequences({0})[0].prompt.back(), 11);
+}
+
 TEST_F(PreferenceTokens, ThatAreTooManyAreRefusedLeftOutOrCut) {
   try {
     read(6, OverlongPair::error);
