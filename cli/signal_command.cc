@@ -29,9 +29,7 @@ void add_signal(CLI::App& app) {
       throw Error({{options->run, "", "a copy of " + to_text(copy->name),
                     "the folder of the run, on its host", ""}});
     }
-    for (const RunSignal signal : kEveryRunSignal) {
-      if (options->word == name_of(signal)) send_signal(options->run, signal, "tessera signal");
-    }
+    send_signal(options->run, run_signal_from(options->word).value(), "tessera signal");
   });
 }
 

@@ -1,6 +1,5 @@
 #include "executor/loop/resume.h"
 
-#include <set>
 #include <sstream>
 
 #include "cost_models/documents/problem.h"
@@ -23,18 +22,6 @@ std::vector<fs::path> checkpoints_at(const fs::path& path) {
 std::string lines(const Problems& problems) {
   std::string text;
   for (const Problem& problem : problems) text += (text.empty() ? "" : "\n") + to_string(problem);
-  return text;
-}
-
-/// What any rank has found wrong, once each; empty where nothing is.
-std::string agreed(Communicator& host, const Problems& problems) {
-  std::set<std::string> all;
-  for (const std::string& text : share_texts(host, lines(problems))) {
-    std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) all.insert(line);
-  }
-  std::string text;
-  for (const std::string& line : all) text += (text.empty() ? "" : "\n") + line;
   return text;
 }
 
@@ -116,7 +103,7 @@ std::vector<fs::path> resume_candidates(const CheckpointConfig& config, const fs
   std::vector<fs::path> candidates;
   std::istringstream in(share_texts(host, mine).front());
   for (std::string line; std::getline(in, line);) candidates.emplace_back(line);
-  const std::string wrong = agreed(host, problems);
+  const std::string wrong = share_problems(host, problems);
   if (candidates.empty() && !wrong.empty()) throw Error(ExitCode::bad_input, wrong);
   return candidates;
 }
@@ -134,10 +121,10 @@ CheckpointManifest resume(Worker& worker, const std::vector<fs::path>& candidate
   for (const fs::path& folder : candidates) {
     Problems problems;
     const auto checkpoint = open_checkpoint(folder, problems);
-    std::string wrong = agreed(host, problems);
+    std::string wrong = share_problems(host, problems);
     if (wrong.empty()) {
       restore(worker, *checkpoint, problems);
-      wrong = agreed(host, problems);
+      wrong = share_problems(host, problems);
     }
     if (wrong.empty()) {
       if (note) {

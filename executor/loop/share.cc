@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <sstream>
+
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -32,6 +35,19 @@ std::vector<std::string> share_texts(Communicator& world, const std::string& min
     texts.push_back(text_of(block));
   }
   return texts;
+}
+
+std::string share_problems(Communicator& world, const Problems& mine) {
+  std::string own;
+  for (const Problem& problem : mine) own += to_string(problem) + "\n";
+  std::set<std::string> all;
+  for (const std::string& text : share_texts(world, own)) {
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) all.insert(line);
+  }
+  std::string text;
+  for (const std::string& line : all) text += (text.empty() ? "" : "\n") + line;
+  return text;
 }
 
 std::map<std::string, double> share_numbers(Communicator& world,

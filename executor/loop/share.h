@@ -6,7 +6,9 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "executor/comm/communicator.h"
 #include "executor/rl/experience.h"
 #include "simulator/timeline/timeline.h"
@@ -23,6 +25,10 @@ std::map<std::string, double> share_numbers(Communicator& world,
 
 /// Strings of all ranks in rank order.
 std::vector<std::string> share_texts(Communicator& world, const std::string& mine);
+
+/// What any rank has found wrong, each line once, sorted and alike on every rank; empty where
+/// nothing is.
+std::string share_problems(Communicator& world, const Problems& mine);
 
 /// The spans of all ranks, sorted.
 Timeline share_spans(Communicator& world, const Timeline& mine);

@@ -153,11 +153,7 @@ std::optional<std::vector<PreferencePair>> parse_preferences(std::string_view te
 
 std::string_view name_of(OverlongPair what) { return kOverlong[what]; }
 std::optional<OverlongPair> overlong_pair_from(std::string_view name) {
-  for (const OverlongPair each :
-       {OverlongPair::error, OverlongPair::filter, OverlongPair::truncate}) {
-    if (name_of(each) == name) return each;
-  }
-  return std::nullopt;
+  return kOverlong.find(name);
 }
 
 std::vector<TokenSequence> PreferenceSet::sequences(const std::vector<std::int64_t>& which) const {

@@ -2,9 +2,7 @@
 
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,16 +24,10 @@ namespace fs = std::filesystem;
 constexpr const char* kRole = "reward";
 constexpr std::int64_t kKept = 2;  // checkpoints
 
-/// What any rank has found wrong, once each.
+/// With what any rank has found wrong.
 void throw_agreed(Communicator& host, const Problems& problems, ExitCode code) {
-  std::string mine;
-  for (const Problem& problem : problems) mine += (mine.empty() ? "" : "\n") + to_string(problem);
-  std::set<std::string> told;
-  std::string all;
-  for (const std::string& text : share_texts(host, mine)) {
-    if (!text.empty() && told.insert(text).second) all += (all.empty() ? "" : "\n") + text;
-  }
-  if (!all.empty()) throw Error(code, all);
+  const std::string wrong = share_problems(host, problems);
+  if (!wrong.empty()) throw Error(code, wrong);
 }
 
 nlohmann::ordered_json json_in(const fs::path& file) {

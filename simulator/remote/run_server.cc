@@ -37,13 +37,6 @@ struct Answer {
   std::int64_t first = 0, size = 0;  // of the file
 };
 
-/// The signal of the word; nullopt where there is none.
-std::optional<RunSignal> signal_from(std::string_view word) {
-  const auto found = std::find_if(kEveryRunSignal.begin(), kEveryRunSignal.end(),
-                                  [&](RunSignal each) { return name_of(each) == word; });
-  return found == kEveryRunSignal.end() ? std::nullopt : std::optional(*found);
-}
-
 Answer refusal(http::status status) {
   return {.status = status, .text = std::string(http::obsolete_reason(status)) + "\n"};
 }
@@ -153,7 +146,7 @@ Answer RunServer::State::answer_in_run(const Request& request, const std::filesy
   constexpr std::string_view kSignals = "/signals/";
   const bool reads = request.method() == http::verb::get;
   if (rest.starts_with(kSignals)) {
-    const auto signal = signal_from(rest.substr(kSignals.size()));
+    const auto signal = run_signal_from(rest.substr(kSignals.size()));
     if (!signal) return refusal(http::status::not_found);
     if (reads) return refusal(http::status::method_not_allowed);
     if (rights == ServeRights::read) return refusal(http::status::forbidden);

@@ -65,6 +65,11 @@ std::string_view name_of(RunSignal signal) {
   return kNames.at(static_cast<std::size_t>(signal));
 }
 
+std::optional<RunSignal> run_signal_from(std::string_view name) {
+  const auto found = std::ranges::find(kEveryRunSignal, name, name_of);
+  return found == kEveryRunSignal.end() ? std::nullopt : std::optional(*found);
+}
+
 void send_signal(const fs::path& run, RunSignal signal, std::string_view who) {
   check_running(run);
   switch (signal) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ enum class RunSignal : std::uint8_t { pause, go, stop, requeue };
 inline constexpr std::array kEveryRunSignal{RunSignal::pause, RunSignal::go, RunSignal::stop,
                                             RunSignal::requeue};
 std::string_view name_of(RunSignal signal);
+/// The signal of that name; nullopt where there is none.
+std::optional<RunSignal> run_signal_from(std::string_view name);
 
 /// Gives the signal; `who` says so in a pause. Throws Error (bad_input) where nobody would hear of
 /// it: ranks that have all ended or were killed, no pause to end; Error (io) where a file cannot be
