@@ -40,10 +40,11 @@ QString whyNoRunFile(const RunFileRequest& request) {
 
 std::string run_file_text(const RunFileRequest& request, const Plan& plan) {
   const bool critic = plan.find(Role::critic) != nullptr;
+  const QString prompts = QFileInfo(request.prompts).absoluteFilePath();
   std::string text =
       "# What is not here is the plan's, or has its default (docs/inputs/run.md).\n"
       "version: 1\ndata:\n  train_files: " +
-      quoted(request.prompts) + "\nalgorithm:\n  adv_estimator: " + (critic ? "gae" : "grpo") +
+      quoted(prompts) + "\nalgorithm:\n  adv_estimator: " + (critic ? "gae" : "grpo") +
       "\nactor_rollout_ref:\n  actor:\n    optim: {lr: " + rate_text(request.learning_rate) + "}\n";
   if (critic) text += "critic:\n  optim: {lr: " + rate_text(request.critic_learning_rate) + "}\n";
   if (plan.find(Role::reward) == nullptr) {

@@ -14,7 +14,7 @@
 namespace tessera::gui {
 
 struct RunFileRequest {
-  QString prompts;                     // a file of prompts: JSON lines or Parquet
+  QString prompts;                     // JSON lines or Parquet; from the working directory on
   QString reward = "fraction";         // a rule; unused where the plan has a reward model
   double learning_rate = 1e-6;         // of the actor
   double critic_learning_rate = 1e-5;  // unused where the plan has no critic
@@ -29,7 +29,8 @@ const QStringList& rewardRules();
 /// Why no file can be written so, in a sentence; empty where one can.
 QString whyNoRunFile(const RunFileRequest& request);
 
-/// The file. Precondition: whyNoRunFile() says nothing.
+/// The file. It names prompts in full: a run resolves them from the working directory that it is
+/// started in, which need not be the window's. Precondition: whyNoRunFile() says nothing.
 std::string run_file_text(const RunFileRequest& request, const Plan& plan);
 
 }  // namespace tessera::gui

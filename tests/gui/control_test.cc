@@ -2,6 +2,7 @@
 // What the window tells a run: by keys and buttons, as `tessera signal` does.
 #include <gtest/gtest.h>
 
+#include <QDir>
 #include <QMessageBox>
 #include <QPushButton>
 #include <chrono>
@@ -146,6 +147,10 @@ TEST(RunFile, SaysWhatThePlanLeavesOpen) {
     return *node;
   };
   EXPECT_EQ(at({"data", "train_files"}).text, request.prompts.toStdString());
+  RunFileRequest relative = request;
+  relative.prompts = QDir::current().relativeFilePath(request.prompts);
+  EXPECT_EQ(whyNoRunFile(relative), "");
+  EXPECT_EQ(run_file_text(relative, plan), run_file_text(request, plan));
   EXPECT_EQ(at({"algorithm", "adv_estimator"}).text, "gae");
   EXPECT_EQ(at({"actor_rollout_ref", "actor", "optim", "lr"}).number, 2e-3);
   EXPECT_EQ(at({"critic", "optim", "lr"}).number, 1e-5);

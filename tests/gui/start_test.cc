@@ -98,13 +98,18 @@ class Start : public ProgramTest {
   std::unique_ptr<MainWindow> window;
 };
 
-// The run itself is who knows whether a run file is one.
+// The run itself is who knows whether a run file is one. It is started elsewhere than where the
+// prompts were chosen from, and the run file lies in a folder of its own.
 TEST_F(Start, ARunFileThatTheWindowWroteIsOneThatRuns) {
-  const QString file = QString::fromStdString(at("written.yaml"));
-  with_dialog(window.get(), [this, file](QDialog& start) {
+  const QString before = QDir::currentPath();
+  const QString folder = QString::fromStdString(at("elsewhere"));
+  ASSERT_TRUE(QDir().mkpath(folder));
+  const QString file = folder + "/written.yaml";
+  with_dialog(window.get(), [this, file, folder](QDialog& start) {
     with_dialog(&start, [this, file](QDialog& dialog) {
-      QTest::keyClicks(tessera::gui::named<QLineEdit>(dialog, "File of prompts"),
-                       QString::fromStdString(at("prompts.jsonl")));
+      QTest::keyClicks(
+          tessera::gui::named<QLineEdit>(dialog, "File of prompts"),
+          QDir::current().relativeFilePath(QString::fromStdString(at("prompts.jsonl"))));
       auto* steps = tessera::gui::named<QSpinBox>(dialog, "Steps of the run");
       steps->selectAll();
       QTest::keyClicks(steps, "2");
@@ -123,10 +128,12 @@ TEST_F(Start, ARunFileThatTheWindowWroteIsOneThatRuns) {
     EXPECT_EQ(tessera::gui::named<QComboBox>(start, "Run file")->currentText(), file);
     QTest::keyClicks(tessera::gui::named<QLineEdit>(start, "Folder of the run"),
                      QString::fromStdString(at("by_written")));
+    QDir::setCurrent(folder);
     clickStart(start);
     if (start.isVisible()) start.reject();
   });
   press(Qt::Key_F6);
+  QDir::setCurrent(before);
   ASSERT_TRUE(waitForState(RunState::finished)) << message().toStdString();
   EXPECT_EQ(steps(), 2u);
 }
