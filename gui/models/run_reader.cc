@@ -98,41 +98,46 @@ double RunReader::meanStep() const {
   return count > 0 ? sum / count : 0;
 }
 
-// As of the last contact, whose clock is that of the run's host.
-void RunReader::readMirrored(const MirrorState& mirror, RunNews& news) {
-  const std::vector<RankStatus> ranks = read_rank_statuses(run_);
-  const bool old = mirror.is_old(news.now_ns);
-  news.copied = true;
-  news.now_ns = mirror.as_of_ns;
-  const std::vector<Life> lives = lives_by(hearts_.look(ranks, mirror.as_of_ns));
-  for (std::size_t i = 0; i < ranks.size(); ++i) news.ranks.push_back({ranks[i], lives[i]});
-  news.summary = summary_of(ranks, lives, stop_requested(run_), meanStep(),
-                            written_ns(run_ / "metrics.jsonl"), news.now_ns);
-  if (!old) return;
-  const QDateTime last = QDateTime::fromMSecsSinceEpoch(mirror.reached_ns / 1'000'000);
-  news.summary = {RunState::unreached,
-                  Words::tr("not reached since %1 (%2); then: %3")
-                      .arg(last.toString("yyyy-MM-dd HH:mm:ss"),
-                           mirror.fault.empty() ? Words::tr("nobody asks") : toText(mirror.fault),
-                           news.summary.text)};
-}
-
-void RunReader::readRanks(RunNews& news) {
-  if (const auto mirror = read_mirror_state(run_)) return readMirrored(*mirror, news);
-  const std::vector<RankStatus> ranks = read_rank_statuses(run_);
+RunReader::Seen RunReader::lookAtRanks() {
+  Seen seen{.ranks = read_rank_statuses(run_), .lives = {}, .mirror = read_mirror_state(run_)};
+  if (seen.mirror) {
+    // As of the last contact, whose clock is that of the run's host.
+    seen.lives = lives_by(hearts_.look(seen.ranks, seen.mirror->as_of_ns));
+    return seen;
+  }
   std::vector<bool> alive;
-  for (const RankStatus& rank : ranks) alive.push_back(is_alive(rank.pid));
-  const bool open = std::any_of(ranks.begin(), ranks.end(), [](const RankStatus& rank) {
+  for (const RankStatus& rank : seen.ranks) alive.push_back(is_alive(rank.pid));
+  const bool open = std::any_of(seen.ranks.begin(), seen.ranks.end(), [](const RankStatus& rank) {
     return rank.state == RankState::running;
   });
   const bool any_gone = std::find(alive.begin(), alive.end(), false) != alive.end();
   const RunHolder holder = open && any_gone ? read_holder(run_) : RunHolder{};
   const bool several = own_plan_ && own_plan_->cluster.nodes > 1;
   const int per_host = several ? static_cast<int>(own_plan_->cluster.gpus_per_node) : 0;
-  const std::vector<Life> lives = lives_of(ranks, alive, holder, own_host(), per_host);
-  for (std::size_t i = 0; i < ranks.size(); ++i) news.ranks.push_back({ranks[i], lives[i]});
-  news.summary = summary_of(ranks, lives, stop_requested(run_), meanStep(),
+  seen.lives = lives_of(seen.ranks, alive, holder, own_host(), per_host);
+  return seen;
+}
+
+void RunReader::tellRanks(Seen seen, RunNews& news) {
+  const bool old = seen.mirror && seen.mirror->is_old(news.now_ns);
+  if (seen.mirror) {
+    news.copied = true;
+    news.now_ns = seen.mirror->as_of_ns;
+  }
+  news.summary = summary_of(seen.ranks, seen.lives, stop_requested(run_), meanStep(),
                             written_ns(run_ / "metrics.jsonl"), news.now_ns);
+  if (old) {
+    const QDateTime last = QDateTime::fromMSecsSinceEpoch(seen.mirror->reached_ns / 1'000'000);
+    news.summary = {
+        RunState::unreached,
+        Words::tr("not reached since %1 (%2); then: %3")
+            .arg(last.toString("yyyy-MM-dd HH:mm:ss"),
+                 seen.mirror->fault.empty() ? Words::tr("nobody asks") : toText(seen.mirror->fault),
+                 news.summary.text)};
+  }
+  for (std::size_t i = 0; i < seen.ranks.size(); ++i) {
+    news.ranks.push_back({std::move(seen.ranks[i]), seen.lives[i]});
+  }
 }
 
 // As `tessera compare` does; before a step is measured the prediction alone.
@@ -175,6 +180,8 @@ RunNews RunReader::read(const SharedPlan& plan) {
   const bool first = !std::exchange(began_, true);
   if (first) readPlan(news.problems);
   news.own_plan = own_plan_;
+  // Before the steps, so that all those of a finished run are there.
+  Seen seen = lookAtRanks();
   readSteps(news);
   news.log = log_.read();
   news.log_file = QString::fromStdString(log_.file().filename().string());
@@ -182,7 +189,7 @@ RunNews RunReader::read(const SharedPlan& plan) {
   if (first || with != compared_ || steps_.size() != compared_steps_ || news.restarted) {
     comparePlan(with, news);
   }
-  readRanks(news);
+  tellRanks(std::move(seen), news);
   return news;
 }
 

@@ -53,8 +53,14 @@ class RunReader {
  private:
   void readPlan(Problems& problems);
   void readSteps(RunNews& news);
-  void readRanks(RunNews& news);
-  void readMirrored(const MirrorState& mirror, RunNews& news);
+  /// What ranks said of themselves at one moment.
+  struct Seen {
+    std::vector<RankStatus> ranks;
+    std::vector<Life> lives;  // of these, in their order
+    std::optional<MirrorState> mirror;
+  };
+  Seen lookAtRanks();
+  void tellRanks(Seen seen, RunNews& news);
   double meanStep() const;
   void comparePlan(const SharedPlan& plan, RunNews& news);
   RunComparison compared() const;

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <thread>
 
 #include "cost_models/documents/problem.h"
 #include "gui/models/memory_model.h"
@@ -206,6 +208,37 @@ TEST(RunReader, JudgesACopyByHeartbeatsAndSaysSinceWhenNobodyIsReached) {
   const QString text = reader.read(nullptr).summary.text;
   EXPECT_TRUE(text.startsWith("not reached since ")) << text.toStdString();
   EXPECT_TRUE(text.contains("Connection refused"));
+}
+
+// Its last line and its end may come while a reading is under way.
+TEST(RunReader, HasEveryStepOfARunThatItCallsFinished) {
+  for (int delay_us = 0; delay_us < 400; delay_us += 4) {
+    QTemporaryDir folder;
+    const std::filesystem::path run = folder.path().toStdString();
+    std::ofstream metrics(run / "metrics.jsonl");
+    const auto step = [&](int number) {
+      metrics << R"({"step":)" << number << R"(,"data":{"training/global_step":)" << number << "}}"
+              << std::endl;
+    };
+    RankStatusFile file(run, 0, {.marks_end = false});
+    step(1);
+    RunReader reader(run);
+    std::size_t steps = reader.read(nullptr).steps.steps.size();
+    std::thread rank([&] {
+      const auto then = std::chrono::steady_clock::now() + std::chrono::microseconds(delay_us);
+      while (std::chrono::steady_clock::now() < then) std::this_thread::yield();
+      step(2);
+      file.finish(0);
+    });
+    RunState state = RunState::running;
+    while (state != RunState::finished) {
+      const RunNews news = reader.read(nullptr);
+      steps += news.steps.steps.size();
+      state = news.summary.state;
+    }
+    rank.join();
+    ASSERT_EQ(steps, 2u) << delay_us;
+  }
 }
 
 }  // namespace
