@@ -217,9 +217,14 @@ double batches_in_flight(const RoleModel& model, const Candidate& candidate, int
 }
 
 // torch.optim.AdamW's default over lists of tensors makes the square roots of all second moments at
-// once (_multi_tensor_adam; its documentation: "about the size of the parameters").
+// once (_multi_tensor_adam; its documentation: "about the size of the parameters"). FSDP casts its
+// parameters for the passes alone: the last layer's backward pass frees what is left of that copy
+// (FSDPParamGroup.post_backward; tests/cost_models/fsdp_memory_oracle.py). Stated less what the
+// stage holds.
 MemoryUse optimizer_step(const EngineTraits& traits, const MemoryUse& held) {
   MemoryUse step;
+  const bool cast = traits.shards.master_parameters && held.master_weights > Bytes{0};
+  if (cast) step.weights = -held.weights;
   if (!traits.optimizer.fused && traits.optimizer.offloaded != OffloadedStates::on_host)
     step.workspace = held.optimizer / 2;
   return step;
