@@ -102,7 +102,8 @@ std::string RunMirror::signal(RunSignal signal, const std::stop_token& stop) {
     check(reply);
     if (reply.status == 200) return {};
     if (reply.status == 403) return "it is served for reading alone (tessera serve --read-only)";
-    if (reply.status != 409) return "the tessera serve there tells runs nothing";
+    if (reply.status != 409 && reply.status != 500)
+      return "the tessera serve there tells runs nothing";
     return printable(reply.body.substr(0, reply.body.find('\n')), LineEnds::kept);
   } catch (const Failure& failure) {
     number_.reset();

@@ -6,6 +6,7 @@
 #include <boost/beast/http.hpp>
 #include <charconv>
 #include <chrono>
+#include <exception>
 #include <list>
 #include <optional>
 #include <string_view>
@@ -100,6 +101,7 @@ struct RunServer::State {
   std::list<Connection> connections;  // oldest first
 
   Answer answer_to(const Request& request) const;
+  Answer answer_or_fault(const Request& request) const;
   Answer answer_in_run(const Request& request, const std::filesystem::path& folder,
                        std::string_view rest) const;
   bool has_token(const Request& request) const;
@@ -161,6 +163,16 @@ Answer RunServer::State::answer_in_run(const Request& request, const std::filesy
   return part_of(*std::move(file), view_of(request[http::field::range]));
 }
 
+/// A folder that cannot be read any more, say, costs one answer and not the connection.
+Answer RunServer::State::answer_or_fault(const Request& request) const {
+  try {
+    return answer_to(request);
+  } catch (const std::exception& fault) {
+    return {.status = http::status::internal_server_error,
+            .text = std::string(fault.what()) + "\n"};
+  }
+}
+
 /// False where every connection has shown the token.
 bool RunServer::State::make_room() {
   if (connections.size() < kMostConnections) return true;
@@ -208,7 +220,7 @@ asio::awaitable<void> RunServer::State::serve(std::list<Connection>::iterator co
     if (error) break;
     const Request request = parser.release();
     connection->trusted = connection->trusted || has_token(request);
-    goes_on = co_await send(*connection, request, answer_to(request));
+    goes_on = co_await send(*connection, request, answer_or_fault(request));
   }
   connection->stream.close();
   connections.erase(connection);
