@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,8 @@ void tell_shorter_prompts(const MeasuredRun& run) {
 }
 
 void advise_command(const AdviseCommand& command) {
-  const std::vector<MeasuredRun> runs = read_measured_runs(command.names);
+  const NamedRuns named = read_measured_runs(command.names);
+  const std::vector<MeasuredRun>& runs = named.runs;
   const Calibration base = base_calibration(runs, command.names);
   const fs::path folder(command.output);
   std::error_code error;
@@ -55,10 +55,10 @@ void advise_command(const AdviseCommand& command) {
   write_calibration(learned, calibration);
   write_plan(repriced(runs.front().plan, learned).plan, plan);
   const MeasuredRun& run = runs.front();
-  const std::optional<ConfigValues> script = script_of_first(command.names);
   const RunAdvice advice = [&] {
     const Progress progress("planning again");
-    return advise(run.plan, Seconds{means_of(run).step.mean}, learned, script ? &*script : nullptr);
+    return advise(run.plan, Seconds{means_of(run).step.mean}, learned,
+                  named.script ? &*named.script : nullptr);
   }();
   tell_shorter_prompts(run);
   const std::string text = command.json ? to_json(advice, plan.string(), calibration.string())

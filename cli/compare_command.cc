@@ -24,7 +24,7 @@ struct CompareCommand {
 int compare_command(CompareCommand command) {
   command.names.runs = {command.run};
   command.names.plans = {command.plan};
-  const MeasuredRun run = read_measured_runs(command.names).front();
+  const MeasuredRun run = read_measured_runs(command.names).runs.front();
   Problems problems;
   const WireOptions switches = read_wire_options(command.run, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));

@@ -20,7 +20,7 @@ struct LearnCommand {
 };
 
 void learn(const LearnCommand& command) {
-  const std::vector<MeasuredRun> runs = read_measured_runs(command.names);
+  const std::vector<MeasuredRun> runs = read_measured_runs(command.names).runs;
   const Calibration base = base_calibration(runs, command.names);
   LearnedRuns learned = learn_from_runs(runs, base);
   if (!command.output.empty()) {

@@ -21,8 +21,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestScript = std::size_t{1} << 20;  // bytes
 
+// A plan, and the script that it was read from.
+struct RanPlan {
+  Plan plan;
+  std::optional<ConfigValues> script;
+};
+
 // A script of verl as the plan that it runs.
-Plan imported_plan(const std::string& file, const RunNames& names) {
+RanPlan imported_plan(const std::string& file, const RunNames& names) {
   Problems problems;
   if (names.cluster.empty()) {
     throw Error(ExitCode::usage,
@@ -32,20 +38,19 @@ Plan imported_plan(const std::string& file, const RunNames& names) {
   const auto text = read_text_file(file, kLongestScript, problems);
   const auto cluster = read_cluster_spec(names.cluster, problems);
   if (!text || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
-  auto imported = import_config(*text, file, {.cluster = *cluster}, problems);
+  auto script = read_config_values(*text, file, problems);
+  if (!script) throw Error(ExitCode::bad_input, std::move(problems));
+  auto imported = import_config(*script, {.cluster = *cluster}, problems);
   if (!imported) throw Error(ExitCode::bad_input, std::move(problems));
   price(imported->plan, calibration_for(imported->plan.cluster, names.calibration),
         imported->memory_share);
-  return std::move(imported->plan);
+  return {std::move(imported->plan), std::move(script)};
 }
 
-bool is_script(const std::string& file) {
+RanPlan plan_at(const std::string& file, const RunNames& names) {
   const std::string ending = fs::path(file).extension();
-  return ending == ".sh" || ending == ".yaml" || ending == ".yml";
-}
-
-Plan plan_at(const std::string& file, const RunNames& names) {
-  return is_script(file) ? imported_plan(file, names) : read_plan_or_throw(file);
+  const bool script = ending == ".sh" || ending == ".yaml" || ending == ".yml";
+  return script ? imported_plan(file, names) : RanPlan{read_plan_or_throw(file), std::nullopt};
 }
 
 // The run's own plan where none is named.
@@ -77,40 +82,32 @@ void add_reading_options(CLI::App& command, RunNames& names) {
       ->check(whole_number(0, std::numeric_limits<int>::max()));
 }
 
-std::vector<MeasuredRun> read_measured_runs(const RunNames& names) {
+NamedRuns read_measured_runs(const RunNames& names) {
   if (names.plans.size() > 1 && names.plans.size() != names.runs.size()) {
     throw Error(
         ExitCode::usage,
         {Problem{"--plan", "", std::to_string(names.plans.size()) + " plans",
                  "one, or one for each of " + std::to_string(names.runs.size()) + " runs", ""}});
   }
-  std::vector<MeasuredRun> runs;
+  NamedRuns read;
   for (std::size_t i = 0; i < names.runs.size(); ++i) {
     const fs::path where(names.runs[i]);
     const fs::path file = fs::is_directory(where) ? where / "metrics.jsonl" : where;
     const std::string plan_file = plan_file_of(names, i);
-    Plan plan = plan_at(plan_file, names);
-    refuse_run_of_other_plan(plan, plan_file, names.runs[i]);
+    RanPlan ran = plan_at(plan_file, names);
+    refuse_run_of_other_plan(ran.plan, plan_file, names.runs[i]);
     Problems problems;
     auto steps = read_metrics(file, problems);
     if (!steps) throw Error(ExitCode::bad_input, std::move(problems));
     const std::optional<std::size_t> warm_up =
         names.warm_up < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(names.warm_up));
-    auto run = measured_run(names.runs[i], std::move(plan), *std::move(steps), warm_up, problems);
+    auto run =
+        measured_run(names.runs[i], std::move(ran.plan), *std::move(steps), warm_up, problems);
     if (!run) throw Error(ExitCode::bad_input, std::move(problems));
-    runs.push_back(*std::move(run));
+    read.runs.push_back(*std::move(run));
+    if (i == 0) read.script = std::move(ran.script);
   }
-  return runs;
-}
-
-std::optional<ConfigValues> script_of_first(const RunNames& names) {
-  const std::string file = plan_file_of(names, 0);
-  if (!is_script(file)) return std::nullopt;
-  Problems problems;
-  const auto text = read_text_file(file, kLongestScript, problems);
-  auto script = text ? read_config_values(*text, file, problems) : std::nullopt;
-  if (!script) throw Error(ExitCode::bad_input, std::move(problems));
-  return script;
+  return read;
 }
 
 Calibration base_calibration(const std::vector<MeasuredRun>& runs, const RunNames& names) {

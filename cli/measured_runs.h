@@ -29,12 +29,15 @@ void add_reading_options(CLI::App& command, RunNames& names);
 /// The option --plan.
 void add_plans_option(CLI::App& command, RunNames& names);
 
-/// The runs that are named, each with its plan. Throws Error (bad_input).
-std::vector<MeasuredRun> read_measured_runs(const RunNames& names);
+/// The runs that are named, each with its plan.
+struct NamedRuns {
+  std::vector<MeasuredRun> runs;
+  /// What the first run's plan was read from; nullopt where that is a plan.json.
+  std::optional<ConfigValues> script;
+};
 
-/// The verl script that the first run's plan was read from; nullopt where that is a plan.json.
 /// Throws Error (bad_input).
-std::optional<ConfigValues> script_of_first(const RunNames& names);
+NamedRuns read_measured_runs(const RunNames& names);
 
 /// The constants that the runs are held against: those named, else those of the first run's plan.
 /// Throws Error (bad_input) where the runs were on devices of several kinds.

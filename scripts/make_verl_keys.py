@@ -3,12 +3,16 @@
 
 usage: make_verl_keys.py FOLDER > planner/interop/verl/verl_keys.inc
        make_verl_keys.py FOLDER VERSION=FOLDER... > planner/interop/verl/verl_former_keys.inc
+       make_verl_keys.py FOLDER --inherited > planner/advice/inherited_keys.inc
   FOLDER  verl/trainer/config of the wheel, with the flattened _generated_*.yaml
 Each line is {"key", engines, free}: engines is the sum of 1 = FSDP, 2 = Megatron, 4 = VeOmni and
 8 = torchtitan; free = a map that takes any key below. With earlier versions, oldest first:
-{"key", "last version that has it"}.
+{"key", "last version that has it"}. --inherited: {"key", "default", engines} of the keys whose default
+is another key's value, and of those others; profilers are left out.
 """
+import json
 import os
+import re
 import sys
 
 import yaml
@@ -23,20 +27,59 @@ def leaves(node, path):
         yield path, isinstance(node, dict)
 
 
-def keys_of(folder):
-    keys, free = {}, {}
+def trees_of(folder):
     for bit, engine in ((1, ""), (2, "megatron_"), (4, "veomni_"), (8, "torchtitan_")):
         path = f"{folder}/_generated_ppo_{engine}trainer.yaml"
         if not os.path.exists(path):  # of an earlier version, which has no such engine
             continue
         with open(path, encoding="utf-8") as file:
-            for key, is_map in leaves(yaml.safe_load(file), ""):
-                keys[key] = keys.get(key, 0) | bit
-                free[key] = free.get(key, False) or is_map
+            yield bit, yaml.safe_load(file)
+
+
+def keys_of(folder):
+    keys, free = {}, {}
+    for bit, tree in trees_of(folder):
+        for key, is_map in leaves(tree, ""):
+            keys[key] = keys.get(key, 0) | bit
+            free[key] = free.get(key, False) or is_map
     return keys, free
 
 
+def value_at(tree, key):
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree
+
+
+def source_of(key, value):
+    """The one key that a value refers to; None where it is no such reference."""
+    reference = re.fullmatch(r"\$\{(?:oc\.select: *)?(\.?[\w.]+)(?:,[^$]*)?\}", str(value))
+    if reference is None or "profiler" in key:
+        return None
+    name = reference.group(1)
+    return key.rsplit(".", 1)[0] + name if name.startswith(".") else name
+
+
+def inherited(folder):
+    rows = {}
+    for bit, tree in trees_of(folder):
+        for key, _ in leaves(tree, ""):
+            source = source_of(key, value_at(tree, key))
+            if source is None:
+                continue
+            for each in (key, source):
+                value = value_at(tree, each)
+                if not isinstance(value, (dict, list)):
+                    text = value if isinstance(value, str) else json.dumps(value)
+                    rows[each, text] = rows.get((each, text), 0) | bit
+    return rows
+
+
 def main():
+    if sys.argv[2:] == ["--inherited"]:
+        for (key, text), bits in sorted(inherited(sys.argv[1]).items()):
+            print(f'{{"{key}", {json.dumps(text)}, {bits}}},')
+        return
     keys, free = keys_of(sys.argv[1])
     if len(sys.argv) == 2:
         for key in sorted(keys):

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "planner/advice/inherited_keys.h"
 #include "planner/interop/config/config_values.h"
 #include "planner/interop/export.h"
+#include "planner/interop/verl/verl_keys.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -64,27 +66,88 @@ std::string value_of(const ConfigValues& script, const std::string& key) {
   return value->is(Node::Kind::string) ? value->text : describe(*value);
 }
 
+constexpr std::string_view kSwitch = "use_dynamic_bsz";
+
 // The switch beside a limit of tokens; empty for every other key.
 std::string dynamic_switch_of(const std::string& key) {
-  constexpr std::string_view kLimit = "max_token_len_per_gpu", kSwitch = "use_dynamic_bsz";
+  constexpr std::string_view kLimit = "max_token_len_per_gpu";
   if (!key.ends_with(kLimit)) return {};
   const std::string block = key.substr(0, key.rfind('.') + 1);
   const bool scoring = key.substr(block.size()).starts_with("log_prob_");
   return block + (scoring ? "log_prob_" : "") + std::string(kSwitch);
 }
 
-// Whether the script's micro-batches count sequences there: switches that it leaves out are the
-// actor's, which is off by default (verl 0.9.1 trainer/config).
-bool counts_sequences(const ConfigValues& script, const std::string& dynamic) {
-  const std::string actor = "actor_rollout_ref.actor.use_dynamic_bsz";
-  const Node* found = script.find(dynamic);
-  if (found == nullptr) found = script.find(actor);
-  return found == nullptr || !found->is(Node::Kind::boolean) || !found->boolean;
-}
+struct Change {
+  std::string from, to;
+};
+using Changes = std::map<std::string, Change>;
 
-std::string change_of(const std::string& key, const std::string& before, const std::string& after) {
-  return key + ": " + before + " -> " + after;
-}
+// The script that ran, by the names that verl's keys have now, and what changes of it.
+class ScriptChanges {
+ public:
+  explicit ScriptChanges(const ConfigValues& script)
+      : script_(script),
+        stated_(in_current_names(script)),
+        ran_(with_inherited_defaults(stated_)) {}
+
+  void change(const std::string& key, const std::string& value) {
+    const std::string stated = value_of(stated_, key);
+    if (stated != value) changes_[key] = {stated, value};
+    const std::string dynamic = dynamic_switch_of(key);
+    if (!dynamic.empty() && counts_sequences(dynamic)) {
+      changes_[dynamic] = {value_of(stated_, dynamic), "true"};
+    }
+  }
+
+  // Keys that the script leaves to verl follow those that they inherit from: where a change would
+  // reach one, it is stated as `planned` has it. Micro-batches that count sequences go on to.
+  void keep_inherited(const std::map<std::string, std::string>& planned) {
+    ConfigValues then = stated_;
+    for (const auto& [key, change] : changes_) {
+      then.values.erase(key);
+      if (change.to != kNotSet) then.values[key] = {.value = override_value(change.to)};
+    }
+    then = with_inherited_defaults(std::move(then));
+    Changes kept;
+    for (const auto& [key, value] : planned) {
+      const std::string before = value_of(ran_, key);
+      if (changes_.contains(key) || value_of(then, key) == before) continue;
+      const std::string dynamic = dynamic_switch_of(key);
+      if (!dynamic.empty() && counts_sequences(dynamic)) continue;  // it limits nothing
+      kept[key] = {value_of(stated_, key), key.ends_with(kSwitch) ? before : value};
+    }
+    changes_.merge(kept);
+  }
+
+  // A former name beside the new one is unknown to verl, unread, or copied over it
+  // (migrate_legacy_reward_impl).
+  void drop_former_names() {
+    for (const auto& [key, unused] : script_.values) {
+      const std::string now = current_name(key);
+      if (now.empty() || script_.syntax != ConfigSyntax::verl || !changes_.contains(now)) continue;
+      changes_[key] = {value_of(script_, key), "(remove: its name is " + now + ")"};
+    }
+  }
+
+  const Changes& changes() const { return changes_; }
+
+ private:
+  static ConfigValues in_current_names(const ConfigValues& script) {
+    if (script.syntax != ConfigSyntax::verl) return script;
+    std::vector<IgnoredKey> gone;
+    std::vector<std::string> notes;
+    return with_current_names(script, gone, notes);
+  }
+
+  bool counts_sequences(const std::string& dynamic) const {
+    const Node* const found = ran_.find(dynamic);
+    return found == nullptr || !found->is(Node::Kind::boolean) || !found->boolean;
+  }
+
+  const ConfigValues& script_;
+  ConfigValues stated_, ran_;
+  Changes changes_;
+};
 
 }  // namespace
 
@@ -93,20 +156,29 @@ std::vector<std::string> changed_keys(const Plan& before, const Plan& after,
   const auto old_keys = keys_of(before);
   const auto new_keys = keys_of(after);
   if (old_keys.empty() || new_keys.empty()) return {};
-  std::map<std::string, std::string> all = old_keys, changed;
+  std::map<std::string, std::string> all = old_keys;
   all.insert(new_keys.begin(), new_keys.end());
+  std::optional<ScriptChanges> of_script;
+  if (script != nullptr) of_script.emplace(*script);
+  Changes changes;
   for (const auto& [key, unused] : all) {
     const std::string planned = value_of(old_keys, key), value = value_of(new_keys, key);
     if (planned == value) continue;
-    const std::string stated = script != nullptr ? value_of(*script, key) : planned;
-    if (stated != value) changed[key] = change_of(key, stated, value);
-    const std::string dynamic = dynamic_switch_of(key);
-    if (script != nullptr && !dynamic.empty() && counts_sequences(*script, dynamic)) {
-      changed[dynamic] = change_of(dynamic, value_of(*script, dynamic), "true");
+    if (of_script) {
+      of_script->change(key, value);
+    } else {
+      changes[key] = {planned, value};
     }
   }
+  if (of_script) {
+    of_script->keep_inherited(new_keys);
+    of_script->drop_former_names();
+    changes = of_script->changes();
+  }
   std::vector<std::string> texts;
-  for (auto& [key, text] : changed) texts.push_back(std::move(text));
+  for (const auto& [key, change] : changes) {
+    texts.push_back(key + ": " + change.from + " -> " + change.to);
+  }
   return texts;
 }
 

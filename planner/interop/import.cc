@@ -31,22 +31,27 @@ void check_options(ConfigSyntax syntax, const ImportOptions& options, Problems& 
 
 std::optional<Imported> import_config(std::string_view text, const std::string& file,
                                       const ImportOptions& options, Problems& problems) {
-  const std::size_t before = problems.size();
   auto config = read_config_values(text, file, problems);
   if (!config) return std::nullopt;
+  return import_config(*std::move(config), options, problems);
+}
+
+std::optional<Imported> import_config(ConfigValues config, const ImportOptions& options,
+                                      Problems& problems) {
+  const std::size_t before = problems.size();
   for (const std::string& setting : options.settings) {
     ConfigValues own{.file = "--set"};
     read_override({.text = setting}, own, problems);
     for (auto& [key, value] : own.values) {
       value.place = "--set";
-      config->values[key] = std::move(value);
+      config.values[key] = std::move(value);
     }
   }
-  if (problems.size() != before + config->refused) return std::nullopt;
-  check_options(config->syntax, options, problems);
-  if (problems.size() != before + config->refused) return std::nullopt;
-  auto imported = format_of(config->syntax).import(*config, options, problems);
-  if (!imported || config->refused > 0) return std::nullopt;
+  if (problems.size() != before) return std::nullopt;
+  check_options(config.syntax, options, problems);
+  if (problems.size() != before) return std::nullopt;
+  auto imported = format_of(config.syntax).import(config, options, problems);
+  if (!imported || config.refused > 0) return std::nullopt;
   for (const Problem& problem : outside_capabilities(imported->plan)) {
     imported->notes.push_back("not for engine '" + imported->plan.engine + "': " +
                               to_string({.place = problem.place,

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cost_models/documents/problem_list.h"
+#include "planner/interop/config/config_values.h"
 #include "planner/interop/config/imported.h"
 
 namespace tessera {
@@ -18,5 +19,9 @@ namespace tessera {
 /// and SGLang servers. nullopt and all Problems of the file otherwise.
 std::optional<Imported> import_config(std::string_view text, const std::string& file,
                                       const ImportOptions& options, Problems& problems);
+
+/// The same of what read_config_values made of the file.
+std::optional<Imported> import_config(ConfigValues config, const ImportOptions& options,
+                                      Problems& problems);
 
 }  // namespace tessera

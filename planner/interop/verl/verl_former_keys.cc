@@ -34,18 +34,6 @@ constexpr std::array<Moved, 8> kMoved{{
      "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"},
 }};
 
-// The key's name today; empty where it has none of its own.
-std::string moved(std::string_view key) {
-  for (const Moved& one : kMoved) {
-    const bool below = key.size() > one.before.size() && key[one.before.size()] == '.';
-    if (key.substr(0, one.before.size()) != one.before) continue;
-    if (below || key == one.before) {
-      return std::string(one.now) + std::string(key.substr(one.before.size()));
-    }
-  }
-  return {};
-}
-
 const Former* former(std::string_view key) {
   const auto found =
       std::lower_bound(std::begin(kFormer), std::end(kFormer), key,
@@ -60,13 +48,28 @@ std::string became_of(std::string_view key) {
 
 }  // namespace
 
+std::string current_name(std::string_view key) {
+  for (const Moved& one : kMoved) {
+    const bool below = key.size() > one.before.size() && key[one.before.size()] == '.';
+    if (key.substr(0, one.before.size()) != one.before) continue;
+    if (below || key == one.before) {
+      return std::string(one.now) + std::string(key.substr(one.before.size()));
+    }
+  }
+  return {};
+}
+
 ConfigValues with_current_names(const ConfigValues& config, std::vector<IgnoredKey>& gone,
                                 std::vector<std::string>& notes) {
   ConfigValues current = config;
   for (const auto& [key, value] : config.values) {
     if (value.value.is(Node::Kind::null) && value.unknown.empty()) continue;
-    if (const std::string now = moved(key); !now.empty()) {
-      notes.push_back(key + " is read as " + now + ", its name in verl 0.9.1.");
+    if (const std::string now = current_name(key); !now.empty()) {
+      // Of verl's own, fully_async_main.py alone moves them (migrate_legacy_reward_impl).
+      const bool unread =
+          key.starts_with("reward_model.") && config.trainer != VerlTrainer::fully_async;
+      notes.push_back(key + " is read as " + now + ", its name in verl 0.9.1" +
+                      (unread ? ", which does not read the former one." : "."));
       current.values.emplace(now, value);
       current.values.erase(key);
     } else if (const Former* const before = former(key)) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
@@ -17,6 +18,9 @@ std::vector<IgnoredKey> ignored_keys(const ConfigValues& config);
 
 /// Problems for keys that verl's version does not have, with did-you-mean or the new name.
 Problems unknown_keys(const ConfigValues& config);
+
+/// The name that a key of earlier versions of verl has now; empty where that is its own.
+std::string current_name(std::string_view key);
 
 /// Keys of earlier versions of verl under the name that they have now, each with a note; those that
 /// are gone are taken out and appended to `gone`.

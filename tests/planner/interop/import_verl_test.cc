@@ -118,6 +118,10 @@ TEST(ImportVerl, ARewardModelUnderItsFormerNamesIsPlanned) {
   ASSERT_TRUE(made.imported) << made.told();
   EXPECT_EQ(made.imported->plan.models.at("reward").spec.layers, 32);
   EXPECT_EQ(made.role(Role::reward).layout.tp, 4);
+  EXPECT_THAT(
+      made.imported->notes,
+      Contains("reward_model.enable is read as reward.reward_model.enable, its name in verl "
+               "0.9.1, which does not read the former one."));
 }
 
 TEST(ImportVerl, AnEngineThatIsNotPlannedIsOneProblemAndHidesNoOther) {
