@@ -1,5 +1,7 @@
 #include "cost_models/layout/model_tensors.h"
 
+#include <algorithm>
+
 #include "cost_models/layout/sharding.h"
 
 namespace tessera {
@@ -12,29 +14,45 @@ ShardedTensor sharded(const Parameter& parameter, DType dtype) {
           .outer_dim = shard_dim(parameter)};
 }
 
-// `box_of` a rank's coordinates, which need not hold a part. In as much memory as there are parts:
-// stages that lack a tensor are most of the ranks of a deep pipeline.
+// `box_of` a rank's coordinates, which need not hold a part. Stages that lack a tensor, most of the
+// ranks of a deep pipeline, are neither asked nor made room for.
 template <typename BoxOf>
 std::vector<Holding> holdings_of(const Parameter& parameter, const RankMap& map,
                                  const BoxOf& box_of) {
+  std::vector<char> holding_stage;
+  for (int stage = 0; stage < map.layout.pp; ++stage) {
+    holding_stage.push_back(holds(parameter, map.layout, {.pp = stage}) ? 1 : 0);
+  }
+  const auto may_hold = [&](const RankCoord& coord) {
+    return holding_stage[static_cast<size_t>(coord.pp)] != 0;
+  };
   std::vector<Holding> holdings;
-  holdings.reserve(map.ranks.size());
+  holdings.reserve(
+      static_cast<size_t>(std::count_if(map.coords.begin(), map.coords.end(), may_hold)));
   for (size_t i = 0; i < map.ranks.size(); ++i) {
+    if (!may_hold(map.coords[i])) continue;
     if (const auto box = box_of(parameter, map.layout, map.coords[i])) {
       holdings.push_back({map.ranks[i], *box});
     }
   }
-  if (holdings.size() < holdings.capacity()) holdings.shrink_to_fit();
   return holdings;
 }
 
 }  // namespace
 
+std::vector<Holding> stored_holdings(const Parameter& parameter, const RankMap& map) {
+  return holdings_of(parameter, map, stored_box);
+}
+
+std::vector<Holding> compute_holdings(const Parameter& parameter, const RankMap& map) {
+  return holdings_of(parameter, map, compute_box);
+}
+
 ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, const RankMap& to,
                            DType dtype) {
   ShardedTensor tensor = sharded(parameter, dtype);
-  tensor.source = holdings_of(parameter, from, stored_box);
-  tensor.destination = holdings_of(parameter, to, compute_box);
+  tensor.source = stored_holdings(parameter, from);
+  tensor.destination = compute_holdings(parameter, to);
   return tensor;
 }
 
@@ -52,7 +70,7 @@ std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, cons
   std::vector<ShardedTensor> tensors;
   for (const Parameter& parameter : table.rows) {
     ShardedTensor& tensor = tensors.emplace_back(sharded(parameter, dtype));
-    tensor.source = holdings_of(parameter, from, stored_box);
+    tensor.source = stored_holdings(parameter, from);
     for (const int rank : to.ranks) tensor.destination.push_back({rank, whole(parameter.shape)});
   }
   return tensors;

@@ -9,6 +9,11 @@
 
 namespace tessera {
 
+/// What ranks keep of a parameter (stored_box), and what they compute with (compute_box), ascending
+/// by their place in the map; ranks without a part are left out.
+std::vector<Holding> stored_holdings(const Parameter& parameter, const RankMap& map);
+std::vector<Holding> compute_holdings(const Parameter& parameter, const RankMap& map);
+
 /// `from` holds the parameter's stored_box, `to` needs its compute_box.
 ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, const RankMap& to,
                            DType dtype);

@@ -24,8 +24,6 @@ struct BoxLess {
   }
 };
 
-using HoldersOfBox = std::map<Box, std::vector<int>, BoxLess>;
-
 std::string to_text(const Box& box) {
   std::string text;
   for (int d = 0; d < box.rank; ++d) {
@@ -35,25 +33,12 @@ std::string to_text(const Box& box) {
   return text;
 }
 
-HoldersOfBox distinct_sources(const ShardedTensor& tensor) {
-  HoldersOfBox sources;
-  for (const Holding& holding : tensor.source) {
-    if (volume(holding.box) > 0) sources[holding.box].push_back(holding.rank);
-  }
-  for (auto& [box, ranks] : sources) {
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  }
-  return sources;
-}
-
 /// The elements that every rank needs, as boxes that do not overlap within the rank.
-std::vector<Holding> disjoint_destinations(const ShardedTensor& tensor) {
+std::vector<Holding> disjoint_destinations(std::span<const Holding> wanted) {
   const auto by_rank = [](const Holding& a, const Holding& b) { return a.rank < b.rank; };
-  std::span<const Holding> wanted = tensor.destination;
   std::vector<Holding> sorted;
   if (!std::is_sorted(wanted.begin(), wanted.end(), by_rank)) {
-    sorted = tensor.destination;
+    sorted.assign(wanted.begin(), wanted.end());
     std::stable_sort(sorted.begin(), sorted.end(), by_rank);
     wanted = sorted;
   }
@@ -83,25 +68,17 @@ std::vector<Holding> disjoint_destinations(const ShardedTensor& tensor) {
 
 class Builder {
  public:
-  explicit Builder(const ShardedTensor& tensor)
-      : tensor_(tensor), sources_(distinct_sources(tensor)) {}
+  Builder(const std::vector<HeldBox>& held, const std::string& tensor)
+      : held_(held), tensor_(tensor) {}
 
-  Overlay build() {
-    std::map<Box, int, BoxLess> regions;
-    for (const Holding& holding : disjoint_destinations(tensor_)) {
-      const auto [found, fresh] =
-          regions.try_emplace(holding.box, static_cast<int>(regions.size()));
-      if (fresh) overlay_.regions.push_back(cells_of(holding.box));
-      overlay_.entries.push_back({holding.rank, found->second});
-    }
+  Overlay build(const Wanted& wanted) {
+    for (const Box& region : wanted.regions) overlay_.regions.push_back(cells_of(region));
     return std::move(overlay_);
   }
 
  private:
-  using Source = HoldersOfBox::value_type;
-
   std::vector<Overlay::Cell> cells_of(const Box& region) {
-    std::vector<const Source*> touching;
+    std::vector<const HeldBox*> touching;
     std::array<std::vector<std::int64_t>, kMaxTensorRank> cuts;
     const auto cut = [&](const Box& box) {
       for (int d = 0; d < box.rank; ++d) {
@@ -110,8 +87,8 @@ class Builder {
       }
     };
     cut(region);
-    for (const Source& source : sources_) {
-      const Box common = intersect(source.first, region);
+    for (const HeldBox& source : held_) {
+      const Box common = intersect(source.box, region);
       if (volume(common) == 0) continue;
       touching.push_back(&source);
       cut(common);
@@ -132,7 +109,7 @@ class Builder {
   /// Cells of the grid of cuts from dim `d` on; sources that do not touch are dropped on the way.
   void grid(const Box& box, int d,
             const std::array<std::vector<std::int64_t>, kMaxTensorRank>& cuts,
-            const std::vector<const Source*>& touching, std::vector<Overlay::Cell>& cells) {
+            const std::vector<const HeldBox*>& touching, std::vector<Overlay::Cell>& cells) {
     if (d >= std::min(box.rank, kMaxTensorRank)) {
       cells.push_back({box, holders_of(box, touching)});
       return;
@@ -141,22 +118,22 @@ class Builder {
     for (size_t i = 0; i + 1 < cuts[dim].size(); ++i) {
       Box slab = box;
       slab.dims[dim] = {cuts[dim][i], cuts[dim][i + 1]};
-      std::vector<const Source*> here;
-      for (const Source* source : touching) {
-        if (!intersect(source->first.dims[dim], slab.dims[dim]).empty()) here.push_back(source);
+      std::vector<const HeldBox*> here;
+      for (const HeldBox* source : touching) {
+        if (!intersect(source->box.dims[dim], slab.dims[dim]).empty()) here.push_back(source);
       }
       grid(slab, d + 1, cuts, here, cells);
     }
   }
 
-  int holders_of(const Box& cell, const std::vector<const Source*>& covering) {
+  int holders_of(const Box& cell, const std::vector<const HeldBox*>& covering) {
     if (covering.empty()) {
       throw Error(ExitCode::internal, "no source holds " + to_text(cell) + " of tensor '" +
-                                          tensor_.name + "', which a destination needs");
+                                          tensor_ + "', which a destination needs");
     }
     std::vector<int> ranks;
-    for (const Source* source : covering) {
-      ranks.insert(ranks.end(), source->second.begin(), source->second.end());
+    for (const HeldBox* source : covering) {
+      ranks.insert(ranks.end(), source->ranks.begin(), source->ranks.end());
     }
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
@@ -191,38 +168,42 @@ class Builder {
     cells = std::move(merged);
   }
 
-  const ShardedTensor& tensor_;
-  HoldersOfBox sources_;
+  const std::vector<HeldBox>& held_;
+  const std::string& tensor_;
   std::map<std::vector<int>, int> ids_;
   Overlay overlay_;
 };
 
 }  // namespace
 
-Overlay overlay_of(const ShardedTensor& tensor) { return Builder(tensor).build(); }
-
-bool lies_alike(const ShardedTensor& a, const ShardedTensor& b) {
-  return a.shape == b.shape && a.element_bytes == b.element_bytes && a.outer_dim == b.outer_dim &&
-         a.source == b.source && a.destination == b.destination;
+std::vector<HeldBox> held_boxes(std::span<const Holding> source) {
+  std::map<Box, std::vector<int>, BoxLess> boxes;
+  for (const Holding& holding : source) {
+    if (volume(holding.box) > 0) boxes[holding.box].push_back(holding.rank);
+  }
+  std::vector<HeldBox> held;
+  for (auto& [box, ranks] : boxes) {
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    held.push_back({box, std::move(ranks)});
+  }
+  return held;
 }
 
-std::uint64_t overlay_hash(const ShardedTensor& tensor) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  const auto mix = [&hash](std::int64_t value) {
-    hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211ULL;
-  };
-  for (const std::int64_t side : tensor.shape) mix(side);
-  for (const auto* list : {&tensor.source, &tensor.destination}) {
-    mix(static_cast<std::int64_t>(list->size()));
-    for (const Holding& holding : *list) {
-      mix(holding.rank);
-      for (int d = 0; d < holding.box.rank; ++d) {
-        mix(holding.box.dims[static_cast<size_t>(d)].lo);
-        mix(holding.box.dims[static_cast<size_t>(d)].hi);
-      }
-    }
+Wanted wanted_boxes(std::span<const Holding> destination) {
+  Wanted wanted;
+  std::map<Box, int, BoxLess> regions;
+  for (const Holding& holding : disjoint_destinations(destination)) {
+    const auto [found, fresh] = regions.try_emplace(holding.box, static_cast<int>(regions.size()));
+    if (fresh) wanted.regions.push_back(holding.box);
+    wanted.entries.push_back({holding.rank, found->second});
   }
-  return hash;
+  return wanted;
+}
+
+Overlay overlay_of(const std::vector<HeldBox>& held, const Wanted& wanted,
+                   const std::string& tensor) {
+  return Builder(held, tensor).build(wanted);
 }
 
 }  // namespace tessera

@@ -18,9 +18,11 @@ std::vector<ReshardDemand> reshard_demands(const ParameterTable& table, const Ra
   std::map<std::pair<int, std::vector<int>>, Bytes> bytes;
   const std::vector<ShardedTensor> tensors = model_tensors(kinds, from, to, dtype);
   for (size_t kind = 0; kind < tensors.size(); ++kind) {
-    const Overlay overlay = overlay_of(tensors[kind]);
+    const Wanted wanted = wanted_boxes(tensors[kind].destination);
+    const Overlay overlay =
+        overlay_of(held_boxes(tensors[kind].source), wanted, tensors[kind].name);
     const Bytes each = tensors[kind].element_bytes * alike.count[kind];
-    for (const Overlay::Entry& entry : overlay.entries) {
+    for (const Wanted::Entry& entry : wanted.entries) {
       for (const Overlay::Cell& cell : overlay.regions[static_cast<size_t>(entry.region)]) {
         const std::vector<int>& holders = overlay.holders[static_cast<size_t>(cell.holders)];
         if (std::binary_search(holders.begin(), holders.end(), entry.rank)) continue;

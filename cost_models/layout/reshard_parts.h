@@ -3,6 +3,7 @@
 // For reshard_plan.cc alone. Plain values that point into the overlays; counts are bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -19,9 +20,14 @@ namespace tessera {
 
 /// A cell of an overlay, with what every tensor that lies so asks of it.
 struct Piece {
-  const Box* box = nullptr;
+  Box box;
   int outer_dim = 0;
+  bool last = true;        // of its region
   Bytes bytes, row_bytes;  // all of it; of one index of the outer dim
+
+  Interval rows() const {
+    return box.rank > 0 ? box.dims[static_cast<size_t>(outer_dim)] : Interval{0, 1};
+  }
 };
 
 /// Rows [lo, hi) of a piece's outer dim that a destination receives from one source.
@@ -31,12 +37,12 @@ struct Part {
   Interval rows;
 
   Interval side(int dim) const {
-    return dim == piece->outer_dim ? rows : piece->box->dims[static_cast<size_t>(dim)];
+    return dim == piece->outer_dim ? rows : piece->box.dims[static_cast<size_t>(dim)];
   }
 };
 
 inline bool box_less(const Part& a, const Part& b) {
-  for (int d = 0; d < a.piece->box->rank; ++d) {
+  for (int d = 0; d < a.piece->box.rank; ++d) {
     const Interval x = a.side(d), y = b.side(d);
     if (x.lo != y.lo) return x.lo < y.lo;
     if (x.hi != y.hi) return x.hi < y.hi;
@@ -45,18 +51,27 @@ inline bool box_less(const Part& a, const Part& b) {
 }
 
 /// Hands out the bytes of one class to its holders, in the order of the shares.
-struct Dispenser {
-  const std::vector<SenderShare>* shares = nullptr;
-  size_t next = 0;
-  Bytes position, boundary;
-
-  void begin(const std::vector<SenderShare>& list) {
-    shares = &list;
-    boundary = list.empty() ? Bytes{} : list.front().bytes;
+class Dispenser {
+ public:
+  Dispenser() = default;
+  explicit Dispenser(const std::vector<SenderShare>& shares)
+      : next_(shares.data()), end_(next_ + shares.size()) {
+    if (!shares.empty()) boundary_ = next_->bytes;
   }
-  bool last() const { return next + 1 >= shares->size(); }
-  int holder() const { return (*shares)[next].holder; }
-  void advance() { boundary += (*shares)[++next].bytes; }
+
+  int holder() const { return next_->holder; }
+  /// Of `most` rows the first that the holder in hand sends.
+  std::int64_t rows(Bytes row_bytes, std::int64_t most) const {
+    if (end_ - next_ <= 1) return most;
+    const Bytes left = std::max(Bytes{}, boundary_ - position_);
+    return left < most * row_bytes ? left.value / row_bytes.value : most;
+  }
+  void sent(Bytes bytes) { position_ += bytes; }
+  void advance() { boundary_ += (++next_)->bytes; }
+
+ private:
+  const SenderShare *next_ = nullptr, *end_ = nullptr;
+  Bytes position_, boundary_;
 };
 
 /// xxh3 of transfers, in 64-bit words.
@@ -71,7 +86,7 @@ class TransferDigest {
     *next++ = part.tensor;
     *next++ = part.source;
     *next++ = destination;
-    for (int d = 0; d < part.piece->box->rank; ++d) {
+    for (int d = 0; d < part.piece->box.rank; ++d) {
       const Interval side = part.side(d);
       *next++ = side.lo;
       *next++ = side.hi;

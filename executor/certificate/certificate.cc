@@ -36,9 +36,10 @@ void add_tensor(const ShardedTensor& tensor, std::int64_t largest, WeightCertifi
   const int row = static_cast<int>(made.names.size());
   made.names.push_back(tensor.name);
   made.shapes.push_back(tensor.shape);
-  const Overlay overlay = overlay_of(tensor);
+  const Wanted wanted = wanted_boxes(tensor.destination);
+  const Overlay overlay = overlay_of(held_boxes(tensor.source), wanted, tensor.name);
   std::vector<bool> needs(overlay.regions.size());
-  for (const Overlay::Entry& entry : overlay.entries) {
+  for (const Wanted::Entry& entry : wanted.entries) {
     if (entry.rank == made.rank) needs[static_cast<std::size_t>(entry.region)] = true;
   }
   for (std::size_t region = 0; region < overlay.regions.size(); ++region) {
