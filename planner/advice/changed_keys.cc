@@ -17,11 +17,19 @@
 namespace tessera {
 namespace {
 
-// "a.b.c=value", in quotes or not and with Hydra's + before it, as its key and value.
-std::optional<std::pair<std::string, std::string>> override_in(std::string_view line) {
+// A value of an export, and whether Hydra has to add its key, which verl's files do not list.
+struct Exported {
+  std::string value;
+  bool added = false;
+};
+using Keys = std::map<std::string, Exported>;
+
+// "a.b.c=value", in quotes or not and with Hydra's + before it.
+std::optional<Keys::value_type> override_in(std::string_view line) {
   constexpr std::string_view kName = "abcdefghijklmnopqrstuvwxyz_0123456789.";
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   if (line.starts_with('\'')) line.remove_prefix(1);
+  const bool added = line.starts_with('+');
   line.remove_prefix(std::min(line.find_first_not_of('+'), line.size()));
   const std::size_t end = std::min(line.find_first_not_of(kName), line.size());
   const std::string_view name = line.substr(0, end), value = line.substr(end);
@@ -29,12 +37,12 @@ std::optional<std::pair<std::string, std::string>> override_in(std::string_view 
                     !name.ends_with('.') && name.find("..") == std::string_view::npos;
   if (!path || !value.starts_with('=')) return std::nullopt;
   const std::size_t last = value.find_last_not_of("\\ '");
-  return std::pair{std::string(name), std::string(value.substr(1, last))};
+  return Keys::value_type{std::string(name), Exported{std::string(value.substr(1, last)), added}};
 }
 
 // Every override of the files that run; they stand one to a line.
-std::map<std::string, std::string> keys_of(const Plan& plan) {
-  std::map<std::string, std::string> keys;
+Keys keys_of(const Plan& plan) {
+  Keys keys;
   for (const ExportTarget& target : every_export_target()) {
     if (target.name != plan.engine) continue;
     Problems problems;
@@ -44,7 +52,7 @@ std::map<std::string, std::string> keys_of(const Plan& plan) {
       if (!file.executable) continue;
       std::istringstream lines(file.text);
       for (std::string text; std::getline(lines, text);) {
-        if (auto found = override_in(text)) keys[found->first] = std::move(found->second);
+        if (auto found = override_in(text)) keys.insert_or_assign(found->first, found->second);
       }
     }
     break;
@@ -54,9 +62,9 @@ std::map<std::string, std::string> keys_of(const Plan& plan) {
 
 constexpr std::string_view kNotSet = "(not set)";
 
-std::string value_of(const std::map<std::string, std::string>& keys, const std::string& key) {
+std::string value_of(const Keys& keys, const std::string& key) {
   const auto found = keys.find(key);
-  return found == keys.end() ? std::string(kNotSet) : found->second;
+  return found == keys.end() ? std::string(kNotSet) : found->second.value;
 }
 
 // As the script states it, strings without quotes.
@@ -101,7 +109,7 @@ class ScriptChanges {
 
   // Keys that the script leaves to verl follow those that they inherit from: where a change would
   // reach one, it is stated as `planned` has it. Micro-batches that count sequences go on to.
-  void keep_inherited(const std::map<std::string, std::string>& planned) {
+  void keep_inherited(const Keys& planned) {
     ConfigValues then = stated_;
     for (const auto& [key, change] : changes_) {
       then.values.erase(key);
@@ -109,12 +117,12 @@ class ScriptChanges {
     }
     then = with_inherited_defaults(std::move(then));
     Changes kept;
-    for (const auto& [key, value] : planned) {
+    for (const auto& [key, exported] : planned) {
       const std::string before = value_of(ran_, key);
       if (changes_.contains(key) || value_of(then, key) == before) continue;
       const std::string dynamic = dynamic_switch_of(key);
       if (!dynamic.empty() && counts_sequences(dynamic)) continue;  // it limits nothing
-      kept[key] = {value_of(stated_, key), key.ends_with(kSwitch) ? before : value};
+      kept[key] = {value_of(stated_, key), key.ends_with(kSwitch) ? before : exported.value};
     }
     changes_.merge(kept);
   }
@@ -156,7 +164,7 @@ std::vector<std::string> changed_keys(const Plan& before, const Plan& after,
   const auto old_keys = keys_of(before);
   const auto new_keys = keys_of(after);
   if (old_keys.empty() || new_keys.empty()) return {};
-  std::map<std::string, std::string> all = old_keys;
+  Keys all = old_keys;
   all.insert(new_keys.begin(), new_keys.end());
   std::optional<ScriptChanges> of_script;
   if (script != nullptr) of_script.emplace(*script);
@@ -177,7 +185,9 @@ std::vector<std::string> changed_keys(const Plan& before, const Plan& after,
   }
   std::vector<std::string> texts;
   for (const auto& [key, change] : changes) {
-    texts.push_back(key + ": " + change.from + " -> " + change.to);
+    const auto exported = all.find(key);
+    const bool added = exported != all.end() && exported->second.added;
+    texts.push_back((added ? "+" : "") + key + ": " + change.from + " -> " + change.to);
   }
   return texts;
 }

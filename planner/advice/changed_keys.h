@@ -11,7 +11,8 @@ namespace tessera {
 struct Plan;
 class ConfigValues;
 
-/// "KEY: OLD -> NEW", in the order of the keys; "(not set)" where one side lacks it. Empty where
+/// "KEY: OLD -> NEW", in the order of the keys; "(not set)" where one side lacks it,
+/// and Hydra's + before a key that verl's own files do not list. Empty where
 /// the plan's engine has no export of its own name, or a plan cannot be said in its keys.
 ///
 /// Old values are those of `script`, which `before` was read from; of the export of `before` where

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -75,7 +76,12 @@ std::string difference_of(const std::vector<std::string>& before,
   const auto old_values = by_key(before), new_values = by_key(after);
   std::string text;
   for (const auto& [key, value] : new_values) {
-    const auto old = old_values.find(key);
+    auto old = old_values.find(key);
+    // Without a limit of its own an update has that of all its role's calls.
+    constexpr std::string_view kUpdate = ".update_tokens";
+    if (old == old_values.end() && key.ends_with(kUpdate)) {
+      old = old_values.find(key.substr(0, key.size() - kUpdate.size()) + ".tokens");
+    }
     if (old != old_values.end() && old->second == value) continue;
     text += (text.empty() ? "" : ", ") + key + " " +
             (old == old_values.end() ? "(free)" : old->second) + " -> " + value;

@@ -89,6 +89,14 @@ std::vector<Case> cases() {
                 {"algorithm.adv_estimator=gae", "critic.model.path=Qwen/Qwen2.5-7B-Instruct",
                  "critic.enable=True", "critic.ppo_micro_batch_size_per_gpu=2"}),
            double_update},
+          {"critic's tokens",
+           with(by_tokens(),
+                {"algorithm.adv_estimator=gae", "critic.model.path=Qwen/Qwen2.5-7B-Instruct",
+                 "critic.enable=True", "critic.ppo_max_token_len_per_gpu=16384"}),
+           [](Plan& plan) {
+             Batching& batching = role_of(plan, Role::critic).batching;
+             batching.update_tokens = batching.values_tokens = 4096;
+           }},
           {"ulysses", by_tokens(),
            [](Plan& plan) {
              RolePlan& actor = role_of(plan, Role::actor);
@@ -126,10 +134,11 @@ Words changed(const Case& of) {
   return changed_keys(before, after, &script);
 }
 
-// "KEY: OLD -> NEW" as an override that adds the key where it has to.
-std::string override_of(const std::string& change) {
-  const std::size_t colon = change.find(": "), arrow = change.rfind(" -> ");
-  return "++" + change.substr(0, colon) + "=" + change.substr(arrow + 4);
+// The overrides with one of "KEY: OLD -> NEW" in the place of the one that it changes.
+void apply(const std::string& change, Words& overrides) {
+  const std::string key = change.substr(0, change.find(": ")) + "=";
+  std::erase_if(overrides, [&](const std::string& each) { return each.starts_with(key); });
+  overrides.push_back(key + change.substr(change.rfind(" -> ") + 4));
 }
 
 std::string text_of(const Json& value) {
@@ -167,7 +176,7 @@ TEST(ChangedKeys, MoveNothingInVerlButWhatThePlanMoves) {
   Json lists = Json::array();
   for (const Case& each : cases()) {
     Words after = each.overrides;
-    for (const std::string& change : changed(each)) after.push_back(override_of(change));
+    for (const std::string& change : changed(each)) apply(change, after);
     lists.push_back(each.overrides);
     lists.push_back(after);
   }
@@ -203,8 +212,9 @@ TEST(ChangedKeys, KeepWhatWouldFollow) {
   EXPECT_THAT(of(1), Contains(kRef + "log_prob_use_dynamic_bsz: (not set) -> false"));
   EXPECT_THAT(of(1), Not(Contains(HasSubstr("ref.log_prob_max_token_len_per_gpu"))));
   EXPECT_THAT(of(2), Contains("critic.use_dynamic_bsz: (not set) -> false"));
-  EXPECT_THAT(of(3), Contains(kRef + "ulysses_sequence_parallel_size: (not set) -> 1"));
-  EXPECT_THAT(of(4), Contains(kRef + "megatron.param_offload: (not set) -> false"));
+  EXPECT_THAT(of(3), Contains("+critic.ppo_infer_max_token_len_per_gpu: (not set) -> 4096"));
+  EXPECT_THAT(of(4), Contains(kRef + "ulysses_sequence_parallel_size: (not set) -> 1"));
+  EXPECT_THAT(of(5), Contains(kRef + "megatron.param_offload: (not set) -> false"));
   // What the script states follows nothing.
   Case stated = cases()[0];
   stated.overrides.push_back(kRef + "log_prob_max_token_len_per_gpu=16384");
