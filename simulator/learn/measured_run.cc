@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -169,9 +170,7 @@ RunMeans means_of(const MeasuredRun& run, std::size_t first, std::size_t last) {
     }
     if (!values.empty()) means.phases.push_back({phase, mean_of(values)});
   }
-  std::vector<double> steps;
-  for (std::size_t i = first; i < last; ++i) steps.push_back(seconds_of(run.steps[i]));
-  means.step = mean_of(steps);
+  means.step = mean_of(step_seconds(std::span(run.steps).subspan(first, last - first)));
   return means;
 }
 

@@ -106,8 +106,9 @@ GapFacts outside_of(const Comparison& times, double step_s) {
 std::vector<Gap> gaps_of(const MeasuredRun& run, const Comparison& times, const Priced& priced) {
   std::vector<Gap> gaps;
   double inside = 0;
+  const bool apart = saves_apart(run.steps);  // the step's time is then one without saving
   for (const PhaseComparison& row : times.phases) {
-    if (row.phase == "step") continue;
+    if (row.phase == "step" || (apart && row.phase == name_of(Phase::save_checkpoint))) continue;
     inside += row.measured_s;
     if (row.measured_s <= 0) continue;
     gaps.push_back(

@@ -70,8 +70,8 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, in
   const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
   Comparison result;
   result.steps = static_cast<std::int64_t>(run.size() - first);
-  const auto step = summarise(
-      run, first, [](const StepNumbers& each) { return number_of(each, "timing_s/step"); });
+  const std::vector<double> seconds = step_seconds(std::span(run).subspan(first));
+  const auto step = seconds.empty() ? std::nullopt : std::optional(mean_of(seconds));
   const double step_s = step ? step->mean : 0;
   const auto add = [&](const std::string& phase, double predicted,
                        const std::optional<MeasuredMean>& measured) {

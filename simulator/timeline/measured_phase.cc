@@ -1,6 +1,28 @@
 #include "simulator/timeline/measured_phase.h"
 
+#include <algorithm>
+
 namespace tessera {
+namespace {
+
+bool saved(const StepNumbers& step) { return step.data.contains("timing_s/save_checkpoint"); }
+
+}  // namespace
+
+bool saves_apart(std::span<const StepNumbers> steps) {
+  const auto saving = std::ranges::count_if(steps, saved);
+  return saving > 0 && saving < std::ssize(steps);
+}
+
+std::vector<double> step_seconds(std::span<const StepNumbers> steps) {
+  const bool apart = saves_apart(steps);
+  std::vector<double> all;
+  for (const StepNumbers& step : steps) {
+    if (apart && saved(step)) continue;
+    if (const auto seconds = number_of(step, "timing_s/step")) all.push_back(*seconds);
+  }
+  return all;
+}
 
 std::optional<double> number_of(const StepNumbers& step, const std::string& name) {
   const auto found = step.data.find(name);

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "cost_models/spec/workload.h"
 #include "simulator/timeline/comparison.h"
@@ -17,6 +19,14 @@ namespace tessera {
 
 /// nullopt where the line has no such time.
 std::optional<double> measured_seconds(const StepNumbers& step, Phase phase);
+
+/// Whether some of the steps saved a checkpoint, which the times of their steps contain, and others
+/// did not.
+bool saves_apart(std::span<const StepNumbers> steps);
+
+/// timing_s/step of the steps that have it: a step as plans mean it. Those that saved a checkpoint
+/// are left out where others did not.
+std::vector<double> step_seconds(std::span<const StepNumbers> steps);
 
 /// A number of the line by its name, or nullopt.
 std::optional<double> number_of(const StepNumbers& step, const std::string& name);

@@ -39,6 +39,20 @@ TEST(Comparison, MeansLeaveTheWarmUpOut) {
   EXPECT_NEAR(result.phases[2].measured_s, 0.30, 1e-12);
 }
 
+/// timing_s/step contains the saving: of verl's trainers (ray_trainer.py, v1/trainer_base.py) and
+/// of Tessera's. Where every step saves, there is no other time.
+TEST(Comparison, StepsThatSaveAreNoneOfThoseThatPlansPredict) {
+  std::vector<StepNumbers> run = run_of(4096);
+  run.push_back({4, {{"timing_s/step", 30.3}, {"timing_s/gen", 0.12}}});
+  run.back().data["timing_s/save_checkpoint"] = 30;
+  const auto step_of = [&] {
+    return compare(plan_with_prediction(), run, 1).phases.back().measured_s;
+  };
+  EXPECT_NEAR(step_of(), 0.30, 1e-12);
+  for (StepNumbers& step : run) step.data["timing_s/save_checkpoint"] = 0.01;
+  EXPECT_NEAR(step_of(), (0.40 + 0.20 + 30.3) / 3, 1e-12);
+}
+
 TEST(Comparison, APhaseThatOnlyThePlanHasIsShownAsNotMeasured) {
   const Comparison result = compare(plan_with_prediction(), run_of(4096), 1);
   EXPECT_EQ(result.phases[1].phase, "update_actor");

@@ -137,6 +137,25 @@ TEST(RunComparison, NamesTheLargestGapsAndWhy) {
   EXPECT_THAT(to_text(result), HasSubstr("largest differences"));
 }
 
+/// Saving, which only some steps do, hides nothing of what the others have outside of their phases.
+TEST(RunComparison, SavingIsNoGapOfTheStepsThatDoNotSave) {
+  const double update = own_plan().prediction.phases_s.at(Phase::update_actor).value;
+  int step = 0;
+  const RunComparison result = compare_run(run_of(own_plan(),
+                                                  [&](Data& data) {
+                                                    data["timing_s/testing"] = update;
+                                                    if (++step == 3)
+                                                      data["timing_s/save_checkpoint"] =
+                                                          20 * update;
+                                                  }),
+                                           h100());
+  ASSERT_FALSE(result.gaps.empty());
+  EXPECT_EQ(result.gaps[0].what, "outside");
+  EXPECT_NEAR(result.gaps[0].seconds, update, 0.01 * update);
+  EXPECT_TRUE(std::none_of(result.gaps.begin(), result.gaps.end(),
+                           [](const Gap& gap) { return gap.what == "save_checkpoint"; }));
+}
+
 /// Half as many tokens as planned are said to be why generation took less.
 TEST(RunComparison, OtherLengthsAreTheCause) {
   const RunComparison result =
