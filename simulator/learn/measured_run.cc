@@ -72,6 +72,20 @@ bool within(const std::string& run, const std::string& name, std::optional<doubl
   return false;
 }
 
+// The part of responses that the limit ended; nullopt where no step says. verl's V1 trainer logs as
+// response_length/clip_ratio the part that is as long as the batch's longest
+// (trainer/ppo/v1/trainer_base.py pads to that), so that it is none where the longest ended before.
+std::optional<double> clipped_part(const std::vector<StepNumbers>& steps, double limit) {
+  std::vector<double> parts;
+  for (const StepNumbers& step : steps) {
+    const auto ratio = number_of(step, "response_length/clip_ratio");
+    const double longest = number_of(step, "response_length/max").value_or(limit);
+    if (ratio) parts.push_back(longest < limit - kRounding ? 0 : *ratio);
+  }
+  if (parts.empty()) return std::nullopt;
+  return mean_of(parts).mean;
+}
+
 // Numbers that the run does not have leave the plan's.
 bool take_lengths(MeasuredRun& run, Problems& problems) {
   Workload& workload = run.plan.workload;
@@ -83,9 +97,9 @@ bool take_lengths(MeasuredRun& run, Problems& problems) {
   figures.mean = mean_of_run("response_length/mean").value_or(0);
   figures.least = mean_of_run("response_length/min");
   figures.most = mean_of_run("response_length/max");
-  figures.clipped = mean_of_run("response_length/clip_ratio");
-  figures.sequences = static_cast<double>(workload.sequences());
   const auto limit = static_cast<double>(run.planned_lengths.max);
+  figures.clipped = clipped_part(run.steps, limit);
+  figures.sequences = static_cast<double>(workload.sequences());
   const char* const of = "the longest response of the plan";
   const bool fits =
       within(run.name, "prompt_length/mean", run.prompt_mean, kLongest, "as any plan", problems) &&

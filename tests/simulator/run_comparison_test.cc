@@ -156,6 +156,25 @@ TEST(RunComparison, SavingIsNoGapOfTheStepsThatDoNotSave) {
                            [](const Gap& gap) { return gap.what == "save_checkpoint"; }));
 }
 
+/// verl's V1 trainer pads a batch to its longest response, and its clip_ratio is the part of these:
+/// one of 64 here, none of which the limit ended.
+TEST(RunComparison, TheLongestOfABatchIsNotTheLimit) {
+  const auto lengths = [](double ratio, double longest) {
+    return run_of(own_plan(),
+                  [&](Data& data) {
+                    data["response_length/mean"] = 200;
+                    data["response_length/min"] = 90;
+                    data["response_length/max"] = longest;
+                    data["response_length/clip_ratio"] = ratio;
+                  })
+        .plan.workload.response_tokens;
+  };
+  const auto limit = static_cast<double>(own_plan().workload.response_tokens.max);
+  ASSERT_GT(limit, 500);
+  EXPECT_EQ(lengths(1.0 / 64, 400), lengths(0, 400));
+  EXPECT_GT(lengths(1.0 / 64, limit).cv, lengths(1.0 / 64, 400).cv);
+}
+
 /// Half as many tokens as planned are said to be why generation took less.
 TEST(RunComparison, OtherLengthsAreTheCause) {
   const RunComparison result =
