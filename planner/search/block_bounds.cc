@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -57,6 +58,7 @@ void BlockBounds::bound(std::size_t block, int view) {
       here.fill(kForever);
     }
     lower(least, here);
+    all.settled_at.emplace_back();
     all.least_at.push_back(here);
     all.least_up_to.push_back(least);
     if (*std::max_element(here.begin(), here.end()) < kForever) {
@@ -125,6 +127,90 @@ std::optional<BlockBounds::Shares> BlockBounds::together(const std::vector<std::
       shares.smallest[i] = std::max(shares.smallest[i], size);
     }
   }
+}
+
+// Of a rollout that is alone in its block.
+const ChunkSeconds& BlockBounds::settle(std::size_t block, int view, int size_index) {
+  Bounds& all = bounds_[block][static_cast<std::size_t>(view)];
+  std::optional<ChunkSeconds>& known = all.settled_at[static_cast<std::size_t>(size_index)];
+  if (known) return *known;
+  LayoutQuery query{.role = Role::rollout};
+  query.gpus = frame_.sizes[static_cast<std::size_t>(size_index)];
+  query.step = [](const PhaseSeconds&) { return Seconds{}; };
+  query.limit = kForever;
+  query.most = std::numeric_limits<std::size_t>::max();
+  Fronts& fronts = frame_.fronts.of(view);
+  known.emplace();
+  known->fill(kForever);
+  for (const int index : fronts.select(query).options) {
+    const Option option = fronts.option(Role::rollout, query.gpus, index, frame_.apart);
+    lower(*known, frame_.of_block(block, option.seconds));
+  }
+  *known += frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
+  return *known;
+}
+
+// Sizes with the shortest steps first, until one is settled: the others count as their bounds.
+std::optional<ChunkSeconds> BlockBounds::least_settled(std::size_t block, int view, int most,
+                                                       const ChunkSeconds& others, Limits limits) {
+  using Size = std::pair<Seconds, int>;  // step, index
+  const auto step_with = [&](const ChunkSeconds& own) {
+    ChunkSeconds seconds = others;
+    seconds += own;
+    return frame_.step_seconds(seconds);
+  };
+  const auto own = [&](int index) -> const ChunkSeconds& {
+    const auto& known = of(block, view).settled_at[static_cast<std::size_t>(index)];
+    return known ? *known : least_at(block, view, index);
+  };
+  std::vector<Size> sizes;
+  const auto add = [&](int index) {
+    const Seconds step = step_with(own(index));
+    if (step < limits.step) sizes.emplace_back(step, index);
+  };
+  for (const int index : viable(block, view)) {
+    const int size = frame_.sizes[static_cast<std::size_t>(index)];
+    if (size > most) break;
+    const bool even = frame_.fronts.of(view).pool_share(size) == PoolShare::even;
+    if (even || step_with(least_at(block, view, index)) < limits.uneven) add(index);
+  }
+  while (!sizes.empty()) {
+    const auto least = std::min_element(sizes.begin(), sizes.end());
+    const int index = least->second;
+    if (of(block, view).settled_at[static_cast<std::size_t>(index)]) break;
+    sizes.erase(least);
+    settle(block, view, index);
+    add(index);
+  }
+  if (sizes.empty()) return std::nullopt;
+  ChunkSeconds all;
+  all.fill(kForever);
+  for (const auto& [step, index] : sizes) lower(all, own(index));
+  return all;
+}
+
+std::optional<ChunkSeconds> BlockBounds::settled(const std::vector<std::size_t>& open,
+                                                 const std::vector<int>& views,
+                                                 const Shares& shares, const ChunkSeconds& fixed,
+                                                 Limits limits) {
+  if (limits.step == kForever) return shares.least;
+  ChunkSeconds sum{};
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const std::size_t block = open[i];
+    const int view = views[block], most = shares.largest[i];
+    std::optional<ChunkSeconds> own = *least_within(block, view, most);
+    if (frame_.rollout_alone(block)) {
+      ChunkSeconds others = fixed;
+      for (std::size_t other = 0; other < open.size(); ++other) {
+        if (other == i) continue;
+        others += *least_within(open[other], views[open[other]], shares.largest[other]);
+      }
+      own = least_settled(block, view, most, others, limits);
+      if (!own) return std::nullopt;
+    }
+    sum += *own;
+  }
+  return sum;
 }
 
 }  // namespace tessera

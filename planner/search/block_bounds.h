@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost_models/spec/units.h"
+#include "planner/search/incumbent.h"
 #include "planner/search/placement_frame.h"
 
 namespace tessera {
@@ -38,16 +39,36 @@ class BlockBounds {
                                  const std::vector<int>& views, int left, const ChunkSeconds& fixed,
                                  Seconds limit) const;
 
+  /// What limits a step: of any plan, and of those with pools whose replicas share the sequences
+  /// unevenly, which are looked at where by their bounds they may be the best of all.
+  struct Limits {
+    Seconds step, uneven = kForever;
+
+    Limits(const SearchProblem& problem, const Rivals& rivals, Bill least)
+        : step(rivals.step_limit(problem.objective, least)),
+          uneven(rivals.all.step_limit(problem.objective, least)) {}
+  };
+  /// Least seconds of the `open` blocks between these `shares`, where rollouts that have a block of
+  /// their own take what their options do: memory keeps these from the seconds of their bounds.
+  /// nullopt where no step stays below the limits. Prices rollouts.
+  std::optional<ChunkSeconds> settled(const std::vector<std::size_t>& open,
+                                      const std::vector<int>& views, const Shares& shares,
+                                      const ChunkSeconds& fixed, Limits limits);
+
  private:
   struct Bounds {
     std::vector<ChunkSeconds> least_at, least_up_to;  // by size: there, and over all up to it
     std::vector<int> viable;
+    std::vector<std::optional<ChunkSeconds>> settled_at;  // of its options; once asked for
   };
 
   const Bounds& of(std::size_t block, int view) const {
     return bounds_[block][static_cast<std::size_t>(view)];
   }
   void bound(std::size_t block, int view);
+  const ChunkSeconds& settle(std::size_t block, int view, int size_index);
+  std::optional<ChunkSeconds> least_settled(std::size_t block, int view, int most,
+                                            const ChunkSeconds& others, Limits limits);
   ChunkSeconds least_of_roles(std::size_t block, int view, int size) const;
   const ChunkSeconds* least_within(std::size_t block, int view, int most) const;
   int least_size(std::size_t block, int view, const ChunkSeconds& others, int most,

@@ -15,8 +15,7 @@ constexpr std::size_t kQuickActors = 32, kQuickPairs = 6, kFewLayouts = 32;
 
 }  // namespace
 
-BlockFronts::BlockFronts(const PlacementFrame& frame, const BlockBounds& bounds,
-                         std::int64_t& pruned)
+BlockFronts::BlockFronts(const PlacementFrame& frame, BlockBounds& bounds, std::int64_t& pruned)
     : frame_(frame),
       bounds_(bounds),
       pruned_(pruned),
@@ -36,7 +35,7 @@ const BlockFront& BlockFronts::at(std::size_t block, std::size_t size, const Riv
   cached->least.fill(kForever);
   Query query{.block = block, .gpus = frame_.sizes[size]};
   query.limit = rivals.step_limit(frame_.problem.objective, with_others(block, query.gpus));
-  const auto rest = rest_of(block, size, query.limit);
+  const auto rest = rest_of(block, size, rivals);
   if (!rest) return *cached;
   query.open = *rest;
   // What a narrow search finds in the layouts that look best; in more where nothing fits.
@@ -62,16 +61,18 @@ Bill BlockFronts::with_others(std::size_t block, int size) const {
 
 // Least seconds of all blocks but one.
 std::optional<ChunkSeconds> BlockFronts::rest_of(std::size_t block, std::size_t size,
-                                                 Seconds limit) const {
+                                                 const Rivals& rivals) {
   std::vector<std::size_t> others;
   for (std::size_t other = 0; other < frame_.blocks(); ++other) {
     if (other != block) others.push_back(other);
   }
   const ChunkSeconds& own = bounds_.least_at(block, views_[block], static_cast<int>(size));
+  const Bill bill = with_others(block, frame_.sizes[size]);
+  const Seconds limit = rivals.step_limit(frame_.problem.objective, bill);
   const auto shares =
       bounds_.together(others, views_, frame_.gpus - frame_.sizes[size], own, limit);
   if (!shares) return std::nullopt;
-  return shares->least;
+  return bounds_.settled(others, views_, *shares, own, {frame_.problem, rivals, bill});
 }
 
 // Of a role under the query's group degrees; `apart`: of the actor without its rollout.
@@ -86,15 +87,30 @@ PhaseSeconds BlockFronts::bound_of(const Query& query, Role role, bool apart) {
 BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const ChunkSeconds& beside,
                                         bool& all) {
   const std::size_t block = query.block;
+  Chosen chosen;
+  chosen.paired = fronts(block).paired(role, frame_.apart);
   const auto select = [&](Role which, const ChunkSeconds& others) {
-    const auto step = [&](const PhaseSeconds& least) {
-      ChunkSeconds seconds = others;
+    LayoutQuery wanted{.role = which, .gpus = query.gpus, .limit = query.limit, .most = query.most};
+    const auto step = [&](const PhaseSeconds& least, const ChunkSeconds& rest) {
+      ChunkSeconds seconds = rest;
       seconds += frame_.of_block(block, least);
       return frame_.step_seconds(seconds);
     };
-    const auto groups = frame_.problem.shares_groups[which] ? query.groups : std::nullopt;
-    Selection selection =
-        fronts(block).select(which, query.gpus, step, query.limit, query.most, groups);
+    wanted.step = [&](const PhaseSeconds& least) { return step(least, others); };
+    if (which == role) {
+      wanted.step_beside = [&](const PhaseSeconds& least,
+                               const SearchProblem::Held& held) -> Seconds {
+        const Bytes left = query.bytes - held.between_calls;
+        if (!chosen.paired) return left < 0 ? kForever : step(least, others);
+        const auto rollout = chosen.within(left, query.bytes - held.in_reshard);
+        if (!rollout) return kForever;
+        ChunkSeconds rest = beside;
+        rest += *rollout;
+        return step(least, rest);
+      };
+    }
+    if (frame_.problem.shares_groups[which]) wanted.groups = query.groups;
+    Selection selection = fronts(block).select(wanted);
     all = all && selection.whole;
     return selection;
   };
@@ -103,8 +119,6 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
     seconds += frame_.of_block(block, other);
     return seconds;
   };
-  Chosen chosen;
-  chosen.paired = fronts(block).paired(role, frame_.apart);
   if (!chosen.paired) {
     chosen.own = select(role, beside);
     chosen.least = frame_.of_block(block, chosen.own.least);
@@ -113,6 +127,7 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
   }
   // The rollout first: it has few layouts, and memory makes it much slower than its bound.
   chosen.rollout = select(Role::rollout, with(bound_of(query, role, true)));
+  chosen.within = RolloutWithin(frame_.iteration, block, fronts(block), query.gpus, chosen.rollout);
   chosen.own = select(role, with(chosen.rollout.whole ? chosen.rollout.least
                                                       : bound_of(query, Role::rollout, true)));
   chosen.least = frame_.of_block(block, chosen.own.least);
@@ -237,6 +252,7 @@ std::vector<FrontPoint> BlockFronts::paired(const Query& query, Chosen chosen) {
                   .bytes = query.bytes};
   pairs.actors = std::move(chosen.own);
   pairs.rollouts = std::move(chosen.rollout);
+  pairs.within = std::move(chosen.within);
   pairs.equal_tp = frame_.problem.equal_tp;
   pairs.alone = frame_.owners(query.block).size() == 1;
   pairs.rest += frame_.of_block(query.block, seen(query.block).fixed_seconds);

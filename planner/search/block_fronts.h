@@ -15,6 +15,7 @@
 #include "planner/search/block_bounds.h"
 #include "planner/search/exact.h"
 #include "planner/search/incumbent.h"
+#include "planner/search/pairs.h"
 #include "planner/search/pareto.h"
 
 namespace tessera {
@@ -29,7 +30,7 @@ class BlockFronts {
   static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
   /// Keeps the references. `pruned` counts what limits left out.
-  BlockFronts(const PlacementFrame& frame, const BlockBounds& bounds, std::int64_t& pruned);
+  BlockFronts(const PlacementFrame& frame, BlockBounds& bounds, std::int64_t& pruned);
 
   /// From now on for these views of the blocks, with at most `width` points each (kWhole: all).
   void begin(const std::vector<int>& views, std::size_t width);
@@ -55,6 +56,7 @@ class BlockFronts {
   struct Chosen {
     Selection own, rollout;
     bool paired = false;   // with a rollout
+    RolloutWithin within;  // of the rollout's
     ChunkSeconds least{};  // of both
     Bytes least_resident;
   };
@@ -64,7 +66,7 @@ class BlockFronts {
     return frame_.fronts.problem(views_[block]);
   }
   Bill with_others(std::size_t block, int size) const;
-  std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, Seconds limit) const;
+  std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, const Rivals& rivals);
   BlockFront merged(Query query, bool& all);
   BlockFront merged_alike(Query query, bool& all);
   std::vector<GroupDegrees> common_groups(const Query& query, const std::vector<Role>& sharing);
@@ -77,7 +79,7 @@ class BlockFronts {
                                   const std::vector<FrontPoint>& additions, std::size_t position);
 
   const PlacementFrame& frame_;
-  const BlockBounds& bounds_;
+  BlockBounds& bounds_;
   std::int64_t& pruned_;
   int used_;  // chunks
   std::vector<int> views_;

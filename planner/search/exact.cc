@@ -20,7 +20,7 @@ namespace {
 using Pass = PlacementSearch::Pass;
 
 // Keeps what a pass finds.
-void improve(const PlacementSearch& search, Pass pass, Rivals& rivals, Solution& best,
+void improve(PlacementSearch& search, Pass pass, Rivals& rivals, Solution& best,
              std::int64_t& pruned) {
   Solution next = search.run(rivals, pass, pruned);
   if (!next.found()) return;
@@ -44,7 +44,7 @@ Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, 
                    [&](const auto& a, const auto& b) { return order(a) < order(b); });
   Solution best;
   Rivals rivals{.own = problem.better_than, .all = best_of_all, .slack = kApartSlack};
-  for (const PlacementSearch& search : searches) {
+  for (PlacementSearch& search : searches) {
     const bool any = rivals.own.step_s < std::numeric_limits<double>::infinity();
     if (!any) improve(search, Pass::narrow, rivals, best, pruned);
     improve(search, Pass::whole, rivals, best, pruned);
@@ -52,8 +52,7 @@ Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, 
   return best;
 }
 
-Solution best_of(const PlacementSearch& search, const SearchProblem& problem,
-                 std::int64_t& pruned) {
+Solution best_of(PlacementSearch search, const SearchProblem& problem, std::int64_t& pruned) {
   Solution best;
   Rivals rivals{.own = problem.better_than, .all = {}};
   for (const Pass pass : {Pass::narrow, Pass::whole}) improve(search, pass, rivals, best, pruned);

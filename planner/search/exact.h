@@ -68,9 +68,13 @@ struct SearchProblem {
   std::vector<Placement> placements;  // all of them, or those that the user allows
   std::function<std::vector<LayoutSpace>(Role role, int gpus)> spaces;
   Evaluator evaluator;
-  /// What a rank holds of a candidate between calls: no more than those need that differ from it in
-  /// recomputation or have larger batches. Empty = nothing is known of it before prices are.
-  std::function<Bytes(const Candidate&)> held;
+  /// What a rank holds of a candidate between calls and while weights move: no more than those need
+  /// that differ from it in recomputation or have larger batches. Empty = nothing is known of it
+  /// before prices are.
+  struct Held {
+    Bytes between_calls, in_reshard;
+  };
+  std::function<Held(const Candidate&)> held;
 };
 
 /// The part that may be left of the value of a rollout apart that the step waits for, where it is

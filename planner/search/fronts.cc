@@ -180,24 +180,33 @@ std::vector<int> Fronts::allowed(RoleOptions& all, Role role,
   return numbers;
 }
 
-Selection Fronts::select(Role role, int gpus,
-                         const std::function<Seconds(const PhaseSeconds&)>& step, Seconds limit,
-                         std::size_t most, const std::optional<GroupDegrees>& groups) {
-  RoleOptions& all = listed(role, gpus);
-  std::vector<std::pair<Seconds, int>> wanted;
-  for (const int number : allowed(all, role, groups)) {
-    const Seconds seconds = step(least_in(all, static_cast<std::size_t>(number)));
-    if (seconds < limit) wanted.emplace_back(seconds, number);
+// Numbers of the layouts that are wanted, ascending. `whole`: none was left out for their number.
+std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool& whole) {
+  std::vector<std::pair<Seconds, int>> below;
+  for (const int number : allowed(all, query.role, query.groups)) {
+    const Seconds seconds = query.step(least_in(all, static_cast<std::size_t>(number)));
+    if (seconds < query.limit) below.emplace_back(seconds, number);
   }
-  seen_[role][gpus].bounds = all.evaluated;
-  const bool whole = wanted.size() <= most;
+  whole = below.size() <= query.most;
   if (!whole) {
-    std::sort(wanted.begin(), wanted.end());
-    wanted.resize(most);
+    std::sort(below.begin(), below.end());
+    below.resize(query.most);
   }
   std::vector<int> layouts;
-  for (const auto& [seconds, layout] : wanted) layouts.push_back(layout);
+  for (const auto& [seconds, layout] : below) layouts.push_back(layout);
   std::sort(layouts.begin(), layouts.end());
+  std::erase_if(layouts, [&](int number) {
+    return !may_stay_below(all.layouts[static_cast<std::size_t>(number)], query);
+  });
+  return layouts;
+}
+
+Selection Fronts::select(const LayoutQuery& query) {
+  const auto [role, gpus] = std::pair(query.role, query.gpus);
+  RoleOptions& all = listed(role, gpus);
+  bool whole = true;
+  const std::vector<int> layouts = wanted(all, query, whole);
+  seen_[role][gpus].bounds = all.evaluated;
   price(role, gpus, layouts);
   Selection selection;
   selection.least.fill(kForever);

@@ -40,6 +40,13 @@ struct LayoutOptions {
   PhaseSeconds least{};  // that no candidate falls short of, worked out without memory and without
                          // the ways to save it, which only take time
   bool bounded = false;  // `least` is there
+  /// The same of each way to hold less between calls, in the order of the choices; once asked for.
+  struct Floor {
+    MemoryChoice choice;  // without recomputation
+    SearchProblem::Held held;
+    PhaseSeconds least{};
+  };
+  std::optional<std::vector<Floor>> floors;
   bool priced = false;
   int first_option = 0, options = 0;  // once priced: its part of RoleOptions::options
 };
@@ -64,6 +71,19 @@ struct Selection {
   PhaseSeconds least{};      // infinite where there is no option
   Bytes least_resident;
   bool whole = true;  // no layout was left out for their number
+};
+
+/// Which layouts' options are wanted.
+struct LayoutQuery {
+  Role role = Role::actor;
+  int gpus = 0;
+  /// Of the step, with a layout's least seconds; and with those of a way to hold less (empty:
+  /// nothing is known of it).
+  std::function<Seconds(const PhaseSeconds&)> step;
+  std::function<Seconds(const PhaseSeconds&, const SearchProblem::Held&)> step_beside = {};
+  Seconds limit;                                      // that both have to stay below
+  std::size_t most = 0;                               // layouts, those with the shortest steps
+  std::optional<GroupDegrees> groups = std::nullopt;  // that they have, where they are stated
 };
 
 struct FrontStore::State {
@@ -108,11 +128,8 @@ class Fronts {
   /// True for an actor whose options are paired with the rollout's (pairs.h).
   bool paired(Role role, bool apart) const;
 
-  /// Allowed options that fit alone, of the layouts whose least seconds give a `step` below
-  /// `limit`; of no more than `most` layouts, those with the shortest steps. Only of layouts with
-  /// these `groups`, where they are stated.
-  Selection select(Role role, int gpus, const std::function<Seconds(const PhaseSeconds&)>& step,
-                   Seconds limit, std::size_t most, const std::optional<GroupDegrees>& groups);
+  /// Allowed options that fit alone, of the layouts that are wanted.
+  Selection select(const LayoutQuery& query);
 
   const Option& option(Role role, int gpus, int index);
   /// The option with what changes where actor and rollout are in different blocks: weights come
@@ -142,10 +159,13 @@ class Fronts {
   bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
   RoleOptions& listed(Role role, int gpus);
   const PhaseSeconds& least_in(RoleOptions& all, std::size_t number);
+  std::vector<int> wanted(RoleOptions& all, const LayoutQuery& query, bool& whole);
+  bool may_stay_below(LayoutOptions& layout, const LayoutQuery& query) const;
   const LayoutsByGroups& by_groups(RoleOptions& all) const;
   std::vector<int> allowed(RoleOptions& all, Role role,
                            const std::optional<GroupDegrees>& groups) const;
   std::vector<MemoryChoice> quickest_of(const SharedSpace& space) const;
+  std::vector<LayoutOptions::Floor> floors_of(const SharedSpace& space) const;
   std::span<const BatchLimit> fitting(const SharedSpace& space, Bytes limit) const;
   PhaseSeconds least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);

@@ -48,7 +48,8 @@ std::vector<MemoryChoice> Fronts::quickest_of(const SharedSpace& space) const {
         std::any_of(quickest.begin(), quickest.end(),
                     [&](const MemoryChoice& other) { return other.zero == choice.zero; });
     if (known) continue;
-    if (problem_.held && problem_.held(space.at(choice, space.batches.front())) > priced_limit()) {
+    if (problem_.held &&
+        problem_.held(space.at(choice, space.batches.front())).between_calls > priced_limit()) {
       continue;
     }
     quickest.push_back({.zero = choice.zero});
@@ -103,6 +104,34 @@ PhaseSeconds Fronts::least_of(const SharedSpace& space, Bytes limit,
     }
   }
   return least;
+}
+
+// What is not known of a layout keeps none of its candidates out.
+std::vector<LayoutOptions::Floor> Fronts::floors_of(const SharedSpace& space) const {
+  std::vector<LayoutOptions::Floor> floors;
+  for (const MemoryChoice& choice : space.choices) {
+    const bool known = std::any_of(floors.begin(), floors.end(), [&](const auto& other) {
+      return other.choice.zero == choice.zero && other.choice.offload == choice.offload;
+    });
+    if (known) continue;
+    const SearchProblem::Held held = problem_.held(space.at(choice, space.batches.front()));
+    if (held.between_calls > priced_limit()) continue;
+    const MemoryChoice quickest{.zero = choice.zero, .offload = choice.offload};
+    floors.push_back({quickest, held,
+                      problem_.evaluator.least_seconds(space.at(quickest, space.batches.back()),
+                                                       space.batches.front().tokens)});
+  }
+  return floors;
+}
+
+// Whether any way to hold less between calls leaves the others enough for a step below the limit.
+bool Fronts::may_stay_below(LayoutOptions& layout, const LayoutQuery& query) const {
+  const bool known = problem_.held && problem_.evaluator.least_seconds;
+  if (!query.step_beside || !known) return true;
+  if (!layout.floors) layout.floors = floors_of(layout.space);
+  return std::any_of(layout.floors->begin(), layout.floors->end(), [&](const auto& floor) {
+    return query.step_beside(floor.least, floor.held) < query.limit;
+  });
 }
 
 }  // namespace tessera

@@ -65,7 +65,7 @@ class Pairing {
     return iteration_.by_chunk(static_cast<int>(query_.block), seconds);
   }
 
-  // By seconds; and for every amount of memory the least seconds of what fits in it.
+  // By seconds.
   void order_generations() {
     for (std::size_t r = 0; r < rollouts_.size(); ++r) {
       Generation& generation = generations_.emplace_back();
@@ -76,28 +76,8 @@ class Pairing {
     }
     std::stable_sort(generations_.begin(), generations_.end(),
                      [](const Generation& a, const Generation& b) { return a.total < b.total; });
-    std::vector<std::size_t> by_need(generations_.size());
-    std::iota(by_need.begin(), by_need.end(), std::size_t{0});
-    const auto need = [&](std::size_t g) {
-      const Option& option = *rollouts_[generations_[g].option];
-      return option.resident + option.transient;
-    };
-    std::stable_sort(by_need.begin(), by_need.end(),
-                     [&](std::size_t a, std::size_t b) { return need(a) < need(b); });
-    ChunkSeconds least;
-    least.fill(kForever);
     std::size_t chunks_with_time = 0;
-    for (const std::size_t g : by_need) {
-      bool less = false;
-      for (std::size_t c = 0; c < least.size(); ++c) {
-        less = less || generations_[g].seconds[ChunkIndex{c}] < least[ChunkIndex{c}];
-      }
-      lower(least, generations_[g].seconds);
-      if (!less) continue;
-      needs_.push_back(need(g));
-      least_within_.push_back(least);
-    }
-    for (std::size_t c = 0; c < least.size(); ++c) {
+    for (std::size_t c = 0; c < ChunkSeconds::size(); ++c) {
       chunks_with_time += std::any_of(generations_.begin(), generations_.end(),
                                       [&](const Generation& generation) {
                                         return generation.seconds[ChunkIndex{c}] > 0;
@@ -112,11 +92,12 @@ class Pairing {
   Bound bound_of(std::size_t a) {
     const Option& actor = *actors_[a];
     if (actor.resident + actor.transient > query_.bytes) return {kForever, a};
-    const auto fit = std::upper_bound(needs_.begin(), needs_.end(), query_.bytes - actor.resident);
-    if (fit == needs_.begin()) return {kForever, a};
+    const Bytes left = query_.bytes - actor.resident;
+    const auto rollout = query_.within(left, left - actor.in_reshard);
+    if (!rollout) return {kForever, a};
     ChunkSeconds seconds = of_block(actor.seconds);
     seconds += query_.rest;
-    seconds += least_within_[static_cast<std::size_t>(fit - needs_.begin()) - 1];
+    seconds += *rollout;
     const Seconds step = iteration_.step_seconds(seconds);
     if (step >= query_.limit) ++pruned_;
     return {step, a};
@@ -174,14 +155,57 @@ class Pairing {
   std::vector<const Option*> actors_, rollouts_;
   int used_;
   ChunkIndex reshard_chunk_;
-  std::vector<Generation> generations_;     // ascending by seconds
-  std::vector<Bytes> needs_;                // ascending: bytes with which something quicker fits,
-  std::vector<ChunkSeconds> least_within_;  // and the least seconds then
+  std::vector<Generation> generations_;  // ascending by seconds
   bool ordered_ = false;  // one chunk has all their time: the order is that of any step
   std::vector<FrontPoint> pairs_;
 };
 
 }  // namespace
+
+void RolloutWithin::ByNeed::add(Bytes need, const ChunkSeconds& seconds) {
+  ChunkSeconds sum = seconds;
+  if (!least.empty()) {
+    lower(sum, least.back());
+    if (std::equal(sum.begin(), sum.end(), least.back().begin())) return;
+  }
+  needs.push_back(need);
+  least.push_back(sum);
+}
+
+const ChunkSeconds* RolloutWithin::ByNeed::within(Bytes bytes) const {
+  const auto fit = std::upper_bound(needs.begin(), needs.end(), bytes);
+  if (fit == needs.begin()) return nullptr;
+  return &least[static_cast<std::size_t>(fit - needs.begin()) - 1];
+}
+
+RolloutWithin::RolloutWithin(const Iteration& iteration, std::size_t block, Fronts& fronts,
+                             int gpus, const Selection& selection) {
+  std::vector<const Option*> options;
+  for (const int index : selection.options) {
+    options.push_back(&fronts.option(Role::rollout, gpus, index));
+  }
+  const auto collect = [&](Bytes Option::*more, ByNeed& by_need) {
+    const auto need = [&](const Option* option) { return option->resident + option->*more; };
+    std::sort(options.begin(), options.end(),
+              [&](const Option* a, const Option* b) { return need(a) < need(b); });
+    for (const Option* option : options) {
+      by_need.add(need(option), iteration.by_chunk(static_cast<int>(block), option->seconds));
+    }
+  };
+  collect(&Option::transient, in_calls_);
+  collect(&Option::in_reshard, in_reshard_);
+}
+
+std::optional<ChunkSeconds> RolloutWithin::operator()(Bytes left, Bytes in_reshard) const {
+  const ChunkSeconds* const calls = in_calls_.within(left);
+  const ChunkSeconds* const moved = in_reshard_.within(in_reshard);
+  if (calls == nullptr || moved == nullptr) return std::nullopt;
+  ChunkSeconds least = *calls;
+  for (std::size_t c = 0; c < least.size(); ++c) {
+    least[ChunkIndex{c}] = std::max(least[ChunkIndex{c}], (*moved)[ChunkIndex{c}]);
+  }
+  return least;
+}
 
 std::vector<FrontPoint> pairs_of(const Iteration& iteration, Fronts& fronts, const PairQuery& query,
                                  std::int64_t& pruned) {

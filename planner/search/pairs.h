@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "cost_models/spec/units.h"
@@ -18,6 +19,30 @@
 
 namespace tessera {
 
+/// The least seconds, by chunk, of a rollout's options by the bytes that are left for it.
+class RolloutWithin {
+ public:
+  RolloutWithin() = default;
+  /// Of the options that were selected on so many GPUs; they are in a block of the iteration.
+  RolloutWithin(const Iteration& iteration, std::size_t block, Fronts& fronts, int gpus,
+                const Selection& selection);
+
+  /// Of options that need no more than `left` between and in calls, and of others that need no more
+  /// than `in_reshard` while weights move: whatever fits takes no less than either. nullopt:
+  /// nothing does.
+  std::optional<ChunkSeconds> operator()(Bytes left, Bytes in_reshard) const;
+
+ private:
+  struct ByNeed {
+    std::vector<Bytes> needs;         // ascending: with which something quicker fits,
+    std::vector<ChunkSeconds> least;  // and the least seconds then
+
+    void add(Bytes need, const ChunkSeconds& seconds);
+    const ChunkSeconds* within(Bytes bytes) const;
+  };
+  ByNeed in_calls_, in_reshard_;
+};
+
 struct PairQuery {
   std::size_t block = 0;
   int gpus = 0;
@@ -27,6 +52,7 @@ struct PairQuery {
   bool equal_tp = false;  // pairs of other tensor parallel degrees are left out
   bool alone = false;     // no other role shares the ranks: what the pair leaves does not matter
   Selection actors, rollouts;  // on these GPUs
+  RolloutWithin within;        // of these rollouts
   // A narrow search takes only the most promising actors, and the quickest pairs of each.
   std::size_t most_actors = std::numeric_limits<std::size_t>::max();
   std::size_t most_pairs_each = std::numeric_limits<std::size_t>::max();

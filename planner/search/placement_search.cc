@@ -102,8 +102,8 @@ class Recorder {
 
 class Branching {
  public:
-  Branching(const PlacementFrame& frame, const BlockBounds& bounds, int policy_lag,
-            const Rivals& rivals, std::int64_t& pruned)
+  Branching(const PlacementFrame& frame, BlockBounds& bounds, int policy_lag, const Rivals& rivals,
+            std::int64_t& pruned)
       : frame_(frame),
         bounds_(bounds),
         rivals_(rivals),
@@ -213,13 +213,26 @@ class Branching {
     return branches;
   }
 
+  // Whether the branch may still beat its rivals beside what rollouts really take.
+  bool may_win(std::size_t block, const Branch& branch, int left, const ChunkSeconds& fixed) {
+    const Seconds limit = step_limit(branch.used);
+    if (branch.step >= limit) return false;
+    ChunkSeconds seconds = fixed;
+    seconds += bounds_.least_at(block, views_[block], branch.size);
+    const std::vector<std::size_t> later = later_than(block);
+    const int size = frame_.sizes[static_cast<std::size_t>(branch.size)];
+    const auto shares = bounds_.together(later, views_, left - size, seconds, limit);
+    return shares &&
+           bounds_.settled(later, views_, *shares, seconds, {frame_.problem, rivals_, branch.used});
+  }
+
   // `fixed`: least seconds of the fronts of the chosen blocks, which count `billed`.
   void branch_sizes(std::vector<int>& chosen, int left, double billed, const ChunkSeconds& fixed) {
     const std::size_t block = chosen.size();
     if (block == frame_.blocks()) return branch_points(chosen);
     const std::vector<std::size_t> later = later_than(block);
     for (const Branch& branch : branches_of(chosen, left, billed, fixed)) {
-      if (branch.step >= step_limit(branch.used)) {
+      if (!may_win(block, branch, left, fixed)) {
         ++pruned_;
         continue;
       }
@@ -297,7 +310,7 @@ class Branching {
   }
 
   const PlacementFrame& frame_;
-  const BlockBounds& bounds_;
+  BlockBounds& bounds_;
   Rivals rivals_;
   std::int64_t& pruned_;
   BlockFronts fronts_;
@@ -309,7 +322,7 @@ class Branching {
 
 PlacementSearch::PlacementSearch(const SearchProblem& problem, const Placement& placement,
                                  int policy_lag, ViewFronts& fronts)
-    : state_(std::make_unique<const State>(problem, placement, policy_lag, fronts)) {}
+    : state_(std::make_unique<State>(problem, placement, policy_lag, fronts)) {}
 PlacementSearch::~PlacementSearch() = default;
 PlacementSearch::PlacementSearch(PlacementSearch&&) noexcept = default;
 PlacementSearch& PlacementSearch::operator=(PlacementSearch&&) noexcept = default;
@@ -321,7 +334,7 @@ double PlacementSearch::bound() const {
 
 std::size_t PlacementSearch::blocks() const { return state_->frame.blocks(); }
 
-Solution PlacementSearch::run(const Rivals& rivals, Pass pass, std::int64_t& pruned) const {
+Solution PlacementSearch::run(const Rivals& rivals, Pass pass, std::int64_t& pruned) {
   Branching branching(state_->frame, state_->bounds, state_->policy_lag, rivals, pruned);
   for (const State::Assignment& assignment : state_->assignments) {
     branching.run(assignment.views, pass == Pass::narrow ? kBeam : BlockFronts::kWhole);

@@ -32,11 +32,11 @@ class PlacementSearch {
   enum class Pass { narrow, whole };
   /// The best plan that beats `rivals`; Solution::found() is false where there is none. `pruned`
   /// counts the branches that bounds cut off.
-  Solution run(const Rivals& rivals, Pass pass, std::int64_t& pruned) const;
+  Solution run(const Rivals& rivals, Pass pass, std::int64_t& pruned);
 
  private:
   struct State;
-  std::unique_ptr<const State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace tessera

@@ -210,7 +210,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   problem.evaluator = evaluator.value_or(costs.evaluator());
   if (!evaluator) {
     problem.held = [&costs](const Candidate& candidate) {
-      return costs.pricer(candidate.role, candidate.view).held(candidate);
+      RolePricer& own = costs.pricer(candidate.role, candidate.view);
+      return SearchProblem::Held{own.held(candidate), own.held_in_reshard(candidate)};
     };
   }
   return problem;

@@ -20,13 +20,17 @@ Bytes RolePricer::held(const Candidate& candidate) {
   return most_bytes(candidate, Phase::save_checkpoint);
 }
 
+Bytes RolePricer::held_in_reshard(const Candidate& candidate) {
+  return most_bytes(candidate, Phase::reshard);
+}
+
 RoleCost RolePricer::bytes(const Candidate& candidate, Bytes limit) {
   RoleCost cost;
   // Only actor and rollout have work in a reshard.
   cost.resident = held(candidate);
   cost.in_reshard = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
-  cost.in_reshard = most_bytes(candidate, Phase::reshard);
+  cost.in_reshard = held_in_reshard(candidate);
   cost.may_shrink = model_.trained && gradients_come_and_go(assumed_.traits(), candidate) &&
                     mini_batch_parts(candidate) > 1;
   for (const Phase phase : model_.phases) {

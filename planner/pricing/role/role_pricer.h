@@ -112,6 +112,8 @@ class RolePricer {
 
   /// Of the fullest rank between calls.
   Bytes held(const Candidate& candidate);
+  /// The same while weights move.
+  Bytes held_in_reshard(const Candidate& candidate);
   /// Of a rank of a stage in a phase, the role's own or another.
   MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
   /// What such a rank keeps off the device meanwhile (role/memory.h).
