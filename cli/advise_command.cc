@@ -58,7 +58,7 @@ void advise_command(const AdviseCommand& command) {
   const RunAdvice advice = [&] {
     const Progress progress("planning again");
     return advise(run.plan, Seconds{means_of(run).step.mean}, learned,
-                  named.script ? &*named.script : nullptr);
+                  named.script ? &*named.script : nullptr, run.planned_prompt);
   }();
   tell_shorter_prompts(run);
   const std::string text = command.json ? to_json(advice, plan.string(), calibration.string())

@@ -103,10 +103,12 @@ void add_prefill_difference(const Plan& before, const Plan& after, std::string& 
 // The run's plan, and what becomes of it where some settings are free.
 class Adviser {
  public:
-  Adviser(const Plan& ran, const Calibration& learned, const ConfigValues* script)
+  Adviser(const Plan& ran, const Calibration& learned, const ConfigValues* script,
+          std::int64_t longest)
       : plan_(ran),
         calibration_(learned),
         script_(script),
+        longest_(longest),
         asked_(request_of(ran, learned)),
         planner_(asked_),
         solution_(solution_of(ran)) {
@@ -127,10 +129,13 @@ class Adviser {
     FixedSettings fixed = base_;
     for (const Key& key : free) fixed.values.erase(key);
     if (placement_free) fixed.placement.clear();
-    Problems problems;
-    const auto outcome = planner_.plan(fixed, Objective::step_time, problems);
-    if (!outcome || !std::holds_alternative<Plan>(*outcome)) return std::nullopt;
-    const Plan& found = std::get<Plan>(*outcome);
+    std::optional<Plan> plan = plan_with(fixed);
+    if (!plan) return std::nullopt;
+    if (const auto raised = with_longest(settings_of(solution_of(*plan)))) {
+      plan = plan_with(*raised);
+      if (!plan) return std::nullopt;
+    }
+    const Plan& found = *plan;
     if (found.prediction.step_s > step_s_ * (1 - kLeastGain)) return std::nullopt;
     const Solution solution = solution_of(found);
     AdvisedChange change{.settings = settings_of(solution), .step_s = found.prediction.step_s};
@@ -146,9 +151,32 @@ class Adviser {
   }
 
  private:
+  std::optional<Plan> plan_with(const FixedSettings& fixed) {
+    Problems problems;
+    auto outcome = planner_.plan(fixed, Objective::step_time, problems);
+    if (!outcome || !std::holds_alternative<Plan>(*outcome)) return std::nullopt;
+    return std::get<Plan>(*std::move(outcome));
+  }
+
+  // The settings with limits that hold the run's longest sequence; nullopt where all do.
+  std::optional<FixedSettings> with_longest(const std::vector<std::string>& words) const {
+    Problems problems;
+    FixedSettings settings = parse_settings(words, problems);
+    bool raised = false;
+    for (auto& [key, value] : settings.values) {
+      const auto [role, field] = key;
+      const bool limit = field == Field::tokens || field == Field::update_tokens;
+      if (!limit || role == Role::rollout || value >= longest_) continue;
+      value = longest_;
+      raised = true;
+    }
+    return raised ? std::optional(std::move(settings)) : std::nullopt;
+  }
+
   const Plan& plan_;
   const Calibration& calibration_;
   const ConfigValues* script_;
+  std::int64_t longest_;
   PlanRequest asked_;
   Planner planner_;
   Solution solution_;
@@ -161,8 +189,10 @@ class Adviser {
 }  // namespace
 
 RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
-                 const ConfigValues* script) {
-  Adviser adviser(ran, learned, script);
+                 const ConfigValues* script, std::int64_t longest_prompt) {
+  const Workload& workload = ran.workload;
+  const std::int64_t prompt = std::max(longest_prompt, workload.prompt_tokens);
+  Adviser adviser(ran, learned, script, prompt + workload.response_tokens.max);
   RunAdvice advice{.measured_s = measured_s, .step_s = adviser.step_s()};
   std::set<std::string> seen;
   const auto sets = free_sets(adviser.base());

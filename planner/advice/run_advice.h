@@ -6,6 +6,7 @@
 // seconds.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,10 @@ struct RunAdvice {
 
 /// `ran`: the run's plan, with the response lengths that it measured. Precondition: `learned` is of
 /// its devices. `script`: the one that `ran` was read from, whose keys then change; nullptr: none.
+/// `longest_prompt`: tokens that the run admits, where `ran` has a measured mean; limits of tokens
+/// hold such a prompt with the longest response, without which verl would end.
 RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
-                 const ConfigValues* script = nullptr);
+                 const ConfigValues* script = nullptr, std::int64_t longest_prompt = 0);
 
 /// `plan`, `calibration`: files that hold the run's plan and the learned constants, for the
 /// commands.

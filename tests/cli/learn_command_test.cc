@@ -153,6 +153,39 @@ TEST_F(Learned, AdviceNamesTheKeysOfTheScriptThatRan) {
   EXPECT_THAT(told.out, HasSubstr("state the limit of 1024 there again"));
 }
 
+/// verl ends where a sequence is longer than a limit (utils/seqlen_balancing.py): the longest that
+/// the script admits counts, not the mean prompt that was measured.
+TEST_F(Learned, AdvisedLimitsHoldTheScriptsLongestSequence) {
+  std::ofstream(at("long_prompts.sh"))
+      << "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=64"
+         " data.max_prompt_length=3072 data.max_response_length=1024"
+         " actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct"
+         " actor_rollout_ref.actor.ppo_mini_batch_size=64"
+         " actor_rollout_ref.actor.use_dynamic_bsz=True"
+         " actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16384"
+         " actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=8"
+         " actor_rollout_ref.rollout.tensor_model_parallel_size=2"
+         " trainer.n_gpus_per_node=4 trainer.nnodes=1\n";
+  std::ostringstream logs;
+  logs << std::ifstream(kLogs + "metrics.jsonl").rdbuf();
+  std::ofstream(at("short_prompts.jsonl"))
+      << std::regex_replace(logs.str(), std::regex(R"("timing_s/step")"),
+                            R"("prompt_length/mean":200.0,"timing_s/step")");
+  const auto changes = json_of("advise " + at("short_prompts.jsonl") + " --plan " +
+                               at("long_prompts.sh") + " --cluster h200-8 -o " + at("long_prompts"))
+                           .at("changes");
+  int limits = 0;
+  for (const auto& change : changes) {
+    for (const auto& key : change.at("keys")) {
+      const auto text = key.get<std::string>();
+      if (text.find("max_token_len_per_gpu") == text.npos) continue;
+      ++limits;
+      EXPECT_GE(std::stoll(text.substr(text.rfind(' '))), 3072 + 1024) << text;
+    }
+  }
+  EXPECT_GT(limits, 0);
+}
+
 TEST_F(Learned, SimulatesOtherConstantsAndSaysWhichMatter) {
   const auto before = json_of("simulate " + at("plan.json"));
   const auto slow = json_of("simulate " + at("plan.json") + " --set matmul_flop_per_s=5e14");
