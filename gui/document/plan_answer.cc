@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "gui/document/text.h"
 #include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -93,7 +94,9 @@ std::vector<std::string> KeptPlanner::against(const PlanQuery& query) {
   } catch (const std::exception& error) {
     reasons.emplace_back(error.what());
   }
-  for (const Problem& problem : problems) reasons.push_back(to_string(problem));
+  for (const Problem& problem : problems) {
+    reasons.push_back(problemText(problem).toStdString());
+  }
   return reasons;
 }
 

@@ -5,10 +5,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 #include "gui/document/words.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
+namespace {
+
+// Of a file's own text, of which a line may have a gigabyte, the beginning.
+std::string beginning(const std::string& text) {
+  constexpr std::size_t kLongest = 1000;
+  return printable(std::string_view(text).substr(0, kLongest)) +
+         (text.size() > kLongest ? "..." : "");
+}
+
+// A path or a key stays as it is; "the topology" and "dataflow call 2 (gen)" are words.
+QString placeText(const std::string& place) {
+  return place.find(' ') == place.npos ? toText(place) : said(place);
+}
+
+}  // namespace
 
 QString secondsText(double seconds) {
   if (std::abs(seconds) >= 1) return QString::number(seconds, 'f', 2) + " s";
@@ -56,12 +73,30 @@ QString countText(double count) { return QLocale(QLocale::English).toString(std:
 
 QString noSuchFolder(const QString& folder) { return Words::tr("%1: no such folder").arg(folder); }
 
+QString problemText(const Problem& problem) {
+  const bool message = problem.file.empty() && problem.place.empty() && problem.expected.empty();
+  const QString found =
+      said(message ? printable(problem.found, LineEnds::kept) : beginning(problem.found));
+  QString text = found;
+  if (!problem.expected.empty()) {
+    text = Words::tr("found %1, expected %2").arg(found, said(printable(problem.expected)));
+  }
+  if (!problem.hint.empty()) {
+    text = Words::tr("%1 (%2)").arg(text, said(printable(problem.hint)));
+  }
+  QString where = placeText(printable(problem.file));
+  if (!problem.place.empty()) {
+    where += (where.isEmpty() ? "" : ":") + placeText(beginning(problem.place));
+  }
+  return where.isEmpty() ? text : Words::tr("%1: %2").arg(where, text);
+}
+
 QString problemsText(const Problems& problems) {
   constexpr std::size_t kMostProblems = 200;
   constexpr qsizetype kMostCharacters = 1000;  // of one: a file may have one line of a gigabyte
   QString text;
   for (std::size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i) {
-    const QString line = QString::fromStdString(to_string(problems[i]));
+    const QString line = problemText(problems[i]);
     text += line.size() > kMostCharacters ? line.left(kMostCharacters) + " ..." : line;
     text += "\n";
   }

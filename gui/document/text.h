@@ -27,6 +27,8 @@ QString countText(double count);
 QString toText(std::string_view text);
 /// "runs/monday: no such folder".
 QString noSuchFolder(const QString& folder);
+/// "file:place: found X, expected Y (hint)", as to_string(problem) says it in English.
+QString problemText(const Problem& problem);
 /// One line per problem; of many the first, and of long ones the beginning.
 QString problemsText(const Problems& problems);
 

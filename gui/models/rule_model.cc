@@ -116,9 +116,7 @@ QString RuleModel::banner() const {
            said(first.rule->advice));
 }
 
-QString RuleModel::describe() const {
-  return QString::fromStdString(tessera::describe(profile_, rows_));
-}
+QString RuleModel::describe() const { return saidLines(tessera::describe(profile_, rows_)); }
 
 std::vector<RuleModel::Line> RuleModel::linesOf(const std::string& metric) const {
   std::vector<Line> lines;

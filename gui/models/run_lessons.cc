@@ -10,6 +10,7 @@
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
+#include "gui/translations/said.h"
 #include "planner/advice/run_advice.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/plan_json.h"
@@ -59,7 +60,7 @@ Lesson told(const Work& work) {
 Lesson learned_from(const std::filesystem::path& run, const Plan& plan) {
   return told([&]() -> Lesson {
     const LearnedRuns learned = learn(run_at(run, plan));
-    return {QString::fromStdString(to_text(learned)), learned.learned.calibration, {}};
+    return {saidLines(to_text(learned)), learned.learned.calibration, {}};
   });
 }
 
@@ -72,9 +73,7 @@ Lesson advice_for(const std::filesystem::path& run, const Plan& plan,
     write_calibration(learned, calibration_file);
     write_plan(repriced(measured.plan, learned).plan, plan_file);
     const RunAdvice advice = advise(measured.plan, Seconds{means_of(measured).step.mean}, learned);
-    return {QString::fromStdString(to_text(advice, plan_file.string(), calibration_file.string())),
-            learned,
-            {}};
+    return {saidLines(to_text(advice, plan_file.string(), calibration_file.string())), learned, {}};
   });
 }
 

@@ -217,7 +217,7 @@ void ExplorePage::showAnswer() {
     answer_->say(problemsText(document.problems), Tone::bad);
   } else if (document.none_fits) {
     const Infeasible& none = *document.none_fits;
-    answer_->say(headline_of(none), Tone::bad, QString::fromStdString(describe(none)));
+    answer_->say(headline_of(none), Tone::bad, saidLines(describe(none)));
     offerFixes(none);
     offers = true;
   } else if (document.plan) {

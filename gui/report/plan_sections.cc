@@ -8,6 +8,7 @@
 #include "gui/report/figure.h"
 #include "gui/report/mesh_figure.h"
 #include "gui/report/sections.h"
+#include "gui/translations/said.h"
 #include "planner/explain/report.h"
 #include "planner/plan/plan.h"
 
@@ -114,7 +115,7 @@ void add_shortage(Markup& to, const Document& document) {
   to.element("p", headline_of(*document.none_fits), {{"class", "failure"}});
   add_question(to, document);
   to.element("h2", Words::tr("Why nothing fits"));
-  to.element("pre", QString::fromStdString(describe(*document.none_fits)));
+  to.element("pre", saidLines(describe(*document.none_fits)));
 }
 
 void add_plan(Markup& to, Session& session) {
@@ -140,7 +141,7 @@ void add_plan(Markup& to, Session& session) {
   add_pinned(to, *session.pinned());
   to.element("h2", Words::tr("Why"));
   to.element("p", proof_text(plan, session.document().seconds, session.fixed()));
-  to.element("pre", QString::fromStdString(describe(plan, calibration ? &*calibration : nullptr)));
+  to.element("pre", saidLines(describe(plan, calibration ? &*calibration : nullptr)));
 }
 
 }  // namespace tessera::gui

@@ -3,296 +3,13 @@
 
 #include <QCoreApplication>
 #include <QRegularExpression>
-#include <array>
+#include <algorithm>
 #include <vector>
+
+#include "gui/translations/sentences.h"
 
 namespace tessera::gui {
 namespace {
-
-// Sentences with values, the longer one first where another is its beginning.
-constexpr std::array kSentences{
-    // Placements (planner/request/describe.cc, planner/search/certificate.cc).
-    QT_TRANSLATE_NOOP("Words", "colocated on %1, another layout"),
-    QT_TRANSLATE_NOOP("Words", "colocated, another layout"),
-    QT_TRANSLATE_NOOP("Words", "%1, another layout"),
-    QT_TRANSLATE_NOOP("Words", "colocated on %1, other GPU types"),
-    QT_TRANSLATE_NOOP("Words", "%1, other GPU types"),
-    QT_TRANSLATE_NOOP("Words", "colocated on %1"),
-    // How surely a plan fits (planner/explain/memory_fit.cc).
-    QT_TRANSLATE_NOOP("Words", "more than %1 %"),
-    // What would make something fit (planner/explain/nearest_fix.cc).
-    QT_TRANSLATE_NOOP("Words", "use %1 nodes (%2 GPUs)"),
-    QT_TRANSLATE_NOOP("Words", "use GPUs with %1 of memory"),
-    QT_TRANSLATE_NOOP("Words", "leave out %1, but nothing fits then either"),
-    QT_TRANSLATE_NOOP("Words", "leave out %1"),
-    QT_TRANSLATE_NOOP("Words", "%1=%2 instead of %3=%4"),
-    // Why nothing fits (planner/explain/infeasible.cc, planner/space/degree_limits.cc,
-    // planner/space/engine_limits.cc).
-    QT_TRANSLATE_NOOP("Words",
-                      "rank %1 of a pool on %2 in phase %3 (%4): needs %5 of %6, %7 too much; "
-                      "largest part %8, %9"),
-    QT_TRANSLATE_NOOP("Words",
-                      "rank %1 in phase %2 (%3): needs %4 of %5, %6 too much; largest part %7, "
-                      "%8"),
-    QT_TRANSLATE_NOOP("Words",
-                      "no layout of the %1 on up to %2 GPUs satisfies the fixed settings, the "
-                      "model's heads and layers and a dp that divides its batch"),
-    QT_TRANSLATE_NOOP("Words",
-                      "every role fits alone, but no placement and split of %1 GPUs that the "
-                      "settings allow holds them all; %2"),
-    QT_TRANSLATE_NOOP("Words",
-                      "every role fits alone, but no placement and split of %1 GPUs that the "
-                      "settings allow holds them all"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1 and %2: placement '%3' has both roles in one pool, whose GPUs are all of "
-                      "the types that one name says"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1: the planner's blocks of GPUs divide a node of %2 (%3) or are whole "
-                      "nodes of the %4"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1 does not divide a node of %2 GPUs, which tensor parallelism stays in"),
-    QT_TRANSLATE_NOOP("Words", "%1 needs more than the %2 GPUs that the cluster has"),
-    QT_TRANSLATE_NOOP("Words", "%1 needs more than the %2 GPUs that %3 leaves it"),
-    QT_TRANSLATE_NOOP("Words", "%1: %2 GPUs are no multiple of %3"),
-    QT_TRANSLATE_NOOP("Words", "%1: the model has only %2 attention heads"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1: the engine cuts the model's %2 attention heads (%3 of keys and values) "
-                      "and its MLP of %4 columns into equal parts, and they have no %5"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1: the model has only %2 layers, and a pipeline stage needs one at least"),
-    QT_TRANSLATE_NOOP("Words", "%1: plans have at most %2 virtual stages on a rank"),
-    QT_TRANSLATE_NOOP("Words", "%1: a pipeline of one stage has no virtual ones"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1: the engine runs virtual stages on a multiple of pp micro-batches, which "
-                      "the %2 sequences of a replica do not fill"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1: virtual stages have equally many layers, and the model's %2 are no "
-                      "multiple of %3"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1: a step has only %2 prompts, and each replica needs one at least"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1: a step has only %2 sequences, and each replica needs one at least"),
-    QT_TRANSLATE_NOOP("Words", "%1 does not divide the %2 sequences of a mini-batch"),
-    QT_TRANSLATE_NOOP("Words", "%1 does not divide the %2 sequences of a step"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1 is beyond engine '%2', which has %3 there; plan with --engine %4"),
-    QT_TRANSLATE_NOOP("Words", "%1 is beyond engine '%2', which has %3 there"),
-    // What a phase took longer or less for (simulator/learn/gap_causes.cc).
-    QT_TRANSLATE_NOOP("Words", "phases that the run does not time lie in it: %1 (%2 s predicted)"),
-    QT_TRANSLATE_NOOP("Words",
-                      "responses of %1 tokens where the plan has %2, prompts of %3 tokens where "
-                      "the plan has %4: with those %5 s are predicted"),
-    QT_TRANSLATE_NOOP("Words",
-                      "responses of %1 tokens where the plan has %2: with those %3 s are "
-                      "predicted"),
-    QT_TRANSLATE_NOOP("Words",
-                      "prompts of %1 tokens where the plan has %2: with those %3 s are predicted"),
-    QT_TRANSLATE_NOOP("Words",
-                      "responses of another spread than the plan's: with those %1 s are "
-                      "predicted"),
-    QT_TRANSLATE_NOOP("Words",
-                      "within what the constants leave open, most of all %1: tessera learn or "
-                      "calibrate narrows it"),
-    QT_TRANSLATE_NOOP("Words",
-                      "the engine's software hands weights over (%1 s of the prediction), not the "
-                      "links: tessera learn fits it (handover)"),
-    QT_TRANSLATE_NOOP("Words",
-                      "the allocator had reserved %1% of the device: it gives blocks back and asks "
-                      "again"),
-    QT_TRANSLATE_NOOP("Words",
-                      "communication is %1% of the prediction: links slower than the calibration "
-                      "says, or ranks that wait for one another"),
-    QT_TRANSLATE_NOOP("Words",
-                      "kernels or host are slower than the constants say; it depends most on %1 "
-                      "(%2 s a per cent): tessera learn fits it"),
-    QT_TRANSLATE_NOOP("Words",
-                      "kernels or host are faster than the constants say; it depends most on %1 "
-                      "(%2 s a per cent): tessera learn fits it"),
-    QT_TRANSLATE_NOOP("Words",
-                      "kernels or host are slower than the constants say, none of which moves it"),
-    QT_TRANSLATE_NOOP("Words",
-                      "kernels or host are faster than the constants say, none of which moves it"),
-    // Whether a reshard moved what was foreseen (simulator/timeline/comparison.cc).
-    QT_TRANSLATE_NOOP("Words", "reshard %1 -> %2"),
-    QT_TRANSLATE_NOOP("Words", "NOT EQUAL in 1 step"),
-    QT_TRANSLATE_NOOP("Words", "NOT EQUAL in %1 steps"),
-    QT_TRANSLATE_NOOP("Words", "MORE in 1 step"), QT_TRANSLATE_NOOP("Words", "MORE in %1 steps"),
-    // What an exported job asks of its user (planner/interop).
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Put %1 (verl's keys; what the plan does not fix) beside the plan; tessera-run "
-        "must be on PATH of every node."),
-    QT_TRANSLATE_NOOP("Words",
-                      "With trainer.save_freq and trainer.resume_mode: auto in it a job that is "
-                      "started again, after a failure, an eviction or its time limit, goes on from "
-                      "its newest checkpoint."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Before: %1, and a PersistentVolumeClaim %2-runs that several nodes may write "
-        "(ReadWriteMany); %3 can lie on it, too, under %4."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Before: %1, and a PersistentVolumeClaim %2-runs; %3 can lie on it, too, under "
-        "%4."),
-    QT_TRANSLATE_NOOP("Words", "models and data that run.yaml names"),
-    QT_TRANSLATE_NOOP("Words", "models and data"),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Several nodes: give %1 the cluster's RDMA resource (its name depends on the "
-        "device plugin: rdma/hca_shared_devices_a, say) beside nvidia.com/gpu, or NCCL "
-        "falls back to TCP; and let the scheduler start all pods or none (the "
-        "runtime's podGroupPolicy)."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Several nodes: give %1 the cluster's RDMA resource (its name depends on the "
-        "device plugin: rdma/hca_shared_devices_a, say) beside nvidia.com/gpu, or NCCL "
-        "falls back to TCP."),
-    QT_TRANSLATE_NOOP("Words", "the job"), QT_TRANSLATE_NOOP("Words", "the pods"),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Several nodes: set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) where hosts "
-        "have interfaces that do not reach each other (docker0, say), and NCCL_IB_HCA "
-        "where some adapters are not for this traffic; on RoCE NCCL_IB_TC and "
-        "NCCL_IB_GID_INDEX are the fabric's. Look for NET/IB in the log of "
-        "NCCL_DEBUG=INFO once: NET/Socket is TCP."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Several nodes: set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) where hosts "
-        "have interfaces that do not reach each other (docker0, say), and NCCL_IB_HCA "
-        "where some adapters are not for this traffic. Look for NET/IB in the log of "
-        "NCCL_DEBUG=INFO once: NET/Socket is TCP."),
-    QT_TRANSLATE_NOOP("Words", "The plan is for several GPU types: %1; %2"),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Slurm hands out nodes in its own order: ask for each type by --constraint or "
-        "--gres, and name the hosts in this order (SLURM_HOSTFILE with srun "
-        "--distribution=arbitrary): %1."),
-    QT_TRANSLATE_NOOP("Words", "start node ranks in this order: %1."),
-    QT_TRANSLATE_NOOP("Words", "give the job a nodeSelector for %1."),
-    QT_TRANSLATE_NOOP("Words", "start these on nodes of their type."),
-    QT_TRANSLATE_NOOP("Words",
-                      "The plan has %1 servers of %2 GPUs; start serve.sh once for each, with its "
-                      "own port and CUDA_VISIBLE_DEVICES. Experts lie over tensor x data parallel "
-                      "ranks of one server."),
-    QT_TRANSLATE_NOOP("Words",
-                      "The plan has %1 servers of %2 GPUs; start serve.sh once for each, with its "
-                      "own port and CUDA_VISIBLE_DEVICES."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "A server spans %1 nodes: start serve.sh on each with --nnodes %2 --node-rank "
-        "0 (1, ...) --dist-init-addr FIRST_NODE:PORT."),
-    QT_TRANSLATE_NOOP("Words",
-                      "A server spans %1 nodes: start serve.sh on the first with "
-                      "--data-parallel-size-local %2 --data-parallel-address FIRST_NODE "
-                      "--data-parallel-rpc-port PORT, and on the others with the same, --headless "
-                      "and --data-parallel-start-rank."),
-    QT_TRANSLATE_NOOP("Words",
-                      "A server spans %1 nodes: start Ray on them and add "
-                      "--distributed-executor-backend ray."),
-    QT_TRANSLATE_NOOP("Words",
-                      "Megatron-LM counts micro-batches in sequences: %1 of up to %2 tokens stand "
-                      "for the %3's limit of %4 tokens."),
-    QT_TRANSLATE_NOOP("Words",
-                      "Megatron-LM trains one model: the rollout, the reshard and the other roles "
-                      "are the caller's. Its ranks are in the order tp, cp, ep, dp, pp."),
-    QT_TRANSLATE_NOOP("Words",
-                      "Set the environment variable %1 to %2 (%3): the plan does not know it. "
-                      "submit.sh stops with this sentence where it is missing."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Set the environment variable %1 to %2 (%3): the plan does not know it. run.sh "
-        "stops with this sentence where it is missing; verl.yaml reads it too."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Set the environment variable %1 to %2 (%3): the plan does not know it. run.sh "
-        "stops with this sentence where it is missing."),
-    QT_TRANSLATE_NOOP("Words", "the parquet file of the prompts, or [several]"),
-    QT_TRANSLATE_NOOP("Words", "the parquet file of the prompts for validation"),
-    QT_TRANSLATE_NOOP("Words",
-                      "a folder with the weights of %1 that is prepared for verl: `%2` makes it"),
-    QT_TRANSLATE_NOOP("Words",
-                      "a folder with the weights of %1, or its name on the Hugging Face hub"),
-    QT_TRANSLATE_NOOP("Words", "the model"), QT_TRANSLATE_NOOP("Words", "the critic"),
-    QT_TRANSLATE_NOOP("Words",
-                      "The model's published weights are quantized, and verl's own example for it "
-                      "(DeepSeek-V3) removes quantization_config from config.json and disables "
-                      "multi-token prediction: %1 makes such a folder; every node reads it."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Start Ray on every node before: `ray start --head` on the first, `ray start "
-        "--address=HOST:6379` on the others. Ray's dashboard has no password: keep it "
-        "on a trusted network (CVE-2023-48022)."),
-    QT_TRANSLATE_NOOP("Words",
-                      "verl, and Ray's command line, must be on PATH of every node (or in a "
-                      "container that the three srun lines name)."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "The plan expects responses of %1 tokens on average (%2 before the limit cuts "
-        "them, with a cv of %3); verl only knows the longest, %4."),
-    QT_TRANSLATE_NOOP("Words",
-                      "The plan expects responses of %1 tokens on average; verl only knows the "
-                      "longest, %2."),
-    QT_TRANSLATE_NOOP("Words",
-                      "verl gathers every tensor whole to move weights into the rollout: %1 into "
-                      "every GPU in each step, where the plan moves %2; expect a longer "
-                      "update_weights than the plan's reshard."),
-    QT_TRANSLATE_NOOP("Words",
-                      "Megatron places the %1's pipeline stages far apart (tp, cp, dp, pp); the "
-                      "plan's ranks are %2."),
-    QT_TRANSLATE_NOOP("Words",
-                      "verl moves the %1's gradients with its parameters; the plan treats them "
-                      "apart."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Mixture of experts: routers of trainer and inference engine disagree on some "
-        "tokens; watch training/rollout_probs_diff_* and consider "
-        "actor.%1.router_replay.mode=R3 with "
-        "rollout.enable_rollout_routing_replay=true, or algorithm.rollout_correction "
-        "(verl issue 2953)."),
-    QT_TRANSLATE_NOOP("Words",
-                      "Mixture of experts: vLLM's sleep level is 1 with expert parallelism, so "
-                      "weights go to host memory and need room there."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Written for verl %1; it runs with vllm 0.24.0 or sglang 0.5.12, torch 2.11.0 "
-        "and transformers 5.9.0. NCCL 2.28.3 to 2.28.7 cannot restart communicators "
-        "in a process: use the torch wheel's 2.28.9."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "Written for verl %1; it runs with vllm 0.24.0 or sglang 0.5.12, torch 2.11.0 "
-        "and transformers 5.9.0, %2. NCCL 2.28.3 to 2.28.7 cannot restart communicators "
-        "in a process: use the torch wheel's 2.28.9."),
-    QT_TRANSLATE_NOOP("Words", "%1 at commit %2 (%3; verl %4 does not run with later ones)"),
-    QT_TRANSLATE_NOOP("Words",
-                      "max_num_batched_tokens is raised from the plan's %1 prefill tokens to "
-                      "max_num_seqs, which the engines ask for."),
-    QT_TRANSLATE_NOOP("Words",
-                      "verl resumes generation that a weight update interrupts (partial rollouts); "
-                      "the plan counts whole responses, generated one step off."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "%1 is no multiple of the %2 ranks that verl multiplies a limit by; the limit "
-        "per GPU is rounded up, so that a longest sequence fits."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "verl keeps a reference's parameters in host memory between its calls, "
-        "whatever %1 says (workers/engine/*/transformer_impl.py); the plan keeps them "
-        "on the GPU."),
-    QT_TRANSLATE_NOOP("Words",
-                      "verl's critic has one token limit for its update and for the values; the "
-                      "smaller of the plan's two is written."),
-    QT_TRANSLATE_NOOP(
-        "Words",
-        "verl 0.9.1 has no key for it and Ray fills its pools from any nodes: give the "
-        "nodes of each type a resource of their own (ray start --resources) and its "
-        "name to RayResourcePool's accelerator_type where the trainer makes its pools."),
-    // Links (simulator/network/cluster_network.cc).
-    QT_TRANSLATE_NOOP("Words", "GPU %1, out"), QT_TRANSLATE_NOOP("Words", "GPU %1, in"),
-    QT_TRANSLATE_NOOP("Words", "node %1, card %2, out"),
-    QT_TRANSLATE_NOOP("Words", "node %1, card %2, in"),
-    QT_TRANSLATE_NOOP("Words", "leaf %1, rail %2, out"),
-    QT_TRANSLATE_NOOP("Words", "leaf %1, rail %2, in"), QT_TRANSLATE_NOOP("Words", "leaf %1, out"),
-    QT_TRANSLATE_NOOP("Words", "leaf %1, in")};
 
 QString translated(const char* text) { return QCoreApplication::translate("Words", text); }
 
@@ -300,39 +17,115 @@ bool isPlace(const QString& text, qsizetype at) {
   return text[at] == '%' && at + 1 < text.size() && text[at + 1].isDigit();
 }
 
-/// Matches what the sentence makes of values; they are its groups, by their numbers.
-QRegularExpression matcherOf(const QString& sentence) {
-  QString pattern;
-  for (qsizetype at = 0; at < sentence.size(); ++at) {
-    if (isPlace(sentence, at)) {
-      pattern += "(.+?)";
+/// A sentence cut at its places. A value has one character at least and ends where what follows it
+/// first stands, so that a text is read once, however long it is.
+struct Pattern {
+  const char* sentence = nullptr;
+  std::vector<QString> between;  // before the first place, between places, behind the last
+
+  /// The values by their places from 1 on; empty: the text is no such sentence.
+  std::vector<QString> values(const QString& text) const {
+    if (!text.startsWith(between.front()) || !text.endsWith(between.back())) return {};
+    const qsizetype end = text.size() - between.back().size();
+    qsizetype at = between.front().size();
+    std::vector<QString> values;
+    for (std::size_t i = 1; i + 1 < between.size(); ++i) {
+      const qsizetype next = text.indexOf(between[i], at + 1);
+      if (next < 0 || next + between[i].size() > end) return {};
+      values.push_back(text.mid(at, next - at));
+      at = next + between[i].size();
+    }
+    if (end <= at) return {};
+    values.push_back(text.mid(at, end - at));
+    return values;
+  }
+};
+
+Pattern patternOf(const char* sentence) {
+  Pattern pattern{sentence, {QString()}};
+  const QString text(sentence);
+  for (qsizetype at = 0; at < text.size(); ++at) {
+    if (isPlace(text, at)) {
+      pattern.between.emplace_back();
       ++at;
     } else {
-      pattern += QRegularExpression::escape(sentence.mid(at, 1));
+      pattern.between.back() += text[at];
     }
   }
-  return QRegularExpression(QRegularExpression::anchoredPattern(pattern));
+  return pattern;
 }
 
-const std::vector<QRegularExpression>& matchers() {
-  static const std::vector<QRegularExpression> all = [] {
-    std::vector<QRegularExpression> made;
-    for (const char* sentence : kSentences) made.push_back(matcherOf(sentence));
+const std::vector<Pattern>& patterns() {
+  static const std::vector<Pattern> all = [] {
+    std::vector<Pattern> made;
+    for (const auto& list :
+         {planSentences(), runSentences(), reportSentences(), jobSentences(), fileSentences()}) {
+      for (const char* sentence : list) {
+        if (Pattern pattern = patternOf(sentence); pattern.between.size() > 1) {
+          made.push_back(std::move(pattern));
+        }
+      }
+    }
     return made;
   }();
   return all;
 }
 
-/// At once: a value may look like a place of another. Values of several words are said, too.
-QString filled(const QString& sentence, const QRegularExpressionMatch& values) {
+bool isEnglish() {
+  const char* const any = patterns().front().sentence;
+  return translated(any) == any;
+}
+
+/// Names that are chosen among: "llama, qwen2 or qwen3". Empty: the text is none.
+QString listed(const QString& text) {
+  static const QRegularExpression names("^([^ ,]+, )*[^ ,]+(,? or [^ ,]+)+$");
+  if (!names.match(text).hasMatch()) return {};
+  //: between the last two names that one chooses among
+  const QString last = translated(QT_TRANSLATE_NOOP("Words", " or "));
+  return QString(text).replace(", or ", last).replace(" or ", last);
+}
+
+/// At once: a value may look like a place of another. Values are said, too, but for what stands in
+/// quotes.
+QString filled(const QString& sentence, const std::vector<QString>& values) {
   QString text;
   for (qsizetype at = 0; at < sentence.size(); ++at) {
     if (isPlace(sentence, at)) {
-      const QString value = values.captured(sentence[++at].digitValue());
-      text += value.contains(' ') ? said(value.toStdString()) : value;
+      const bool quoted = at > 0 && sentence[at - 1] == '\'';
+      const QString& value = values.at(static_cast<std::size_t>(sentence[++at].digitValue() - 1));
+      text += quoted ? value : said(value.toStdString());
     } else {
       text += sentence[at];
     }
+  }
+  return text;
+}
+
+bool isQuoted(const QString& text) {
+  return text.size() > 1 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0] &&
+         text.indexOf(text[0], 1) == text.size() - 1;
+}
+
+/// The columns that a font of equal widths takes for it: Chinese letters are twice as wide.
+qsizetype widthOf(const QString& text) {
+  return text.size() + std::count_if(text.begin(), text.end(), [](QChar c) {
+           return c.script() == QChar::Script_Han || (c >= QChar(0xff00) && c <= QChar(0xff60)) ||
+                  (c >= QChar(0x3000) && c <= QChar(0x303f));
+         });
+}
+
+QString lineSaid(const QString& line) {
+  static const QRegularExpression cell("[^ ]+( [^ ]+)*");
+  QString text;
+  qsizetype width = 0;
+  for (auto cells = cell.globalMatch(line); cells.hasNext();) {
+    const auto match = cells.next();
+    const qsizetype least = width == 0 ? 0 : width + 2;
+    text += QString(std::max(match.capturedStart(), least) - width, ' ');
+    width = std::max(match.capturedStart(), least);
+    const QString words = said(match.captured().toStdString());
+    text += words;
+    width += widthOf(words);
   }
   return text;
 }
@@ -341,17 +134,25 @@ QString filled(const QString& sentence, const QRegularExpressionMatch& values) {
 
 QString said(std::string_view english) {
   const QString text = QString::fromUtf8(english.data(), static_cast<qsizetype>(english.size()));
-  if (text.isEmpty()) return text;
+  if (text.isEmpty() || isQuoted(text)) return text;
   const QString whole = translated(text.toUtf8().constData());
   if (whole != text) return whole;
-  for (std::size_t i = 0; i < kSentences.size(); ++i) {
-    const QString sentence = translated(kSentences[i]);
-    if (sentence == kSentences[i]) return text;  // the language is English
-    if (const auto values = matchers()[i].match(text); values.hasMatch()) {
-      return filled(sentence, values);
+  if (isEnglish()) return text;
+  for (const Pattern& pattern : patterns()) {
+    if (const std::vector<QString> values = pattern.values(text); !values.empty()) {
+      return filled(translated(pattern.sentence), values);
     }
   }
-  return text;
+  const QString names = listed(text);
+  return names.isEmpty() ? text : names;
+}
+
+QString saidLines(std::string_view english) {
+  const QString text = QString::fromUtf8(english.data(), static_cast<qsizetype>(english.size()));
+  if (isEnglish()) return text;
+  QStringList lines;
+  for (const QString& line : text.split('\n')) lines << lineSaid(line);
+  return lines.join('\n');
 }
 
 }  // namespace tessera::gui

@@ -3847,5 +3847,2593 @@ select it to plan it in full</source>
         <source>%1 in %2</source>
         <translation>%2 中的%1</translation>
     </message>
+    <message>
+        <source>plan for %1 on %2: %3 of %4 GPUs, engine %5, placement colocated, one step off</source>
+        <translation>%1 的方案，集群 %2：用 %4 张 GPU 中的 %3 张，引擎 %5，共置，提前一步</translation>
+    </message>
+    <message>
+        <source>plan for %1 on %2: %3 of %4 GPUs, engine %5, placement %6, one step off</source>
+        <translation>%1 的方案，集群 %2：用 %4 张 GPU 中的 %3 张，引擎 %5，放置 %6，提前一步</translation>
+    </message>
+    <message>
+        <source>plan for %1 on %2: %3 of %4 GPUs, engine %5, placement colocated</source>
+        <translation>%1 的方案，集群 %2：用 %4 张 GPU 中的 %3 张，引擎 %5，共置</translation>
+    </message>
+    <message>
+        <source>plan for %1 on %2: %3 of %4 GPUs, engine %5, placement %6</source>
+        <translation>%1 的方案，集群 %2：用 %4 张 GPU 中的 %3 张，引擎 %5，放置 %6</translation>
+    </message>
+    <message>
+        <source>model %1, %2: %3 parameters, %4 of them per token</source>
+        <translation>模型 %1，%2：%3 参数，每个 token 用其中 %4</translation>
+    </message>
+    <message>
+        <source>model %1, %2: %3 parameters</source>
+        <translation>模型 %1，%2：%3 参数</translation>
+    </message>
+    <message>
+        <source>%1 tokens per micro-batch, %2 where it does not train</source>
+        <translation>每个微批 %1 个 token，不训练时 %2 个</translation>
+    </message>
+    <message>
+        <source>%1 tokens per micro-batch</source>
+        <translation>每个微批 %1 个 token</translation>
+    </message>
+    <message>
+        <source>%1 sequences at once</source>
+        <translation>同时 %1 条序列</translation>
+    </message>
+    <message>
+        <source>engine %1 does not run %2: priced under its rules, and for another engine to run</source>
+        <translation>引擎 %1 不运行 %2：按它的规则计价，由其他引擎运行</translation>
+    </message>
+    <message>
+        <source>fullest rank on %1 %2 of %3 (%4 %)</source>
+        <translation>%1 上最满的 rank 占用 %2 / %3（%4 %）</translation>
+    </message>
+    <message>
+        <source>fullest rank %1 of %2 (%3 %)</source>
+        <translation>最满的 rank 占用 %1 / %2（%3 %）</translation>
+    </message>
+    <message>
+        <source>fits with %1: the device holds %2 +- %3 of %4 then (%5)</source>
+        <translation>放得下的概率为%1：届时设备占用 %2 +- %3，共 %4（%5）</translation>
+    </message>
+    <message>
+        <source>nobody has measured the memory of engine %1</source>
+        <translation>没有人测量过引擎 %1 的显存</translation>
+    </message>
+    <message>
+        <source>error bar of %1 measured configurations</source>
+        <translation>误差由 %1 个实测配置得出</translation>
+    </message>
+    <message>
+        <source>one step of safety, %1: no plan of this request fits so surely</source>
+        <translation>再稳妥一级，%1：此问题没有如此确定放得下的方案</translation>
+    </message>
+    <message>
+        <source>one step of safety, %1: this plan has it</source>
+        <translation>再稳妥一级，%1：该方案已达到</translation>
+    </message>
+    <message>
+        <source>one step of safety, %1: costs %2 (%3), %4</source>
+        <translation>再稳妥一级，%1：代价 %2（%3），%4</translation>
+    </message>
+    <message>
+        <source>less %1 where training weights are views of the rollout&apos;s: the search counts both</source>
+        <translation>若训练权重是 rollout 权重的视图则少占 %1：搜索时两份都计入</translation>
+    </message>
+    <message>
+        <source>responses of %1 tokens on average: %2 before they are cut at %3</source>
+        <translation>回复平均 %1 个 token：在 %3 处截断之前为 %2 个</translation>
+    </message>
+    <message>
+        <source>step %1 +- %2 (one standard deviation, from the covariance of the constants), %3 tokens/s/GPU, update at %4 % of peak, %5 of communication</source>
+        <translation>一步 %1 +- %2（一个标准差，由校准常数的协方差得出），%3 token/s/GPU，更新达到峰值算力的 %4 %，通信 %5</translation>
+    </message>
+    <message>
+        <source>step %1, %2 tokens/s/GPU, update at %3 % of peak, %4 of communication</source>
+        <translation>一步 %1，%2 token/s/GPU，更新达到峰值算力的 %3 %，通信 %4</translation>
+    </message>
+    <message>
+        <source>adapters of rank %1 beside frozen weights: %2 million parameters trained</source>
+        <translation>冻结权重之外训练秩为 %1 的适配器：%2 百万个参数</translation>
+    </message>
+    <message>
+        <source>reshard %1 -&gt; %2, %3: busiest rank receives %4 (lower bound %5; adapters alone, once before %6 of the weights beside them)</source>
+        <translation>重分片 %1 -&gt; %2，%3：最忙的 rank 接收 %4（下界 %5；只传适配器，事先一次另传 %6 权重）</translation>
+    </message>
+    <message>
+        <source>reshard %1 -&gt; %2, %3: busiest rank receives %4 (lower bound %5; adapters alone)</source>
+        <translation>重分片 %1 -&gt; %2，%3：最忙的 rank 接收 %4（下界 %5；只传适配器）</translation>
+    </message>
+    <message>
+        <source>reshard %1 -&gt; %2, %3: busiest rank receives %4 (lower bound %5; gathering everything: %6x)</source>
+        <translation>重分片 %1 -&gt; %2，%3：最忙的 rank 接收 %4（下界 %5；全部收集则为 %6 倍）</translation>
+    </message>
+    <message>
+        <source>reshard %1 -&gt; %2, %3: busiest rank receives %4 (lower bound %5)</source>
+        <translation>重分片 %1 -&gt; %2，%3：最忙的 rank 接收 %4（下界 %5）</translation>
+    </message>
+    <message>
+        <source>%1 by %2 in buckets of %3</source>
+        <translation>%1，经 %2，分桶 %3</translation>
+    </message>
+    <message>
+        <source>%1 in buckets of %2</source>
+        <translation>%1，分桶 %2</translation>
+    </message>
+    <message>
+        <source>%1 by copy_engine</source>
+        <translation>%1，经 copy_engine</translation>
+    </message>
+    <message>
+        <source>%1 by nccl</source>
+        <translation>%1，经 nccl</translation>
+    </message>
+    <message>
+        <source>certificate: none; the plan is %1</source>
+        <translation>证书：无；该方案%1</translation>
+    </message>
+    <message>
+        <source>certificate: %1 = %2, proven best of the space (gap %3 %); %4 candidates priced, %5 branches cut</source>
+        <translation>证书：%1 = %2，已证明在搜索空间内最优（差距 %3 %）；评估了 %4 个候选，剪掉 %5 个分支</translation>
+    </message>
+    <message>
+        <source>left open: %1</source>
+        <translation>未涵盖：%1</translation>
+    </message>
+    <message>
+        <source>no other plan fits within the settings</source>
+        <translation>在所给设置下没有其他放得下的方案</translation>
+    </message>
+    <message>
+        <source>and %1 more in the plan file</source>
+        <translation>另有 %1 个在方案文件中</translation>
+    </message>
+    <message>
+        <source>+%1 GPUs</source>
+        <translation>多 %1 张 GPU</translation>
+    </message>
+    <message>
+        <source>%1 GPUs, step %2</source>
+        <translation>%1 张 GPU，一步 %2</translation>
+    </message>
+    <message>
+        <source>%1 tokens/s/GPU</source>
+        <translation>%1 token/s/GPU</translation>
+    </message>
+    <message>
+        <source>%1 GPU s per step</source>
+        <translation>每步 %1 GPU 秒</translation>
+    </message>
+    <message>
+        <source>%1 per step</source>
+        <translation>每步 %1</translation>
+    </message>
+    <message>
+        <source>margin: no plan on as few GPUs; errors of the predicted times do not change that</source>
+        <translation>裕度：没有 GPU 同样少的其他方案；预测时间的误差不会改变这一点</translation>
+    </message>
+    <message>
+        <source>margin: another plan wins if the predictions of the two plans err by %1 % in opposite directions; a tie: the nearest is predicted to be as good</source>
+        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 % 时，另一方案才会胜出；不相上下：最接近的方案预测同样好</translation>
+    </message>
+    <message>
+        <source>margin: another plan wins if the predictions of the two plans err by %1 % in opposite directions; a tie: the nearest is behind by %2 standard deviations of the difference</source>
+        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 % 时，另一方案才会胜出；不相上下：最接近的方案落后 %2 个差值标准差</translation>
+    </message>
+    <message>
+        <source>margin: another plan wins if the predictions of the two plans err by %1 % in opposite directions; the nearest is behind by more than %2 standard deviations of the difference</source>
+        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 % 时，另一方案才会胜出；最接近的方案落后超过 %2 个差值标准差</translation>
+    </message>
+    <message>
+        <source>margin: another plan wins if the predictions of the two plans err by %1 % in opposite directions; the nearest is behind by %2 standard deviations of the difference</source>
+        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 % 时，另一方案才会胜出；最接近的方案落后 %2 个差值标准差</translation>
+    </message>
+    <message>
+        <source>margin: another plan wins if the predictions of the two plans err by %1 % in opposite directions</source>
+        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 % 时，另一方案才会胜出</translation>
+    </message>
+    <message>
+        <source>constants: %1 measured, %2 shipped (calibration %3)</source>
+        <translation>校准常数：实测 %1 个，自带 %2 个（校准 %3）</translation>
+    </message>
+    <message>
+        <source>no feasible plan</source>
+        <translation>没有可行方案</translation>
+    </message>
+    <message>
+        <source>nearest fix: %1</source>
+        <translation>最接近的解决办法：%1</translation>
+    </message>
+    <message>
+        <source>%1: %2 steps, %3 left out as warm-up</source>
+        <translation>%1：%2 步，另有 %3 步作为预热不计</translation>
+    </message>
+    <message>
+        <source>%1: left out, as the log has the trainer&apos;s wait for it, not its time</source>
+        <translation>%1：不计，日志记录的是训练器的等待时间，而不是它的用时</translation>
+    </message>
+    <message>
+        <source>prompts: mean %1 tokens, planned %2</source>
+        <translation>提示：平均 %1 个 token，方案为 %2</translation>
+    </message>
+    <message>
+        <source>lengths: not measured, the plan&apos;s</source>
+        <translation>长度：未测量，采用方案的</translation>
+    </message>
+    <message>
+        <source>responses: mean %1 tokens of at most %2, planned %3; as a workload: %4</source>
+        <translation>回复：平均 %1 个 token，至多 %2，方案为 %3；写入工作负载：%4</translation>
+    </message>
+    <message>
+        <source>constant that moved</source>
+        <translation>变化的常数</translation>
+    </message>
+    <message>
+        <source>further than constants of its kind go: likely a cost that the model does not have</source>
+        <translation>超出此类常数的范围：很可能有模型未计入的开销</translation>
+    </message>
+    <message>
+        <source>above the %1 that the device is stated to reach, within its error bar</source>
+        <translation>高于设备标称的 %1，但在误差范围内</translation>
+    </message>
+    <message>
+        <source>above the %1 that the device is stated to reach: likely the run did less work than its plan has</source>
+        <translation>高于设备标称的 %1：很可能运行所做的计算少于方案</translation>
+    </message>
+    <message>
+        <source>no constant moved: the runs time no phase of their plans</source>
+        <translation>没有常数变化：运行没有记录方案中任何阶段的用时</translation>
+    </message>
+    <message>
+        <source>no constant moved: the phases agree with the calibration as it is</source>
+        <translation>没有常数变化：各阶段与现有校准一致</translation>
+    </message>
+    <message>
+        <source>no constant moved: none explains how far the phases are off</source>
+        <translation>没有常数变化：没有哪个常数能解释各阶段的偏差</translation>
+    </message>
+    <message>
+        <source>left, as the phases agree with them:</source>
+        <translation>保持不变，各阶段与它们一致：</translation>
+    </message>
+    <message>
+        <source>left, as the phases do not tell them apart:</source>
+        <translation>保持不变，各阶段无法区分它们：</translation>
+    </message>
+    <message>
+        <source>left, as the phases say too little of them:</source>
+        <translation>保持不变，各阶段提供的信息太少：</translation>
+    </message>
+    <message>
+        <source>left, as no phase depends on them:</source>
+        <translation>保持不变，没有阶段依赖它们：</translation>
+    </message>
+    <message>
+        <source>fragmentation is left: no run says what its allocator reserved</source>
+        <translation>碎片率保持不变：没有运行记录分配器预留了多少</translation>
+    </message>
+    <message>
+        <source>fragmentation: %1% of the device before, %2% +- %3% of it after (%4 run)</source>
+        <translation>碎片率：之前为设备显存的 %1%，之后为 %2% +- %3%（%4 次运行）</translation>
+    </message>
+    <message>
+        <source>fragmentation: %1% of the device before, %2% +- %3% of it after (%4 runs)</source>
+        <translation>碎片率：之前为设备显存的 %1%，之后为 %2% +- %3%（%4 次运行）</translation>
+    </message>
+    <message>
+        <source>phases are off by %1 of their deviations before, %2 after</source>
+        <translation>各阶段的偏差：之前为其标准差的 %1 倍，之后为 %2 倍</translation>
+    </message>
+    <message>
+        <source>nothing is held out: one run of one step</source>
+        <translation>没有留出数据：只有一次一步的运行</translation>
+    </message>
+    <message>
+        <source>held out, learned from the rest</source>
+        <translation>留出部分，由其余部分学得</translation>
+    </message>
+    <message>
+        <source>mean error of the steps held out: %1% before, %2% after</source>
+        <translation>留出步的平均误差：之前 %1%，之后 %2%</translation>
+    </message>
+    <message>
+        <source>step %1 measured, %2 by the learned constants</source>
+        <translation>一步实测 %1，按学得的常数为 %2</translation>
+    </message>
+    <message>
+        <source>no other setting is quicker and fits</source>
+        <translation>没有更快且放得下的其他设置</translation>
+    </message>
+    <message>
+        <source>%1. %2, %3 times as quick: -%4 +- %5, fits with %6%</source>
+        <translation>%1. %2，快 %3 倍：-%4 +- %5，放得下的概率为 %6%</translation>
+    </message>
+    <message>
+        <source>prefill batches of %1 -&gt; %2 tokens</source>
+        <translation>预填充批 %1 -&gt; %2 个 token</translation>
+    </message>
+    <message>
+        <source>%1, prefill batches of %2 -&gt; %3 tokens</source>
+        <translation>%1，预填充批 %2 -&gt; %3 个 token</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; has one set of process groups (Megatron&apos;s mpu) for all roles on the same GPUs that train or score, so they share tp, pp, vpp, cp, ep and etp</source>
+        <translation>引擎 &apos;%1&apos; 对同一批 GPU 上训练或打分的所有角色只有一组进程组（Megatron 的 mpu），因此它们共用 tp、pp、vpp、cp、ep 和 etp</translation>
+    </message>
+    <message>
+        <source>no such degree (%1)</source>
+        <translation>没有这样的并行度（%1）</translation>
+    </message>
+    <message>
+        <source>at least a longest sequence, %1,</source>
+        <translation>至少一条最长序列 %1，</translation>
+    </message>
+    <message>
+        <source>0 or 3 with adapters, which every replica has whole,</source>
+        <translation>使用适配器时的 0 或 3（每个副本都有完整的适配器），</translation>
+    </message>
+    <message>
+        <source>none with adapters, whose weights move once,</source>
+        <translation>使用适配器时的 none（其权重只移动一次），</translation>
+    </message>
+    <message>
+        <source>1 (not %1)</source>
+        <translation>1（不能是%1）</translation>
+    </message>
+    <message>
+        <source>etp = tp (not %1)</source>
+        <translation>etp = tp（不能是%1）</translation>
+    </message>
+    <message>
+        <source>none or optimizer</source>
+        <translation>none 或 optimizer</translation>
+    </message>
+    <message>
+        <source>ulysses deals the %1 key heads of linear attention out evenly, and tp x cp = %2 does not divide them</source>
+        <translation>ulysses 平均分配线性注意力的 %1 个键头，而 tp x cp = %2 不能整除</translation>
+    </message>
+    <message>
+        <source>ulysses deals the %1 query heads out evenly, and tp x cp = %2 does not divide them</source>
+        <translation>ulysses 平均分配 %1 个查询头，而 tp x cp = %2 不能整除</translation>
+    </message>
+    <message>
+        <source>vLLM divides its %1 %2 evenly, which %3 tensor-parallel workers cannot</source>
+        <translation>vLLM 平均切分 %1 个%2，%3 个张量并行进程做不到</translation>
+    </message>
+    <message>
+        <source>vLLM gives each worker whole KV heads, or one head to equally many: %1 heads and %2 workers divide neither way</source>
+        <translation>vLLM 给每个进程整数个 KV 头，或把一个头给同样多的进程：%1 个头与 %2 个进程两种方式都除不尽</translation>
+    </message>
+    <message>
+        <source>rules: %1</source>
+        <translation>规则：%1</translation>
+    </message>
+    <message>
+        <source>%1 (%2, models from %3B)</source>
+        <translation>%1（%2，%3B 以上的模型）</translation>
+    </message>
+    <message>
+        <source>%1 (%2, models of %3B to %4B)</source>
+        <translation>%1（%2，%3B 到 %4B 的模型）</translation>
+    </message>
+    <message>
+        <source>value %1, limit %2; predicted %3, bound %4; would fail</source>
+        <translation>值 %1，界限 %2；预测 %3，下界 %4；不会通过</translation>
+    </message>
+    <message>
+        <source>value %1, limit %2; predicted %3, bound %4</source>
+        <translation>值 %1，界限 %2；预测 %3，下界 %4</translation>
+    </message>
+    <message>
+        <source>value %1, limit %2; predicted %3; would fail</source>
+        <translation>值 %1，界限 %2；预测 %3；不会通过</translation>
+    </message>
+    <message>
+        <source>value %1, limit %2; predicted %3</source>
+        <translation>值 %1，界限 %2；预测 %3</translation>
+    </message>
+    <message>
+        <source>value %1, limit %2; would fail</source>
+        <translation>值 %1，界限 %2；不会通过</translation>
+    </message>
+    <message>
+        <source>value %1, limit %2</source>
+        <translation>值 %1，界限 %2</translation>
+    </message>
+    <message>
+        <source>confirmed: %1 [%2]</source>
+        <translation>已证实：%1 [%2]</translation>
+    </message>
+    <message>
+        <source>conflicting: %1 [%2]</source>
+        <translation>说法不一：%1 [%2]</translation>
+    </message>
+    <message>
+        <source>refuted: %1 [%2]</source>
+        <translation>已被否定：%1 [%2]</translation>
+    </message>
+    <message>
+        <source>warn: %1</source>
+        <translation>提醒：%1</translation>
+    </message>
+    <message>
+        <source>pause: %1</source>
+        <translation>暂停：%1</translation>
+    </message>
+    <message>
+        <source>stop: %1</source>
+        <translation>停止：%1</translation>
+    </message>
+    <message>
+        <source>set lr: %1</source>
+        <translation>调整学习率：%1</translation>
+    </message>
+    <message>
+        <source>roll back: %1</source>
+        <translation>回退：%1</translation>
+    </message>
+    <message>
+        <source>%1 rules: %2</source>
+        <translation>%1 条规则：%2</translation>
+    </message>
+    <message>
+        <source>%1: found %2, expected %3 (%4)</source>
+        <translation>%1：实际为%2，应为%3（%4）</translation>
+    </message>
+    <message>
+        <source>%1: found %2, expected %3</source>
+        <translation>%1：实际为%2，应为%3</translation>
+    </message>
+    <message>
+        <source>found %1, expected %2 (%3)</source>
+        <translation>实际为%1，应为%2（%3）</translation>
+    </message>
+    <message>
+        <source>found %1, expected %2</source>
+        <translation>实际为%1，应为%2</translation>
+    </message>
+    <message>
+        <source>did you mean &apos;%1&apos;?</source>
+        <translation>是不是 &apos;%1&apos;？</translation>
+    </message>
+    <message>
+        <source>a list of %1 items</source>
+        <translation>%1 项的列表</translation>
+    </message>
+    <message>
+        <source>a map of %1 keys</source>
+        <translation>%1 个键的映射</translation>
+    </message>
+    <message>
+        <source>an integer from %1 to %2</source>
+        <translation>%1 到 %2 的整数</translation>
+    </message>
+    <message>
+        <source>an integer of at least %1</source>
+        <translation>不小于 %1 的整数</translation>
+    </message>
+    <message>
+        <source>an integer of at most %1</source>
+        <translation>不大于 %1 的整数</translation>
+    </message>
+    <message>
+        <source>a number above %1 to %2</source>
+        <translation>大于 %1 且不大于 %2 的数</translation>
+    </message>
+    <message>
+        <source>a number from %1 to %2</source>
+        <translation>%1 到 %2 的数</translation>
+    </message>
+    <message>
+        <source>a number above %1</source>
+        <translation>大于 %1 的数</translation>
+    </message>
+    <message>
+        <source>a number of at least %1</source>
+        <translation>不小于 %1 的数</translation>
+    </message>
+    <message>
+        <source>a number of at most %1</source>
+        <translation>不大于 %1 的数</translation>
+    </message>
+    <message>
+        <source>one of %1</source>
+        <translation>其中之一：%1</translation>
+    </message>
+    <message>
+        <source>no &apos;%1&apos;</source>
+        <translation>没有 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>the unknown key &apos;%1&apos;</source>
+        <translation>未知的键 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>%1 more unknown keys</source>
+        <translation>另有 %1 个未知的键</translation>
+    </message>
+    <message>
+        <source>the key &apos;%1&apos; again</source>
+        <translation>重复的键 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>the anchor &apos;&amp;%1&apos;</source>
+        <translation>锚点 &apos;&amp;%1&apos;</translation>
+    </message>
+    <message>
+        <source>the tag &apos;%1&apos;</source>
+        <translation>标签 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>more than %1 cells in a row</source>
+        <translation>一行超过 %1 个单元格</translation>
+    </message>
+    <message>
+        <source>at most %1 columns</source>
+        <translation>至多 %1 列</translation>
+    </message>
+    <message>
+        <source>a table of at most %1 cells</source>
+        <translation>至多 %1 个单元格的表</translation>
+    </message>
+    <message>
+        <source>%1, as the header has names</source>
+        <translation>%1 个，与表头的名称一样多</translation>
+    </message>
+    <message>
+        <source>column %1 without a name</source>
+        <translation>第 %1 列没有名称</translation>
+    </message>
+    <message>
+        <source>column %1 named &apos;%2&apos; again</source>
+        <translation>第 %1 列再次名为 &apos;%2&apos;</translation>
+    </message>
+    <message>
+        <source>at most %1 keys in a map</source>
+        <translation>一个映射至多 %1 个键</translation>
+    </message>
+    <message>
+        <source>more than %1 cells</source>
+        <translation>超过 %1 个单元格</translation>
+    </message>
+    <message>
+        <source>more than %1 keys</source>
+        <translation>超过 %1 个键</translation>
+    </message>
+    <message>
+        <source>more than %1 values</source>
+        <translation>超过 %1 个值</translation>
+    </message>
+    <message>
+        <source>more than %1 levels</source>
+        <translation>超过 %1 层</translation>
+    </message>
+    <message>
+        <source>more than %1 bytes</source>
+        <translation>超过 %1 字节</translation>
+    </message>
+    <message>
+        <source>at most %1 bytes in a line</source>
+        <translation>一行至多 %1 字节</translation>
+    </message>
+    <message>
+        <source>at most %1 values</source>
+        <translation>至多 %1 个值</translation>
+    </message>
+    <message>
+        <source>at most %1 levels</source>
+        <translation>至多 %1 层</translation>
+    </message>
+    <message>
+        <source>at most %1 bytes</source>
+        <translation>至多 %1 字节</translation>
+    </message>
+    <message>
+        <source>cannot open: %1</source>
+        <translation>无法打开：%1</translation>
+    </message>
+    <message>
+        <source>cannot write: %1</source>
+        <translation>无法写入：%1</translation>
+    </message>
+    <message>
+        <source>cannot create: %1</source>
+        <translation>无法创建：%1</translation>
+    </message>
+    <message>
+        <source>syntax error while parsing %1 - %2; expected %3</source>
+        <translation>解析 %1 时语法错误 - %2；应为 %3</translation>
+    </message>
+    <message>
+        <source>syntax error while parsing %1 - %2</source>
+        <translation>解析 %1 时语法错误 - %2</translation>
+    </message>
+    <message>
+        <source>unexpected %1; expected %2</source>
+        <translation>意外的 %1；应为 %2</translation>
+    </message>
+    <message>
+        <source>at least the table&apos;s longest, %1</source>
+        <translation>至少为表中最长值 %1</translation>
+    </message>
+    <message>
+        <source>1 to %1 ascending lengths, none above max</source>
+        <translation>1 到 %1 个递增的长度，都不超过 max</translation>
+    </message>
+    <message>
+        <source>at most max = %1</source>
+        <translation>不大于 max = %1</translation>
+    </message>
+    <message>
+        <source>dataflow call %1 (%2)</source>
+        <translation>数据流调用 %1（%2）</translation>
+    </message>
+    <message>
+        <source>%1 in dataflow call %2 (%3)</source>
+        <translation>数据流调用 %2（%3）中的%1</translation>
+    </message>
+    <message>
+        <source>%1 in dataflow</source>
+        <translation>数据流中的%1</translation>
+    </message>
+    <message>
+        <source>the output &apos;%1&apos; a second time</source>
+        <translation>第二次出现的输出 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>the input &apos;%1&apos;</source>
+        <translation>输入 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>a cycle through %1</source>
+        <translation>经过 %1 的环</translation>
+    </message>
+    <message>
+        <source>%1 GPUs in all</source>
+        <translation>共 %1 张 GPU</translation>
+    </message>
+    <message>
+        <source>at most %1 GPUs altogether</source>
+        <translation>总共至多 %1 张 GPU</translation>
+    </message>
+    <message>
+        <source>no column &apos;%1&apos;</source>
+        <translation>没有列 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>a whole number of tokens from 1 to %1</source>
+        <translation>1 到 %1 的整数个 token</translation>
+    </message>
+    <message>
+        <source>a map, as %1 has</source>
+        <translation>与 %1 一样的映射</translation>
+    </message>
+    <message>
+        <source>null: %1 has no such part</source>
+        <translation>null：%1 没有这一部分</translation>
+    </message>
+    <message>
+        <source>one word per layer (%1)</source>
+        <translation>每层一个词（%1）</translation>
+    </message>
+    <message>
+        <source>%1, as this architecture has</source>
+        <translation>%1，与此架构一致</translation>
+    </message>
+    <message>
+        <source>no other architecture is known; the closest by name is &apos;%1&apos;</source>
+        <translation>不认识其他架构；名称最接近的是 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>as many layers as %1 names (%2)</source>
+        <translation>层数应与 %1 所列一样多（%2）</translation>
+    </message>
+    <message>
+        <source>at most as many as there are experts (%1)</source>
+        <translation>不超过专家数（%1）</translation>
+    </message>
+    <message>
+        <source>at most n_group (%1)</source>
+        <translation>不超过 n_group（%1）</translation>
+    </message>
+    <message>
+        <source>an even number (rotary pairs)</source>
+        <translation>偶数（旋转位置编码成对）</translation>
+    </message>
+    <message>
+        <source>the elements of the patches that are merged (%1)</source>
+        <translation>所合并图块的元素数（%1）</translation>
+    </message>
+    <message>
+        <source>the language model&apos;s hidden size (%1)</source>
+        <translation>语言模型的隐藏维度（%1）</translation>
+    </message>
+    <message>
+        <source>%1, the number of ranks</source>
+        <translation>%1，即 rank 数</translation>
+    </message>
+    <message>
+        <source>pp x vpp = %1 ranges of layers</source>
+        <translation>pp x vpp = %1 个层区间</translation>
+    </message>
+    <message>
+        <source>a range that begins at layer %1</source>
+        <translation>从第 %1 层开始的区间</translation>
+    </message>
+    <message>
+        <source>every layer once: %1 layers</source>
+        <translation>每层恰好一次：共 %1 层</translation>
+    </message>
+    <message>
+        <source>%1 ranks for %2</source>
+        <translation>%2 需要的 %1 个 rank</translation>
+    </message>
+    <message>
+        <source>rank %1 twice</source>
+        <translation>rank %1 出现两次</translation>
+    </message>
+    <message>
+        <source>%1, one per cell of the axes</source>
+        <translation>%1 个，坐标轴的每格一个</translation>
+    </message>
+    <message>
+        <source>a square matrix over %1 names</source>
+        <translation>%1 个名称的方阵</translation>
+    </message>
+    <message>
+        <source>%1 with SHA-256 %2</source>
+        <translation>%1，SHA-256 为 %2</translation>
+    </message>
+    <message>
+        <source>the config.json of the plan, with SHA-256 %1</source>
+        <translation>方案所用的 config.json，SHA-256 为 %1</translation>
+    </message>
+    <message>
+        <source>plan version %1</source>
+        <translation>方案版本 %1</translation>
+    </message>
+    <message>
+        <source>calls that are not those of %1</source>
+        <translation>不是 %1 的调用</translation>
+    </message>
+    <message>
+        <source>the preset&apos;s calls for kl %1</source>
+        <translation>该预设在 kl %1 下的调用</translation>
+    </message>
+    <message>
+        <source>%1, as in the dataflow</source>
+        <translation>%1，与数据流一致</translation>
+    </message>
+    <message>
+        <source>%1 without waiting for &apos;%2&apos;</source>
+        <translation>%1 没有等待 &apos;%2&apos;</translation>
+    </message>
+    <message>
+        <source>an order in which &apos;%1&apos; is made before it is used</source>
+        <translation>&apos;%1&apos; 先产生后使用的顺序</translation>
+    </message>
+    <message>
+        <source>no call &apos;%1&apos;</source>
+        <translation>没有调用 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>ranks from 0 to %1, the cluster&apos;s</source>
+        <translation>集群的 rank 0 到 %1</translation>
+    </message>
+    <message>
+        <source>%1, the types of its ranks</source>
+        <translation>%1，即其 rank 的型号</translation>
+    </message>
+    <message>
+        <source>%1 = prompts_per_step x samples_per_prompt / mini_batches</source>
+        <translation>%1 = prompts_per_step x samples_per_prompt / mini_batches，即小批的序列数</translation>
+    </message>
+    <message>
+        <source>at most one replica per prompt, %1</source>
+        <translation>每个提示至多一个副本，即 %1 个</translation>
+    </message>
+    <message>
+        <source>at most one replica per sequence, %1</source>
+        <translation>每条序列至多一个副本，即 %1 个</translation>
+    </message>
+    <message>
+        <source>%1, the actor&apos;s</source>
+        <translation>%1，即 actor 的</translation>
+    </message>
+    <message>
+        <source>at least lower_bound_bytes = %1</source>
+        <translation>不小于 lower_bound_bytes = %1</translation>
+    </message>
+    <message>
+        <source>%1, which the layouts give</source>
+        <translation>%1，由并行布局得出</translation>
+    </message>
+    <message>
+        <source>a model that engine &apos;%1&apos; runs</source>
+        <translation>引擎 &apos;%1&apos; 能运行的模型</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; cannot run this architecture</source>
+        <translation>引擎 &apos;%1&apos; 不能运行此架构</translation>
+    </message>
+    <message>
+        <source>%1 GPUs on several hosts</source>
+        <translation>多台主机上的 %1 张 GPU</translation>
+    </message>
+    <message>
+        <source>one host, of %1 GPUs</source>
+        <translation>一台主机，%1 张 GPU</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos;: the rollout&apos;s servers read the memory of ranks on their own host</source>
+        <translation>引擎 &apos;%1&apos;：rollout 的服务读取同一主机上各 rank 的内存</translation>
+    </message>
+    <message>
+        <source>adapters of rank %1</source>
+        <translation>秩为 %1 的适配器</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; cannot run them</source>
+        <translation>引擎 &apos;%1&apos; 不能运行它们</translation>
+    </message>
+    <message>
+        <source>adapters that engine &apos;%1&apos; trains: %2</source>
+        <translation>引擎 &apos;%1&apos; 能训练的适配器：%2</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; does not hold weights of this type</source>
+        <translation>引擎 &apos;%1&apos; 不支持这种类型的权重</translation>
+    </message>
+    <message>
+        <source>%1, as the actor has</source>
+        <translation>%1，与 actor 一致</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; adds up in one order: %2</source>
+        <translation>引擎 &apos;%1&apos; 按固定顺序求和：%2</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; cannot run the %2 so</source>
+        <translation>引擎 &apos;%1&apos; 不能这样运行 %2</translation>
+    </message>
+    <message>
+        <source>the servers of &apos;%1&apos; cut experts as they cut the rest</source>
+        <translation>&apos;%1&apos; 的服务切分专家的方式与其余部分相同</translation>
+    </message>
+    <message>
+        <source>the servers of &apos;%1&apos; spread experts over tp x data parallel ranks</source>
+        <translation>&apos;%1&apos; 的服务把专家分布在 tp x 数据并行的 rank 上</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; does not run %2</source>
+        <translation>引擎 &apos;%1&apos; 不支持 %2</translation>
+    </message>
+    <message>
+        <source>a divisor of the %1 query heads</source>
+        <translation>%1 个查询头的约数</translation>
+    </message>
+    <message>
+        <source>a divisor of the %1 ffn columns</source>
+        <translation>%1 个 FFN 列的约数</translation>
+    </message>
+    <message>
+        <source>a divisor of the %1 key-value heads</source>
+        <translation>%1 个键值头的约数</translation>
+    </message>
+    <message>
+        <source>a divisor or a multiple of the %1 key-value heads</source>
+        <translation>%1 个键值头的约数或倍数</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; gives every rank equally many; tessera does not need that</source>
+        <translation>引擎 &apos;%1&apos; 给每个 rank 同样多；tessera 没有此要求</translation>
+    </message>
+    <message>
+        <source>%1 and %2 layers</source>
+        <translation>%1 层与 %2 层</translation>
+    </message>
+    <message>
+        <source>1, or a multiple of pp = %1 sequences of a batch on a replica</source>
+        <translation>1，或一个副本上一个批的序列数为 pp = %1 的倍数</translation>
+    </message>
+    <message>
+        <source>1, or at least pp = %1 sequences of a batch on a replica</source>
+        <translation>1，或一个副本上一个批至少有 pp = %1 条序列</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; runs virtual stages on a multiple of pp micro-batches, and a replica of the %2 has %3 sequences</source>
+        <translation>引擎 &apos;%1&apos; 按 pp 的整数倍个微批运行虚拟阶段，而 %2 的一个副本有 %3 条序列</translation>
+    </message>
+    <message>
+        <source>%1 as the %2 has</source>
+        <translation>%1，与 %2 相同</translation>
+    </message>
+    <message>
+        <source>&apos;%1&apos; %2 has GPUs of its own for the rollout in its asynchronous trainer alone (trainer.v1.trainer_mode=separate_async)</source>
+        <translation>&apos;%1&apos; %2 只有异步训练器 (trainer.v1.trainer_mode=separate_async) 才给 rollout 单独的 GPU</translation>
+    </message>
+    <message>
+        <source>%1 ranks that are not the actor&apos;s</source>
+        <translation>不属于 actor 的 %1 个 rank</translation>
+    </message>
+    <message>
+        <source>the actor&apos;s %1 ranks</source>
+        <translation>actor 的 %1 个 rank</translation>
+    </message>
+    <message>
+        <source>&apos;%1&apos; %2 has one pool of GPUs for actor, rollout, critic and reference; plan with placement=colocated</source>
+        <translation>&apos;%1&apos; %2 的 actor、rollout、critic 和 reference 共用一个 GPU 池；请用 placement=colocated 规划</translation>
+    </message>
+    <message>
+        <source>&apos;%1&apos; generates, then trains; verl&apos;s asynchronous trainer runs such plans</source>
+        <translation>&apos;%1&apos; 先生成后训练；verl 的异步训练器能运行这样的方案</translation>
+    </message>
+    <message>
+        <source>engine &apos;%1&apos; keeps the rollout shard mapped</source>
+        <translation>引擎 &apos;%1&apos; 保持 rollout 分片的映射</translation>
+    </message>
+    <message>
+        <source>%1 with its rotary scaling</source>
+        <translation>%1（含旋转位置缩放）</translation>
+    </message>
+    <message>
+        <source>at least %1, the workload&apos;s prompt_tokens %2 + response_tokens.max %3</source>
+        <translation>至少 %1，即工作负载的 prompt_tokens %2 + response_tokens.max %3</translation>
+    </message>
+    <message>
+        <source>%1, as actor.tp says</source>
+        <translation>%1，与 actor.tp 一致</translation>
+    </message>
+    <message>
+        <source>the value it was fixed to before, %1</source>
+        <translation>之前固定的值 %1</translation>
+    </message>
+    <message>
+        <source>the type it was fixed to before, %1</source>
+        <translation>之前固定的型号 %1</translation>
+    </message>
+    <message>
+        <source>role &apos;%1&apos;</source>
+        <translation>角色 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>field &apos;%1&apos;</source>
+        <translation>字段 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>the field &apos;%1&apos; of %2</source>
+        <translation>%2 的字段 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>a whole number of at least %1</source>
+        <translation>不小于 %1 的整数</translation>
+    </message>
+    <message>
+        <source>0 or 3 (fully sharded): %1 is not trained</source>
+        <translation>0 或 3（完全分片）：%1 不训练</translation>
+    </message>
+    <message>
+        <source>a rollout with GPUs of its own generates one step ahead in engine &apos;%1&apos;, which is another algorithm: --one-step-off allows it</source>
+        <translation>在引擎 &apos;%1&apos; 中独占 GPU 的 rollout 会提前一步生成，这是另一种算法：--one-step-off 允许这样做</translation>
+    </message>
+    <message>
+        <source>a step of %1 s</source>
+        <translation>一步 %1 s</translation>
+    </message>
+    <message>
+        <source>a rank that has a role: 0 to %1</source>
+        <translation>有角色的 rank：0 到 %1</translation>
+    </message>
+    <message>
+        <source>seconds from 0 to 1e7</source>
+        <translation>0 到 1e7 的秒数</translation>
+    </message>
+    <message>
+        <source>locked by %1</source>
+        <translation>已被 %1 锁定</translation>
+    </message>
+    <message>
+        <source>version %1</source>
+        <translation>版本 %1</translation>
+    </message>
+    <message>
+        <source>no run %1</source>
+        <translation>没有运行 %1</translation>
+    </message>
+    <message>
+        <source>no listing of a run at %1</source>
+        <translation>%1 没有运行的列表</translation>
+    </message>
+    <message>
+        <source>several runs: %1</source>
+        <translation>多个运行：%1</translation>
+    </message>
+    <message>
+        <source>%1 of them warm-up</source>
+        <translation>其中 %1 步为预热</translation>
+    </message>
+    <message>
+        <source>a name that ends in &apos;%1&apos;</source>
+        <translation>以 &apos;%1&apos; 结尾的名称</translation>
+    </message>
+    <message>
+        <source>a list of at most %1 plans</source>
+        <translation>至多 %1 个方案的列表</translation>
+    </message>
+    <message>
+        <source>at most %1 runs</source>
+        <translation>至多 %1 个运行</translation>
+    </message>
+    <message>
+        <source>no row of %1</source>
+        <translation>没有 %1 的行</translation>
+    </message>
+    <message>
+        <source>%1 ways of %2</source>
+        <translation>%2 的 %1 种连接</translation>
+    </message>
+    <message>
+        <source>%1 of X, NV1 to NV18, PIX, PXB, PHB, NODE, SYS</source>
+        <translation>%1 个，取自 X、NV1 到 NV18、PIX、PXB、PHB、NODE、SYS</translation>
+    </message>
+    <message>
+        <source>a line of more bytes</source>
+        <translation>字节更多的一行</translation>
+    </message>
+    <message>
+        <source>at most %1 types</source>
+        <translation>至多 %1 种类型</translation>
+    </message>
+    <message>
+        <source>at most %1</source>
+        <translation>至多 %1</translation>
+    </message>
+    <message>
+        <source>at least %1</source>
+        <translation>至少 %1</translation>
+    </message>
+    <message>
+        <source>%1 bytes</source>
+        <translation>%1 字节</translation>
+    </message>
+    <message>
+        <source>%1 cells</source>
+        <translation>%1 个单元格</translation>
+    </message>
+    <message>
+        <source>unexpected %1</source>
+        <translation>意外的 %1</translation>
+    </message>
+    <message>
+        <source>a divisor of %1</source>
+        <translation>%1 的约数</translation>
+    </message>
+    <message>
+        <source>%1 types</source>
+        <translation>%1 种类型</translation>
+    </message>
+    <message>
+        <source>a multiple of %1</source>
+        <translation>%1 的倍数</translation>
+    </message>
+    <message>
+        <source>%1 beside %2</source>
+        <translation>%1 与 %2 同时存在</translation>
+    </message>
+    <message>
+        <source>a divisor or a multiple of %1</source>
+        <translation>%1 的约数或倍数</translation>
+    </message>
+    <message>
+        <source>%1 ranges</source>
+        <translation>%1 个区间</translation>
+    </message>
+    <message>
+        <source>%1 layers</source>
+        <translation>%1 层</translation>
+    </message>
+    <message>
+        <source>%1 numbers</source>
+        <translation>%1 个数</translation>
+    </message>
+    <message>
+        <source>%1 a second time</source>
+        <translation>第二次出现的 %1</translation>
+    </message>
+    <message>
+        <source>rank %1 after rank %2</source>
+        <translation>rank %1 排在 rank %2 之后</translation>
+    </message>
+    <message>
+        <source>at least %1, or none</source>
+        <translation>至少 %1，或不写</translation>
+    </message>
+    <message>
+        <source>%1 of the actor</source>
+        <translation>actor 的 %1</translation>
+    </message>
+    <message>
+        <source>%1 of the rollout</source>
+        <translation>rollout 的 %1</translation>
+    </message>
+    <message>
+        <source>%1 of the critic</source>
+        <translation>critic 的 %1</translation>
+    </message>
+    <message>
+        <source>%1 of the reference</source>
+        <translation>reference 的 %1</translation>
+    </message>
+    <message>
+        <source>%1 of the reward</source>
+        <translation>reward 的 %1</translation>
+    </message>
+    <message>
+        <source>%1 positions</source>
+        <translation>%1 个位置</translation>
+    </message>
+    <message>
+        <source>a phase of the plan: %1</source>
+        <translation>方案的阶段：%1</translation>
+    </message>
+    <message>
+        <source>%1, expected one of: %2</source>
+        <translation>%1，应为其中之一：%2</translation>
+    </message>
+    <message>
+        <source>%1 holds %2</source>
+        <translation>满足 %1，%2</translation>
+    </message>
+    <message>
+        <source>%1 holds</source>
+        <translation>满足 %1</translation>
+    </message>
+    <message>
+        <source>%1 violated %2</source>
+        <translation>不满足 %1，%2</translation>
+    </message>
+    <message>
+        <source>%1 violated</source>
+        <translation>不满足 %1</translation>
+    </message>
+    <message>
+        <source>%1 unreachable %2</source>
+        <translation>不可达 %1，%2</translation>
+    </message>
+    <message>
+        <source>%1 unreachable</source>
+        <translation>不可达 %1</translation>
+    </message>
+    <message>
+        <source>%1 unknown %2</source>
+        <translation>未知 %1，%2</translation>
+    </message>
+    <message>
+        <source>%1 unknown</source>
+        <translation>未知 %1</translation>
+    </message>
+    <message>
+        <source>%1 off</source>
+        <translation>未启用 %1</translation>
+    </message>
+    <message>
+        <source>%1 x predicted (%2)</source>
+        <translation>%1 倍预测值（%2）</translation>
+    </message>
+    <message>
+        <source>%1 of step (%2)</source>
+        <translation>%1 倍一步用时（%2）</translation>
+    </message>
+    <message>
+        <source>%1 of step</source>
+        <translation>%1 倍一步用时</translation>
+    </message>
+    <message>
+        <source>%1 and %2: %3</source>
+        <translation>%1 与 %2：%3</translation>
+    </message>
+    <message>
+        <source>a cell in quotes, with its quotes doubled</source>
+        <translation>加引号的单元格，其中的引号写两遍</translation>
+    </message>
+    <message>
+        <source>an empty file</source>
+        <translation>空文件</translation>
+    </message>
+    <message>
+        <source>a header row with the names of the columns</source>
+        <translation>含有列名的表头行</translation>
+    </message>
+    <message>
+        <source>a quote inside a bare cell</source>
+        <translation>未加引号的单元格中的引号</translation>
+    </message>
+    <message>
+        <source>a bare carriage return</source>
+        <translation>单独的回车符</translation>
+    </message>
+    <message>
+        <source>text after a closing quote</source>
+        <translation>右引号之后的文字</translation>
+    </message>
+    <message>
+        <source>a comma or line end</source>
+        <translation>逗号或行尾</translation>
+    </message>
+    <message>
+        <source>a quote that is never closed</source>
+        <translation>未闭合的引号</translation>
+    </message>
+    <message>
+        <source>a closing quote</source>
+        <translation>右引号</translation>
+    </message>
+    <message>
+        <source>a name for every column</source>
+        <translation>每列都有名称</translation>
+    </message>
+    <message>
+        <source>names that differ</source>
+        <translation>互不相同的名称</translation>
+    </message>
+    <message>
+        <source>a control character</source>
+        <translation>控制字符</translation>
+    </message>
+    <message>
+        <source>text</source>
+        <translation>文本</translation>
+    </message>
+    <message>
+        <source>a byte-order mark</source>
+        <translation>字节顺序标记</translation>
+    </message>
+    <message>
+        <source>plain UTF-8</source>
+        <translation>纯 UTF-8</translation>
+    </message>
+    <message>
+        <source>save the file as UTF-8 without BOM</source>
+        <translation>请把文件存为不带 BOM 的 UTF-8</translation>
+    </message>
+    <message>
+        <source>a NUL byte</source>
+        <translation>NUL 字节</translation>
+    </message>
+    <message>
+        <source>a byte that is not UTF-8</source>
+        <translation>不属于 UTF-8 的字节</translation>
+    </message>
+    <message>
+        <source>text without control characters</source>
+        <translation>不含控制字符的文本</translation>
+    </message>
+    <message>
+        <source>a positive integer</source>
+        <translation>正整数</translation>
+    </message>
+    <message>
+        <source>an integer</source>
+        <translation>整数</translation>
+    </message>
+    <message>
+        <source>a number</source>
+        <translation>数</translation>
+    </message>
+    <message>
+        <source>write true or false, unquoted</source>
+        <translation>请写 true 或 false，不加引号</translation>
+    </message>
+    <message>
+        <source>write the number without quotes, separators or leading zeros</source>
+        <translation>请写数字，不加引号、分隔符或前导零</translation>
+    </message>
+    <message>
+        <source>an object</source>
+        <translation>对象</translation>
+    </message>
+    <message>
+        <source>a map</source>
+        <translation>映射</translation>
+    </message>
+    <message>
+        <source>a value</source>
+        <translation>值</translation>
+    </message>
+    <message>
+        <source>true or false</source>
+        <translation>true 或 false</translation>
+    </message>
+    <message>
+        <source>a string</source>
+        <translation>字符串</translation>
+    </message>
+    <message>
+        <source>quote it to make it a string</source>
+        <translation>加引号即为字符串</translation>
+    </message>
+    <message>
+        <source>a string that is not empty</source>
+        <translation>非空字符串</translation>
+    </message>
+    <message>
+        <source>a list</source>
+        <translation>列表</translation>
+    </message>
+    <message>
+        <source>a known key</source>
+        <translation>已知的键</translation>
+    </message>
+    <message>
+        <source>known keys</source>
+        <translation>已知的键</translation>
+    </message>
+    <message>
+        <source>no such file or preset</source>
+        <translation>没有这样的文件或预设</translation>
+    </message>
+    <message>
+        <source>a path, or the name of a preset of configs/</source>
+        <translation>路径，或 configs/ 中预设的名称</translation>
+    </message>
+    <message>
+        <source>every key once</source>
+        <translation>每个键只出现一次</translation>
+    </message>
+    <message>
+        <source>the end of the text</source>
+        <translation>文本结尾</translation>
+    </message>
+    <message>
+        <source>a number that a double can hold</source>
+        <translation>双精度浮点数能表示的数</translation>
+    </message>
+    <message>
+        <source>an integer of 64 bits</source>
+        <translation>64 位整数</translation>
+    </message>
+    <message>
+        <source>a second document</source>
+        <translation>第二个文档</translation>
+    </message>
+    <message>
+        <source>one document</source>
+        <translation>一个文档</translation>
+    </message>
+    <message>
+        <source>plain values</source>
+        <translation>普通的值</translation>
+    </message>
+    <message>
+        <source>anchors and aliases are not supported</source>
+        <translation>不支持锚点和别名</translation>
+    </message>
+    <message>
+        <source>an alias</source>
+        <translation>别名</translation>
+    </message>
+    <message>
+        <source>the value itself</source>
+        <translation>值本身</translation>
+    </message>
+    <message>
+        <source>an empty key</source>
+        <translation>空的键</translation>
+    </message>
+    <message>
+        <source>a name</source>
+        <translation>名称</translation>
+    </message>
+    <message>
+        <source>values without tags</source>
+        <translation>不带标签的值</translation>
+    </message>
+    <message>
+        <source>a map as a key</source>
+        <translation>以映射为键</translation>
+    </message>
+    <message>
+        <source>a list as a key</source>
+        <translation>以列表为键</translation>
+    </message>
+    <message>
+        <source>quote &apos;{&apos; and &apos;[&apos; in text</source>
+        <translation>文本中的 &apos;{&apos; 和 &apos;[&apos; 请加引号</translation>
+    </message>
+    <message>
+        <source>a finite number</source>
+        <translation>有限的数</translation>
+    </message>
+    <message>
+        <source>an empty document</source>
+        <translation>空文档</translation>
+    </message>
+    <message>
+        <source>malformed text</source>
+        <translation>格式错误的文本</translation>
+    </message>
+    <message>
+        <source>a pipe</source>
+        <translation>管道</translation>
+    </message>
+    <message>
+        <source>a device</source>
+        <translation>设备</translation>
+    </message>
+    <message>
+        <source>a socket</source>
+        <translation>套接字</translation>
+    </message>
+    <message>
+        <source>no regular file</source>
+        <translation>不是普通文件</translation>
+    </message>
+    <message>
+        <source>no such file</source>
+        <translation>没有这样的文件</translation>
+    </message>
+    <message>
+        <source>a readable file</source>
+        <translation>可读的文件</translation>
+    </message>
+    <message>
+        <source>a folder</source>
+        <translation>目录</translation>
+    </message>
+    <message>
+        <source>a file</source>
+        <translation>文件</translation>
+    </message>
+    <message>
+        <source>a regular file</source>
+        <translation>普通文件</translation>
+    </message>
+    <message>
+        <source>save its text in a file first</source>
+        <translation>请先把其内容存入文件</translation>
+    </message>
+    <message>
+        <source>version 1</source>
+        <translation>版本 1</translation>
+    </message>
+    <message>
+        <source>this tessera reads version 1 only</source>
+        <translation>此版本的 tessera 只读取版本 1</translation>
+    </message>
+    <message>
+        <source>a list of two or more maps</source>
+        <translation>由两个或更多映射组成的列表</translation>
+    </message>
+    <message>
+        <source>one kind of node stands at the top level</source>
+        <translation>只有一种节点时写在顶层</translation>
+    </message>
+    <message>
+        <source>types whose weakest figures are not the cluster&apos;s</source>
+        <translation>各型号的最弱指标与集群的不符</translation>
+    </message>
+    <message>
+        <source>the weakest of each figure, all nodes and the mean price at the top level</source>
+        <translation>顶层写各指标中最弱的、全部节点和平均价格</translation>
+    </message>
+    <message>
+        <source>the call a second time</source>
+        <translation>第二次出现的调用</translation>
+    </message>
+    <message>
+        <source>every call once</source>
+        <translation>每个调用恰好一次</translation>
+    </message>
+    <message>
+        <source>the output &apos;prompts&apos;</source>
+        <translation>输出 &apos;prompts&apos;</translation>
+    </message>
+    <message>
+        <source>another name</source>
+        <translation>另一个名称</translation>
+    </message>
+    <message>
+        <source>prompts come from the data</source>
+        <translation>提示来自数据</translation>
+    </message>
+    <message>
+        <source>one producer</source>
+        <translation>只有一个来源</translation>
+    </message>
+    <message>
+        <source>an output of a call, or prompts</source>
+        <translation>某个调用的输出，或 prompts</translation>
+    </message>
+    <message>
+        <source>calls that can be put in an order</source>
+        <translation>可以排出先后的调用</translation>
+    </message>
+    <message>
+        <source>the column response_tokens, or one column alone</source>
+        <translation>列 response_tokens，或只有一列</translation>
+    </message>
+    <message>
+        <source>an empty cell</source>
+        <translation>空的单元格</translation>
+    </message>
+    <message>
+        <source>no row</source>
+        <translation>没有行</translation>
+    </message>
+    <message>
+        <source>at least one length</source>
+        <translation>至少一个长度</translation>
+    </message>
+    <message>
+        <source>layers in ascending order, each once</source>
+        <translation>递增的层号，每个只出现一次</translation>
+    </message>
+    <message>
+        <source>a map, or null where the model has none</source>
+        <translation>映射；模型没有时为 null</translation>
+    </message>
+    <message>
+        <source>no such key, as of this family</source>
+        <translation>该系列没有这个键</translation>
+    </message>
+    <message>
+        <source>attention, state_space, mlp or experts</source>
+        <translation>attention、state_space、mlp 或 experts</translation>
+    </message>
+    <message>
+        <source>a token id or null</source>
+        <translation>token 编号或 null</translation>
+    </message>
+    <message>
+        <source>a degree of at least 1</source>
+        <translation>不小于 1 的并行度</translation>
+    </message>
+    <message>
+        <source>otherwise the replicas would cut the experts differently</source>
+        <translation>否则各副本对专家的切分会不同</translation>
+    </message>
+    <message>
+        <source>a ZeRO stage from 0 to 3</source>
+        <translation>0 到 3 的 ZeRO 阶段</translation>
+    </message>
+    <message>
+        <source>3, because dp_shard &gt; 1 cuts the parameters</source>
+        <translation>3，因为 dp_shard &gt; 1 会切分参数</translation>
+    </message>
+    <message>
+        <source>3 with dp_shard 1</source>
+        <translation>3 而 dp_shard 为 1</translation>
+    </message>
+    <message>
+        <source>dp_shard &gt; 1</source>
+        <translation>大于 1 的 dp_shard</translation>
+    </message>
+    <message>
+        <source>replicas cut nothing; stages 1 and 2 do with dp_replicate alone</source>
+        <translation>副本不切分任何东西；阶段 1 和 2 只用 dp_replicate</translation>
+    </message>
+    <message>
+        <source>ppo, grpo, or a list of calls</source>
+        <translation>ppo、grpo，或调用的列表</translation>
+    </message>
+    <message>
+        <source>the dataflow has no call of the reference</source>
+        <translation>数据流中没有 reference 的调用</translation>
+    </message>
+    <message>
+        <source>linear_attention, full_attention, mlp or moe</source>
+        <translation>linear_attention、full_attention、mlp 或 moe</translation>
+    </message>
+    <message>
+        <source>blocks of another kind are not supported</source>
+        <translation>不支持其他种类的块</translation>
+    </message>
+    <message>
+        <source>letters of M, *, - and E</source>
+        <translation>由 M、*、- 和 E 组成的字母</translation>
+    </message>
+    <message>
+        <source>a layer of full attention at least</source>
+        <translation>至少一层全注意力</translation>
+    </message>
+    <message>
+        <source>models without a KV cache are not supported</source>
+        <translation>不支持没有 KV 缓存的模型</translation>
+    </message>
+    <message>
+        <source>false, as Nemotron-H was published</source>
+        <translation>false，与发布的 Nemotron-H 一致</translation>
+    </message>
+    <message>
+        <source>layers of another kind are not supported</source>
+        <translation>不支持其他种类的层</translation>
+    </message>
+    <message>
+        <source>one entry per layer</source>
+        <translation>每层一项</translation>
+    </message>
+    <message>
+        <source>a ...ForCausalLM, ...ForTokenClassification or ...ForSequenceClassification</source>
+        <translation>...ForCausalLM、...ForTokenClassification 或 ...ForSequenceClassification</translation>
+    </message>
+    <message>
+        <source>a whole number of at least 1</source>
+        <translation>不小于 1 的整数</translation>
+    </message>
+    <message>
+        <source>a multiple of num_attention_heads where head_dim is absent</source>
+        <translation>没有 head_dim 时为 num_attention_heads 的倍数</translation>
+    </message>
+    <message>
+        <source>a multiple of n_head</source>
+        <translation>n_head 的倍数</translation>
+    </message>
+    <message>
+        <source>a gelu, as GPT-2 has</source>
+        <translation>与 GPT-2 一样的 gelu</translation>
+    </message>
+    <message>
+        <source>false: a decoder alone</source>
+        <translation>false：只有解码器</translation>
+    </message>
+    <message>
+        <source>float32, bfloat16 or float16</source>
+        <translation>float32、bfloat16 或 float16</translation>
+    </message>
+    <message>
+        <source>both name the same: leave one out</source>
+        <translation>两者含义相同：请去掉一个</translation>
+    </message>
+    <message>
+        <source>dense or sparse</source>
+        <translation>dense 或 sparse</translation>
+    </message>
+    <message>
+        <source>1: experts in every later layer</source>
+        <translation>1：其后的每层都有专家</translation>
+    </message>
+    <message>
+        <source>1, as Nemotron-H has in every such layer</source>
+        <translation>1，与 Nemotron-H 的每个此类层一致</translation>
+    </message>
+    <message>
+        <source>experts in one layer at least</source>
+        <translation>至少一层有专家</translation>
+    </message>
+    <message>
+        <source>every layer of this config has a plain MLP</source>
+        <translation>此配置的每层都是普通 MLP</translation>
+    </message>
+    <message>
+        <source>a size, or null where queries are not compressed</source>
+        <translation>维度；查询不压缩时为 null</translation>
+    </message>
+    <message>
+        <source>a size: the indexer reads the compressed queries</source>
+        <translation>维度：索引器读取压缩后的查询</translation>
+    </message>
+    <message>
+        <source>an indexer in every layer (full, frequency 1)</source>
+        <translation>每层都有索引器（full，频率 1）</translation>
+    </message>
+    <message>
+        <source>layers that share another&apos;s choice (GLM-5.2) are not planned</source>
+        <translation>不支持规划共用其他层选择的层 (GLM-5.2)</translation>
+    </message>
+    <message>
+        <source>default, linear, llama3, yarn or longrope</source>
+        <translation>default、linear、llama3、yarn 或 longrope</translation>
+    </message>
+    <message>
+        <source>one entry per layer where use_sliding_window is true</source>
+        <translation>use_sliding_window 为 true 时每层一项</translation>
+    </message>
+    <message>
+        <source>full or sliding attention in all layers alike</source>
+        <translation>所有层同为全注意力或滑动窗口注意力</translation>
+    </message>
+    <message>
+        <source>0, or as many as there are layers</source>
+        <translation>0，或与层数相同</translation>
+    </message>
+    <message>
+        <source>windows in some layers only are not supported</source>
+        <translation>不支持只有部分层有窗口</translation>
+    </message>
+    <message>
+        <source>chunked_attention in the layers with positions alone</source>
+        <translation>只在带位置编码的层使用 chunked_attention</translation>
+    </message>
+    <message>
+        <source>1: whole heads are rotated</source>
+        <translation>1：旋转整个头</translation>
+    </message>
+    <message>
+        <source>fp8, whose weights are planned in torch_dtype</source>
+        <translation>fp8，其权重按 torch_dtype 规划</translation>
+    </message>
+    <message>
+        <source>no trainer updates such weights, and verl&apos;s servers take them from none: store them in bf16 (dequantized), and leave the key out</source>
+        <translation>没有训练器更新这样的权重，verl 的服务也不从训练器接收：请存为 bf16（反量化）并去掉此键</translation>
+    </message>
+    <message>
+        <source>to plan the weights in the file&apos;s dtype, leave the key out</source>
+        <translation>若要按文件的 dtype 规划权重，请去掉此键</translation>
+    </message>
+    <message>
+        <source>false, as Gemma 3 was published</source>
+        <translation>false，与发布的 Gemma 3 一致</translation>
+    </message>
+    <message>
+        <source>ascending numbers</source>
+        <translation>递增的数</translation>
+    </message>
+    <message>
+        <source>at least one number</source>
+        <translation>至少一个数</translation>
+    </message>
+    <message>
+        <source>a rate above zero</source>
+        <translation>大于零的速率</translation>
+    </message>
+    <message>
+        <source>a part of the memory below 1</source>
+        <translation>小于 1 的显存比例</translation>
+    </message>
+    <message>
+        <source>made by another version of tessera; run tessera calibrate again</source>
+        <translation>由另一版本的 tessera 制作；请重新运行 tessera calibrate</translation>
+    </message>
+    <message>
+        <source>ranks of at least 0</source>
+        <translation>不小于 0 的 rank</translation>
+    </message>
+    <message>
+        <source>every rank once</source>
+        <translation>每个 rank 恰好一次</translation>
+    </message>
+    <message>
+        <source>a strided rank map without a training role</source>
+        <translation>没有训练角色的 strided rank 映射</translation>
+    </message>
+    <message>
+        <source>a role whose weights are received</source>
+        <translation>从其接收权重的角色</translation>
+    </message>
+    <message>
+        <source>cp 1 for a strided rank map</source>
+        <translation>strided rank 映射要求 cp 1</translation>
+    </message>
+    <message>
+        <source>other ranks than the training role&apos;s</source>
+        <translation>不是训练角色的 rank</translation>
+    </message>
+    <message>
+        <source>the same ranks for a strided rank map</source>
+        <translation>strided rank 映射要求相同的 rank</translation>
+    </message>
+    <message>
+        <source>the shipped constants stay in place</source>
+        <translation>保留自带的常数</translation>
+    </message>
+    <message>
+        <source>NAME=VALUE of a constant above 0 (tessera learn lists them)</source>
+        <translation>NAME=VALUE，值大于 0（tessera learn 列出各常数）</translation>
+    </message>
+    <message>
+        <source>a number above 0</source>
+        <translation>大于 0 的数</translation>
+    </message>
+    <message>
+        <source>the model has changed since it was planned: plan again</source>
+        <translation>模型在规划之后改变了：请重新规划</translation>
+    </message>
+    <message>
+        <source>the role&apos;s ranks in another order</source>
+        <translation>该角色的 rank 的另一种顺序</translation>
+    </message>
+    <message>
+        <source>a list of [first, last) pairs of layers</source>
+        <translation>由 [first, last) 层区间组成的列表</translation>
+    </message>
+    <message>
+        <source>no &apos;tessera_plan&apos;</source>
+        <translation>没有 &apos;tessera_plan&apos;</translation>
+    </message>
+    <message>
+        <source>this is not a plan of tessera</source>
+        <translation>这不是 tessera 的方案</translation>
+    </message>
+    <message>
+        <source>the plan was changed by hand or comes from another version: plan again</source>
+        <translation>方案被手工修改过，或来自另一版本：请重新规划</translation>
+    </message>
+    <message>
+        <source>no &apos;actor&apos;</source>
+        <translation>没有 &apos;actor&apos;</translation>
+    </message>
+    <message>
+        <source>the actor&apos;s model</source>
+        <translation>actor 的模型</translation>
+    </message>
+    <message>
+        <source>a model that no role uses</source>
+        <translation>没有角色使用的模型</translation>
+    </message>
+    <message>
+        <source>models of roles only</source>
+        <translation>只包含角色的模型</translation>
+    </message>
+    <message>
+        <source>64 hexadecimal digits, or &quot;&quot;</source>
+        <translation>64 位十六进制数字，或 &quot;&quot;</translation>
+    </message>
+    <message>
+        <source>16 hexadecimal digits, or &quot;&quot;</source>
+        <translation>16 位十六进制数字，或 &quot;&quot;</translation>
+    </message>
+    <message>
+        <source>ppo, grpo or custom</source>
+        <translation>ppo、grpo 或 custom</translation>
+    </message>
+    <message>
+        <source>algorithm custom may have any calls</source>
+        <translation>算法 custom 可以有任意调用</translation>
+    </message>
+    <message>
+        <source>phases that come earlier in the schedule</source>
+        <translation>在时间表中更早的阶段</translation>
+    </message>
+    <message>
+        <source>a call of the dataflow</source>
+        <translation>数据流中的调用</translation>
+    </message>
+    <message>
+        <source>weights that have arrived before they are used</source>
+        <translation>权重先到达后使用</translation>
+    </message>
+    <message>
+        <source>every call of the dataflow</source>
+        <translation>数据流的每个调用</translation>
+    </message>
+    <message>
+        <source>no ranks</source>
+        <translation>没有 rank</translation>
+    </message>
+    <message>
+        <source>at least one rank</source>
+        <translation>至少一个 rank</translation>
+    </message>
+    <message>
+        <source>ascending ranks</source>
+        <translation>递增的 rank</translation>
+    </message>
+    <message>
+        <source>put the order into rank_map as a list</source>
+        <translation>请把顺序作为列表写入 rank_map</translation>
+    </message>
+    <message>
+        <source>none: the cluster has one type</source>
+        <translation>无：集群只有一种型号</translation>
+    </message>
+    <message>
+        <source>contiguous, megatron or a list</source>
+        <translation>contiguous、megatron 或列表</translation>
+    </message>
+    <message>
+        <source>only the rollout can be strided over the actor&apos;s ranks</source>
+        <translation>只有 rollout 可以在 actor 的 rank 上 strided</translation>
+    </message>
+    <message>
+        <source>the rollout decodes so many sequences at once</source>
+        <translation>rollout 同时解码这么多条序列</translation>
+    </message>
+    <message>
+        <source>the cache must hold a longest prompt and response</source>
+        <translation>缓存必须容得下最长的提示和回复</translation>
+    </message>
+    <message>
+        <source>every role once, in the order actor, rollout, critic, reference, reward</source>
+        <translation>每个角色一次，顺序为 actor、rollout、critic、reference、reward</translation>
+    </message>
+    <message>
+        <source>roles that have calls in the dataflow</source>
+        <translation>在数据流中有调用的角色</translation>
+    </message>
+    <message>
+        <source>a key of /models</source>
+        <translation>/models 中的键</translation>
+    </message>
+    <message>
+        <source>every role that has calls in the dataflow</source>
+        <translation>在数据流中有调用的每个角色</translation>
+    </message>
+    <message>
+        <source>actor to rollout</source>
+        <translation>从 actor 到 rollout</translation>
+    </message>
+    <message>
+        <source>the same pair again</source>
+        <translation>重复的同一对</translation>
+    </message>
+    <message>
+        <source>every pair once</source>
+        <translation>每对恰好一次</translation>
+    </message>
+    <message>
+        <source>no pair</source>
+        <translation>没有任何一对</translation>
+    </message>
+    <message>
+        <source>how weights move from the actor to the rollout</source>
+        <translation>权重如何从 actor 到 rollout</translation>
+    </message>
+    <message>
+        <source>a variable&apos;s name</source>
+        <translation>变量名</translation>
+    </message>
+    <message>
+        <source>every variable once</source>
+        <translation>每个变量恰好一次</translation>
+    </message>
+    <message>
+        <source>a degree that heads divide by</source>
+        <translation>能整除注意力头的并行度</translation>
+    </message>
+    <message>
+        <source>a layout that its server can hold</source>
+        <translation>其服务支持的并行布局</translation>
+    </message>
+    <message>
+        <source>equally many layers in all stages but the first and the last</source>
+        <translation>除首尾外各阶段的层数相同</translation>
+    </message>
+    <message>
+        <source>equally many layers in all chunks of virtual stages</source>
+        <translation>各虚拟阶段块的层数相同</translation>
+    </message>
+    <message>
+        <source>false, as the rollout reads them on the device</source>
+        <translation>false，因为 rollout 在设备上读取它们</translation>
+    </message>
+    <message>
+        <source>a rollout on GPUs of its own that the step waits for</source>
+        <translation>独占 GPU 的 rollout，而一步要等待它</translation>
+    </message>
+    <message>
+        <source>generation one step off</source>
+        <translation>提前一步的生成</translation>
+    </message>
+    <message>
+        <source>generation in step</source>
+        <translation>同步的生成</translation>
+    </message>
+    <message>
+        <source>none: it trains and serves every weight</source>
+        <translation>无：它训练并提供所有权重</translation>
+    </message>
+    <message>
+        <source>the products of experts have no adapters</source>
+        <translation>专家的矩阵乘没有适配器</translation>
+    </message>
+    <message>
+        <source>the rollout adds them to the weights that it has</source>
+        <translation>rollout 把它们加到已有的权重上</translation>
+    </message>
+    <message>
+        <source>their alpha is above 0</source>
+        <translation>其 alpha 大于 0</translation>
+    </message>
+    <message>
+        <source>weights of routed experts are not brought to vLLM</source>
+        <translation>不支持把路由专家的权重送入 vLLM</translation>
+    </message>
+    <message>
+        <source>vLLM keeps products of latent attention&apos;s weights, which are not brought to it</source>
+        <translation>vLLM 保存潜在注意力权重的乘积，不支持送入它们</translation>
+    </message>
+    <message>
+        <source>a vision tower&apos;s weights are not brought to vLLM</source>
+        <translation>不支持把视觉塔的权重送入 vLLM</translation>
+    </message>
+    <message>
+        <source>models with learned positions are not brought to vLLM</source>
+        <translation>不支持把学习式位置编码的模型送入 vLLM</translation>
+    </message>
+    <message>
+        <source>vLLM generates with a language model&apos;s head only</source>
+        <translation>vLLM 只能用语言模型的头生成</translation>
+    </message>
+    <message>
+        <source>pipeline stages are not brought to vLLM</source>
+        <translation>不支持把流水线阶段送入 vLLM</translation>
+    </message>
+    <message>
+        <source>vLLM&apos;s workers have no context parallelism here</source>
+        <translation>vLLM 的进程在此没有上下文并行</translation>
+    </message>
+    <message>
+        <source>sums over other numbers of tensor-parallel ranks differ</source>
+        <translation>张量并行 rank 数不同则求和结果不同</translation>
+    </message>
+    <message>
+        <source>a role that the workload does not have</source>
+        <translation>工作负载没有的角色</translation>
+    </message>
+    <message>
+        <source>shorten the workload, or extend the model&apos;s rope_scaling</source>
+        <translation>请缩短工作负载，或扩展模型的 rope_scaling</translation>
+    </message>
+    <message>
+        <source>no actor</source>
+        <translation>没有 actor</translation>
+    </message>
+    <message>
+        <source>no calls</source>
+        <translation>没有调用</translation>
+    </message>
+    <message>
+        <source>a dataflow</source>
+        <translation>数据流</translation>
+    </message>
+    <message>
+        <source>no GPUs</source>
+        <translation>没有 GPU</translation>
+    </message>
+    <message>
+        <source>at least one</source>
+        <translation>至少一个</translation>
+    </message>
+    <message>
+        <source>a probability of running out of memory from 0.000001 to 0.5</source>
+        <translation>0.000001 到 0.5 之间的显存不足概率</translation>
+    </message>
+    <message>
+        <source>a GPU type of the cluster</source>
+        <translation>集群的 GPU 型号</translation>
+    </message>
+    <message>
+        <source>actor, rollout, critic, reference or reward</source>
+        <translation>actor、rollout、critic、reference 或 reward</translation>
+    </message>
+    <message>
+        <source>roles, for example placement=&apos;actor+reference | critic&apos;</source>
+        <translation>角色，例如 placement=&apos;actor+reference | critic&apos;</translation>
+    </message>
+    <message>
+        <source>ROLE.FIELD=NUMBER, for example actor.tp=2</source>
+        <translation>ROLE.FIELD=NUMBER，例如 actor.tp=2</translation>
+    </message>
+    <message>
+        <source>at most 1e9 s in all</source>
+        <translation>总共至多 1e9 s</translation>
+    </message>
+    <message>
+        <source>a constant of the calibration is far from any machine&apos;s</source>
+        <translation>某个校准常数远离任何真实机器</translation>
+    </message>
+    <message>
+        <source>a layout that has an account</source>
+        <translation>能列出账目的并行布局</translation>
+    </message>
+    <message>
+        <source>a number or null</source>
+        <translation>数或 null</translation>
+    </message>
+    <message>
+        <source>no more than ten times timing_s/step</source>
+        <translation>不超过 timing_s/step 的十倍</translation>
+    </message>
+    <message>
+        <source>not a regular file</source>
+        <translation>不是普通文件</translation>
+    </message>
+    <message>
+        <source>a run&apos;s metrics.jsonl</source>
+        <translation>运行的 metrics.jsonl</translation>
+    </message>
+    <message>
+        <source>a folder that can be written</source>
+        <translation>可写的目录</translation>
+    </message>
+    <message>
+        <source>no other run in this folder</source>
+        <translation>此目录中没有其他运行</translation>
+    </message>
+    <message>
+        <source>no less than least_billion_parameters</source>
+        <translation>不小于 least_billion_parameters</translation>
+    </message>
+    <message>
+        <source>false for a rule whose evidence is refuted</source>
+        <translation>证据已被推翻的规则应为 false</translation>
+    </message>
+    <message>
+        <source>refuted rules are shown, never acted on</source>
+        <translation>被推翻的规则只显示，从不据以行动</translation>
+    </message>
+    <message>
+        <source>a name that no other rule of the file has</source>
+        <translation>文件中其他规则没有的名称</translation>
+    </message>
+    <message>
+        <source>a file that is served</source>
+        <translation>所提供的文件</translation>
+    </message>
+    <message>
+        <source>hexadecimal digits of at most 1,024 bytes</source>
+        <translation>至多 1,024 字节的十六进制数字</translation>
+    </message>
+    <message>
+        <source>names of folders</source>
+        <translation>目录名</translation>
+    </message>
+    <message>
+        <source>the token is refused</source>
+        <translation>令牌被拒绝</translation>
+    </message>
+    <message>
+        <source>it is served for reading alone (tessera serve --read-only)</source>
+        <translation>它只供读取（tessera serve --read-only）</translation>
+    </message>
+    <message>
+        <source>the tessera serve there tells runs nothing</source>
+        <translation>那里的 tessera serve 不向运行传话</translation>
+    </message>
+    <message>
+        <source>several runs</source>
+        <translation>多个运行</translation>
+    </message>
+    <message>
+        <source>took longer than 20 s</source>
+        <translation>超过了 20 s</translation>
+    </message>
+    <message>
+        <source>the plan is not the one that ran</source>
+        <translation>该方案不是所运行的方案</translation>
+    </message>
+    <message>
+        <source>at least one step more</source>
+        <translation>至少再多一步</translation>
+    </message>
+    <message>
+        <source>--warm-up says how many are left out</source>
+        <translation>--warm-up 指定不计的步数</translation>
+    </message>
+    <message>
+        <source>a preset or a path, where no plan is opened</source>
+        <translation>未打开方案时应为预设或路径</translation>
+    </message>
+    <message>
+        <source>an empty name</source>
+        <translation>空名称</translation>
+    </message>
+    <message>
+        <source>a folder without any of these</source>
+        <translation>不含其中任何一个的目录</translation>
+    </message>
+    <message>
+        <source>a model&apos;s config.json, or a run&apos;s metrics.jsonl, ranks or plan.json</source>
+        <translation>模型的 config.json，或运行的 metrics.jsonl、ranks 或 plan.json</translation>
+    </message>
+    <message>
+        <source>.json, .yaml, .yml or .txt, or a folder</source>
+        <translation>.json、.yaml、.yml 或 .txt，或目录</translation>
+    </message>
+    <message>
+        <source>a plan, a project or a model&apos;s config.json</source>
+        <translation>方案、项目或模型的 config.json</translation>
+    </message>
+    <message>
+        <source>a cluster (gpus_per_node) or a workload (prompts_per_step)</source>
+        <translation>集群（gpus_per_node）或工作负载（prompts_per_step）</translation>
+    </message>
+    <message>
+        <source>a plan</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source>the plan&apos;s certificate</source>
+        <translation>方案的证书</translation>
+    </message>
+    <message>
+        <source>no settings</source>
+        <translation>没有设置</translation>
+    </message>
+    <message>
+        <source>a plan of this version</source>
+        <translation>此版本的方案</translation>
+    </message>
+    <message>
+        <source>plan again</source>
+        <translation>请重新规划</translation>
+    </message>
+    <message>
+        <source>ppo, grpo, or an empty text: as the workload says</source>
+        <translation>ppo、grpo，或空文本：以工作负载为准</translation>
+    </message>
+    <message>
+        <source>the table that nvidia-smi topo -m prints</source>
+        <translation>nvidia-smi topo -m 打印的表</translation>
+    </message>
+    <message>
+        <source>no heading GPU0 ...</source>
+        <translation>没有表头 GPU0 ...</translation>
+    </message>
+    <message>
+        <source>GPUs behind network cards</source>
+        <translation>位于网卡之后的 GPU</translation>
+    </message>
+    <message>
+        <source>a cluster of several GPU types</source>
+        <translation>有多种 GPU 型号的集群</translation>
+    </message>
+    <message>
+        <source>one of one type</source>
+        <translation>只有一种型号的集群</translation>
+    </message>
+    <message>
+        <source>GPUs that NVLink does not join</source>
+        <translation>没有 NVLink 相连的 GPU</translation>
+    </message>
+    <message>
+        <source>a cluster whose GPUs are joined by PCIe, as l40s-8 or a100-pcie-8</source>
+        <translation>GPU 经 PCIe 相连的集群，如 l40s-8 或 a100-pcie-8</translation>
+    </message>
+    <message>
+        <source>it says how fast they are</source>
+        <translation>由它给出速率</translation>
+    </message>
+    <message>
+        <source>a list of token ids</source>
+        <translation>token 编号的列表</translation>
+    </message>
+    <message>
+        <source>a number for each of response_ids</source>
+        <translation>response_ids 的每项各一个数</translation>
+    </message>
+    <message>
+        <source>a run&apos;s samples</source>
+        <translation>运行的样本</translation>
+    </message>
+    <message>
+        <source>ranks</source>
+        <translation>rank</translation>
+    </message>
+    <message>
+        <source>layout</source>
+        <translation>布局</translation>
+    </message>
+    <message>
+        <source>batches</source>
+        <translation>批</translation>
+    </message>
+    <message>
+        <source>before</source>
+        <translation>之前</translation>
+    </message>
+    <message>
+        <source>after</source>
+        <translation>之后</translation>
+    </message>
+    <message>
+        <source>error</source>
+        <translation>误差</translation>
+    </message>
+    <message>
+        <source>factor</source>
+        <translation>倍数</translation>
+    </message>
+    <message>
+        <source>the states of Mamba-2 layers are not passed between parts of a sequence</source>
+        <translation>Mamba-2 层的状态不在序列的各部分之间传递</translation>
+    </message>
+    <message>
+        <source>an indexer chooses among the keys of a whole sequence, of which cp holds parts</source>
+        <translation>索引器从整条序列的键中选择，而 cp 只有其中一部分</translation>
+    </message>
+    <message>
+        <source>a ring over keys (cp) does not pass on the state of linear attention; ulysses deals its heads out</source>
+        <translation>键上的环 (cp) 不传递线性注意力的状态；ulysses 会分配其各头</translation>
+    </message>
+    <message>
+        <source>a ring over keys (cp) does not know the model&apos;s sliding window; ulysses does</source>
+        <translation>键上的环 (cp) 不支持模型的滑动窗口；ulysses 支持</translation>
+    </message>
+    <message>
+        <source>%1: %2</source>
+        <translation>%1：%2</translation>
+    </message>
+    <message>
+        <source>%1 (%2)</source>
+        <translation>%1（%2）</translation>
+    </message>
+    <message>
+        <source>the topology</source>
+        <translation>拓扑</translation>
+    </message>
+    <message>
+        <source>the cluster</source>
+        <translation>集群</translation>
+    </message>
+    <message>
+        <source>the workload</source>
+        <translation>工作负载</translation>
+    </message>
+    <message>
+        <source> or </source>
+        <translation> 或 </translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3 of a model without experts</source>
+        <translation>没有专家的模型的 ep %1、etp %2、tp %3</translation>
+    </message>
+    <message>
+        <source>ep %1 of a model without experts</source>
+        <translation>没有专家的模型的 ep %1</translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3 for %4 experts over %5 ranks (tp x cp x shards); etp is 1 and ep divides both</source>
+        <translation>ep %1、etp %2、tp %3，%4 个专家分布在 %5 个 rank (tp x cp x 分片) 上；etp 须为 1 且 ep 整除二者</translation>
+    </message>
+    <message>
+        <source>ep %1 for %2 experts over %3 ranks that share weights; ep divides both</source>
+        <translation>ep %1，%2 个专家分布在共享权重的 %3 个 rank 上；ep 须整除二者</translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3 for %4 experts; ep may be as many</source>
+        <translation>ep %1、etp %2、tp %3，共 %4 个专家；ep 至多为此数</translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3 beside zero %4; experts that are dealt out are not cut into shards: ep x etp may be %5, or zero 0</source>
+        <translation>ep %1、etp %2、tp %3，且 zero %4；分配出去的专家不再切成分片：ep x etp 可为 %5，或 zero 取 0</translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3; experts are cut as the rest is (etp = tp), or with sequence parallelism whole (etp = 1) where tp divides ep</source>
+        <translation>ep %1、etp %2、tp %3；专家与其余部分同样切分 (etp = tp)，或在 tp 整除 ep 时配合序列并行保持完整 (etp = 1)</translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3; experts are cut as the rest is (etp = tp), or whole (etp = 1) where tp divides ep</source>
+        <translation>ep %1、etp %2、tp %3；专家与其余部分同样切分 (etp = tp)，或在 tp 整除 ep 时保持完整 (etp = 1)</translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3; without ep experts are cut as the rest is</source>
+        <translation>ep %1、etp %2、tp %3；没有 ep 时专家与其余部分同样切分</translation>
+    </message>
+    <message>
+        <source>hidden/layers/vocab %1; torchtitan has of this family %2</source>
+        <translation>hidden/layers/vocab 为 %1；torchtitan 的此系列有 %2</translation>
+    </message>
+    <message>
+        <source>%1, which cannot run on packed sequences: %2</source>
+        <translation>%1，不能用于打包的序列：%2</translation>
+    </message>
+    <message>
+        <source>no matrix of a layer is called %1, but %2</source>
+        <translation>层中没有名为 %1 的矩阵，有的是 %2</translation>
+    </message>
+    <message>
+        <source>none: %1</source>
+        <translation>不采取行动：%1</translation>
+    </message>
+    <message>
+        <source>a path, or the name of a preset of configs/%1</source>
+        <translation>路径，或 configs/%1 中预设的名称</translation>
+    </message>
+    <message>
+        <source>presets: %1</source>
+        <translation>预设：%1</translation>
+    </message>
+    <message>
+        <source>digit after %1</source>
+        <translation>%1 之后的数字</translation>
+    </message>
+    <message>
+        <source>object separator</source>
+        <translation>对象的分隔符</translation>
+    </message>
+    <message>
+        <source>object key</source>
+        <translation>对象的键</translation>
+    </message>
+    <message>
+        <source>end of input</source>
+        <translation>输入结束</translation>
+    </message>
+    <message>
+        <source>unexpected end of input</source>
+        <translation>输入意外结束</translation>
+    </message>
+    <message>
+        <source>string literal</source>
+        <translation>字符串</translation>
+    </message>
+    <message>
+        <source>number literal</source>
+        <translation>数字</translation>
+    </message>
+    <message>
+        <source>invalid literal</source>
+        <translation>无效的字面值</translation>
+    </message>
+    <message>
+        <source>invalid number</source>
+        <translation>无效的数字</translation>
+    </message>
+    <message>
+        <source>&apos;[&apos;, &apos;{&apos;, or a literal</source>
+        <translation>&apos;[&apos;、&apos;{&apos; 或字面值</translation>
+    </message>
+    <message>
+        <source>missing closing quote</source>
+        <translation>缺少右引号</translation>
+    </message>
+    <message>
+        <source>end of map not found</source>
+        <translation>映射没有结束</translation>
+    </message>
+    <message>
+        <source>end of map flow not found</source>
+        <translation>花括号中的映射没有结束</translation>
+    </message>
+    <message>
+        <source>end of sequence not found</source>
+        <translation>列表没有结束</translation>
+    </message>
+    <message>
+        <source>end of sequence flow not found</source>
+        <translation>方括号中的列表没有结束</translation>
+    </message>
+    <message>
+        <source>end of verbatim tag not found</source>
+        <translation>标签没有结束</translation>
+    </message>
+    <message>
+        <source>cannot assign multiple tags to the same node</source>
+        <translation>同一个值不能有多个标签</translation>
+    </message>
+    <message>
+        <source>cannot assign multiple anchors to the same node</source>
+        <translation>同一个值不能有多个锚点</translation>
+    </message>
+    <message>
+        <source>bad character found while scanning hex number</source>
+        <translation>十六进制数中有非法字符</translation>
+    </message>
+    <message>
+        <source>unknown escape character: %1</source>
+        <translation>未知的转义字符：%1</translation>
+    </message>
+    <message>
+        <source>unknown escape character:</source>
+        <translation>未知的转义字符：</translation>
+    </message>
+    <message>
+        <source>unknown token</source>
+        <translation>未知的记号</translation>
+    </message>
+    <message>
+        <source>illegal document indicator in scalar</source>
+        <translation>值中有非法的文档分隔符</translation>
+    </message>
+    <message>
+        <source>illegal EOF in scalar</source>
+        <translation>值在文件结尾处没有结束</translation>
+    </message>
+    <message>
+        <source>illegal character in scalar</source>
+        <translation>值中有非法字符</translation>
+    </message>
+    <message>
+        <source>illegal tab when looking for indentation</source>
+        <translation>缩进中有非法的制表符</translation>
+    </message>
+    <message>
+        <source>illegal flow end</source>
+        <translation>非法的右括号</translation>
+    </message>
+    <message>
+        <source>illegal block entry</source>
+        <translation>非法的列表项</translation>
+    </message>
+    <message>
+        <source>illegal map key</source>
+        <translation>非法的键</translation>
+    </message>
+    <message>
+        <source>illegal map value</source>
+        <translation>非法的映射值</translation>
+    </message>
+    <message>
+        <source>alias not found after *</source>
+        <translation>* 之后没有别名</translation>
+    </message>
+    <message>
+        <source>anchor not found after &amp;</source>
+        <translation>&amp; 之后没有锚点</translation>
+    </message>
+    <message>
+        <source>the referenced anchor is not defined</source>
+        <translation>所引用的锚点没有定义</translation>
+    </message>
+    <message>
+        <source>cannot set zero indentation for a block scalar</source>
+        <translation>多行文本的缩进不能为零</translation>
+    </message>
+    <message>
+        <source>unexpected character in block scalar</source>
+        <translation>多行文本中有意外的字符</translation>
+    </message>
+    <message>
+        <source>no quant_method, %1 bits in groups of %2: %3 bits a weight with its scales</source>
+        <translation>没有 quant_method，%1 比特，每组 %2 个：连同缩放因子每个权重 %3 比特</translation>
+    </message>
+    <message>
+        <source>no quant_method, %1 bits</source>
+        <translation>没有 quant_method，%1 比特</translation>
+    </message>
+    <message>
+        <source>method %1, %2 bits in groups of %3: %4 bits a weight with its scales</source>
+        <translation>方法 %1，%2 比特，每组 %3 个：连同缩放因子每个权重 %4 比特</translation>
+    </message>
+    <message>
+        <source>method %1, %2 bits</source>
+        <translation>方法 %1，%2 比特</translation>
+    </message>
+    <message>
+        <source>method %1</source>
+        <translation>方法 %1</translation>
+    </message>
+    <message>
+        <source>a multiple of the heads (%1)</source>
+        <translation>头数的倍数（%1）</translation>
+    </message>
+    <message>
+        <source>colocated, another layout, on %1</source>
+        <translation>共置，另一种并行布局，在 %1 上</translation>
+    </message>
+    <message>
+        <source>%1, another layout, on %2</source>
+        <translation>%1，另一种并行布局，在 %2 上</translation>
+    </message>
+    <message>
+        <source>tp%1 on %2</source>
+        <translation>tp%1，在 %2 上</translation>
+    </message>
+    <message>
+        <source>%1 = a list of %2 items</source>
+        <translation>%1 = %2 项的列表</translation>
+    </message>
+    <message>
+        <source>%1 = a map of %2 keys</source>
+        <translation>%1 = %2 个键的映射</translation>
+    </message>
+    <message>
+        <source>no quant_method</source>
+        <translation>没有 quant_method</translation>
+    </message>
+    <message>
+        <source>a sliding window in some layers only; all of them may have one, or none</source>
+        <translation>只有部分层有滑动窗口；须所有层都有，或都没有</translation>
+    </message>
+    <message>
+        <source>a load-balancing loss: the model has no experts; 0 leaves it out</source>
+        <translation>负载均衡损失：模型没有专家；0 表示不使用</translation>
+    </message>
+    <message>
+        <source>%1, tp%2 on %3</source>
+        <translation>%1，tp%2，共 %3 张 GPU</translation>
+    </message>
+    <message>
+        <source>%1 billion</source>
+        <translation>%1 B</translation>
+    </message>
+    <message>
+        <source>%1 million</source>
+        <translation>%1 M</translation>
+    </message>
 </context>
 </TS>

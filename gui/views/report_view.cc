@@ -5,6 +5,7 @@
 
 #include "gui/document/headline.h"
 #include "gui/document/words.h"
+#include "gui/translations/said.h"
 #include "gui/views/view.h"
 #include "planner/explain/report.h"
 #include "planner/plan/plan.h"
@@ -25,7 +26,7 @@ QWidget* makeReport(Session& session) {
     const auto& calibration = shown->calibration();
     const std::string report = describe(plan, calibration ? &*calibration : nullptr);
     text->setPlainText(proof_text(plan, shown->document().seconds, shown->fixed()) + "\n\n" +
-                       QString::fromStdString(report));
+                       saidLines(report));
   });
   return text;
 }

@@ -212,7 +212,8 @@ void Checker::check_ranks(const RolePlan& role, const std::string& place) {
     } else if (!seen.insert(rank).second) {
       refuse(place + "/ranks", std::to_string(rank) + " a second time", "every rank once");
     } else if (role.rank_order != RankOrder::list && i > 0 && role.ranks[i - 1] > rank) {
-      refuse(place + "/ranks", std::to_string(rank) + " after " + std::to_string(role.ranks[i - 1]),
+      refuse(place + "/ranks",
+             "rank " + std::to_string(rank) + " after rank " + std::to_string(role.ranks[i - 1]),
              "ascending ranks", "put the order into rank_map as a list");
     }
   }

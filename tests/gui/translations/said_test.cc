@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <QCoreApplication>
 #include <QRegularExpression>
 #include <algorithm>
 #include <map>
@@ -19,6 +20,7 @@
 #include "simulator/learn/gap_causes.h"
 #include "simulator/reshard/methods.h"
 #include "simulator/rules/rules.h"
+#include "simulator/tasks/task_graph.h"
 #include "simulator/timeline/comparison.h"
 #include "tests/gui/sample_plans.h"
 
@@ -178,3 +180,9 @@ TEST_F(Said, HowSurelyAPlanFitsAndWhatAReshardMoved) {
 
 }  // namespace
 }  // namespace tessera::gui
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  QCoreApplication application(argc, argv);  // translators are its
+  return RUN_ALL_TESTS();
+}

@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 # Not shown in the window, or words of files and programs that other programs or the command line
-# print: usage and faults of input are in English everywhere (docs/gui.md).
+# print: usage is in English everywhere, and faults of input are said by gui/translations/said.h.
 NOT_SHOWN_FILES = {
     "document/file_kind.cc", "document/plan_answer.cc", "document/plan_query.cc",
     "document/project.cc", "document/question_json.cc", "main.cc", "pages/arguments.cc", "report/style.cc",
@@ -91,8 +91,10 @@ def texts_of_rules(root):
 
 
 def said_elsewhere(root):
-    """The literals of what the window calls: planner, simulator and cost models."""
+    """The literals of what the window calls (planner, simulator, cost models) and of its own readers."""
     said = set()
+    for name in NOT_SHOWN_FILES:
+        said.update(value for _, value in literals((root / "gui" / name).read_text(encoding="utf-8")))
     for folder in ("planner", "simulator", "cost_models"):
         for file in (root / folder).rglob("*"):
             if file.suffix in (".cc", ".h"):

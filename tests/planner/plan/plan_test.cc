@@ -92,7 +92,7 @@ const Contradiction kContradictions[] = {
     {"/roles/0/ranks", "no ranks", [](Plan& p) { p.roles[0].ranks.clear(); }},
     {"/roles/0/ranks", "7", [](Plan& p) { p.roles[0].ranks[3] = 7; }},
     {"/roles/0/ranks", "1 a second time", [](Plan& p) { p.roles[0].ranks[2] = 1; }},
-    {"/roles/0/ranks", "1 after 2",
+    {"/roles/0/ranks", "rank 1 after rank 2",
      [](Plan& p) {
        p.roles[0].ranks = {0, 2, 1, 3};
      }},
