@@ -7,12 +7,19 @@
 
 #include <QString>
 #include <optional>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/plan_query.h"
 #include "gui/document/shared_plan.h"
 
 namespace tessera::gui {
+
+/// The answer to a question that leaves more open: beside it stands what a fixed choice costs.
+struct FreerAnswer {
+  PlanQuery question;
+  SharedPlan plan;
+};
 
 struct Document {
   PlanQuery question;
@@ -22,6 +29,7 @@ struct Document {
   std::optional<Infeasible> none_fits;  // the answer where there is no plan
   Problems problems;                    // why `answered` has no answer
   double seconds = 0;                   // that the search took; 0 = read from a file
+  std::vector<FreerAnswer> freer;       // to `answered` with less fixed, the least first
 
   QString file;        // that holds the question's plan; empty = none
   bool saved = false;  // it holds the plan that is looked at
@@ -35,6 +43,12 @@ struct Document {
   /// It is in no file.
   bool dirty() const { return valid() && !saved; }
 };
+
+/// Those of the known answers whose question differs from `question` in fixing less of it.
+std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<FreerAnswer> known);
+
+/// What `question` fixes and `freer` leaves open: "actor.tp=8".
+QString fixed_beyond(const PlanQuery& question, const PlanQuery& freer);
 
 /// "plan.json*": the file, with a star while it lacks the plan that is shown.
 QString title_of(const Document& document);

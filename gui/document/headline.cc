@@ -3,6 +3,7 @@
 
 #include <QStringList>
 #include <algorithm>
+#include <utility>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -75,6 +76,32 @@ QString margin_text(const Certificate& found) {
       text, deviations > 1000 ? Words::tr("more than 1000") : QString::number(deviations, 'f', 1));
 }
 
+double seconds_of(const Plan& plan, Phase phase) {
+  const auto found = plan.prediction.phases_s.find(phase);
+  return found == plan.prediction.phases_s.end() ? 0 : found->second.value;
+}
+
+// Phases that take longer in the slower plan: as many as make up nine tenths, but three at most.
+QStringList longer_phases(const Plan& fast, const Plan& slow) {
+  std::vector<std::pair<double, Phase>> more;
+  double all = 0, told = 0;
+  for (const Phase phase : kEveryPhase) {
+    const double apart = seconds_of(slow, phase) - seconds_of(fast, phase);
+    if (apart <= 0) continue;
+    more.emplace_back(apart, phase);
+    all += apart;
+  }
+  std::stable_sort(more.begin(), more.end(),
+                   [](const auto& left, const auto& right) { return left.first > right.first; });
+  QStringList phases;
+  for (const auto& [apart, phase] : more) {
+    if (told >= 0.9 * all || phases.size() == 3) break;
+    phases << toText(name_of(phase)) + " " + secondsText(apart);
+    told += apart;
+  }
+  return phases;
+}
+
 QString fixed_text(const std::vector<std::string>& fixed) {
   QStringList words;
   for (const std::string& word : fixed) words << QString::fromStdString(word);
@@ -85,7 +112,7 @@ QString fixed_text(const std::vector<std::string>& fixed) {
 }  // namespace
 
 QString Headline::text() const {
-  QStringList parts{step, throughput, fits, largest, rivals};
+  QStringList parts{step, throughput, fits, largest, rivals, freer};
   parts.removeAll(QString());
   return parts.join("  ");
 }
@@ -103,6 +130,33 @@ Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibra
           ? rivals_text(plan, fixed)
           : Words::tr("%1 % behind row 1").arg(100 * worse_by(*best, priced(plan)), 0, 'f', 1);
   return line;
+}
+
+QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
+  const double behind = worse_by(*freer.plan, priced(plan));
+  const QString settings = fixed_beyond(question, freer.question);
+  return behind > 0 ? Words::tr("%1 % behind the plan without %2")
+                          .arg(100 * behind, 0, 'f', behind < 0.001 ? 2 : 1)
+                          .arg(settings)
+                    : Words::tr("as good as without %1").arg(settings);
+}
+
+QString apart_text(const Plan& one, const QString& name, const Plan& other,
+                   const QString& other_name) {
+  const Seconds apart = other.prediction.step_s - one.prediction.step_s;
+  if (apart.value == 0) return Words::tr("%1 and %2 take equally long.").arg(name, other_name);
+  if (apart.value < 0) return apart_text(other, other_name, one, name);
+  const QString begin =
+      Words::tr("%1 takes %2 longer than %3").arg(other_name, secondsText(apart), name);
+  const QStringList phases = longer_phases(one, other);
+  if (phases.isEmpty()) return Words::tr("%1: its phases wait for one another.").arg(begin);
+  return Words::tr("%1: %2 more.").arg(begin, phases.join(", "));
+}
+
+QString cost_of_fixed_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
+  return apart_text(*freer.plan,
+                    Words::tr("the plan without %1").arg(fixed_beyond(question, freer.question)),
+                    plan, Words::tr("row 1"));
 }
 
 QString headline_of(const Infeasible& none) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/document/document.h"
 #include "gui/document/shared_plan.h"
 #include "planner/explain/infeasible.h"
 
@@ -21,6 +22,7 @@ struct Headline {
   QString fits;        // "fits with 98.4 % (125.7 of 133.0 GiB)"
   QString largest;     // "52 % in update_actor"
   QString rivals;      // "tied with row 2", "row 2: +4.1 %", "4.1 % behind row 1"
+  QString freer;       // "7.1 % behind the plan without actor.tp=8"
 
   /// All parts on one line.
   QString text() const;
@@ -32,8 +34,18 @@ struct Headline {
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
                      const std::vector<std::string>& fixed, const Plan* best = nullptr);
 
+/// How much worse the answer to `question` is than one with less fixed, or that it is as good.
+QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer);
+
+/// "B takes 3.1 s longer than A: update_actor 2.9 s more." of two plans under these names.
+QString apart_text(const Plan& one, const QString& name, const Plan& other,
+                   const QString& other_name);
+
 /// "Nothing fits: rank 0 needs 91.2 of 76.0 GiB in update_actor, 15.2 GiB too much".
 QString headline_of(const Infeasible& none);
+
+/// What the choices cost that `question` fixes beyond `freer`, phase by phase; a line.
+QString cost_of_fixed_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer);
 
 /// How the answer was proven, for those who ask: among what, by what margin, and what was left
 /// open; a line each.

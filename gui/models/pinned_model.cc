@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
@@ -33,11 +34,6 @@ QString reshard_text(const Plan& plan) {
   QStringList parts;
   for (const PlannedReshard& pair : plan.reshard) parts << bytesText(pair.bytes_received);
   return parts.isEmpty() ? QString("-") : parts.join(", ");
-}
-
-double seconds_of(const Plan& plan, Phase phase) {
-  const auto found = plan.prediction.phases_s.find(phase);
-  return found == plan.prediction.phases_s.end() ? 0 : found->second.value;
 }
 
 // "A", "B", as the columns are called.
@@ -124,28 +120,10 @@ QString PinnedModel::sentence() const {
       plans_.begin(), plans_.end(), [](const SharedPlan& a, const SharedPlan& b) {
         return a->prediction.step_s < b->prediction.step_s;
       });
-  const double longer = ((*slow)->prediction.step_s - (*fast)->prediction.step_s).value;
-  const QString a = letter(static_cast<std::size_t>(fast - plans_.begin()));
-  const QString b = letter(static_cast<std::size_t>(slow - plans_.begin()));
-  if (longer <= 0) return Words::tr("%1 and %2 take equally long.").arg(a, b);
-  std::vector<std::pair<double, Phase>> more;  // that phases of the slower plan take, most first
-  for (const Phase phase : kEveryPhase) {
-    const double apart = seconds_of(**slow, phase) - seconds_of(**fast, phase);
-    if (apart > 0) more.emplace_back(apart, phase);
-  }
-  std::stable_sort(more.begin(), more.end(),
-                   [](const auto& left, const auto& right) { return left.first > right.first; });
-  double all = 0, told = 0;
-  for (const auto& [apart, phase] : more) all += apart;
-  QStringList phases;  // as many as make up nine tenths, but three at most
-  for (const auto& [apart, phase] : more) {
-    if (told >= 0.9 * all || phases.size() == 3) break;
-    phases << toText(name_of(phase)) + " " + secondsText(apart);
-    told += apart;
-  }
-  const QString begin = Words::tr("%1 takes %2 longer than %3").arg(b, secondsText(longer), a);
-  if (phases.isEmpty()) return Words::tr("%1: its phases wait for one another.").arg(begin);
-  return Words::tr("%1: %2 more.").arg(begin, phases.join(", "));
+  const auto name = [&](const auto& plan) {
+    return letter(static_cast<std::size_t>(plan - plans_.begin()));
+  };
+  return apart_text(**fast, name(fast), **slow, name(slow));
 }
 
 int PinnedModel::rowCount(const QModelIndex& parent) const {

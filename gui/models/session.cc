@@ -114,6 +114,7 @@ void Session::goTo(const Edit& edit) {
   document_.file = edit.file;
   document_.saved = true;
   document_.answered = edit.question;
+  document_.freer.clear();
   document_.none_fits.reset();
   document_.problems.clear();
   document_.seconds = 0;
@@ -164,6 +165,10 @@ void Session::searchFixes() {
 }
 
 void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
+  if (document_.answered && plans_.rowCount() > 0) {
+    document_.freer.push_back({*document_.answered, plans_.row(0).plan});
+  }
+  document_.freer = freer_than(query, std::move(document_.freer));
   document_.answered = query;
   document_.none_fits.reset();
   document_.problems.clear();

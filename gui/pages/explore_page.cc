@@ -224,10 +224,14 @@ void ExplorePage::showAnswer() {
     const PlanTableModel& rows = *session_.plans();
     const bool first = rows.rowCount() == 0 || session_.shownRow() == 0;
     const Plan* best = first ? nullptr : rows.row(0).plan.get();
-    const Headline line =
-        headline_of(*document.plan, session_.calibration(), session_.fixed(), best);
-    answer_->say(line.text(), Tone::calm,
-                 proof_text(*document.plan, document.seconds, session_.fixed()));
+    Headline line = headline_of(*document.plan, session_.calibration(), session_.fixed(), best);
+    QString proof = proof_text(*document.plan, document.seconds, session_.fixed());
+    if (first && !document.freer.empty()) {
+      const FreerAnswer& freer = document.freer.back();
+      line.freer = behind_text(*document.plan, document.question, freer);
+      proof = cost_of_fixed_text(*document.plan, document.question, freer) + "\n" + proof;
+    }
+    answer_->say(line.text(), Tone::calm, proof);
   }
   if (!offers) {
     answer_->offer({});

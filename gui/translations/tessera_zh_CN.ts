@@ -444,6 +444,22 @@
         <translation>比第 1 行慢 %1 %</translation>
     </message>
     <message>
+        <source>%1 % behind the plan without %2</source>
+        <translation>比不限定 %2 的方案差 %1 %</translation>
+    </message>
+    <message>
+        <source>as good as without %1</source>
+        <translation>与不限定 %1 时一样好</translation>
+    </message>
+    <message>
+        <source>the plan without %1</source>
+        <translation>不限定 %1 的方案</translation>
+    </message>
+    <message>
+        <source>row 1</source>
+        <translation>第 1 行</translation>
+    </message>
+    <message>
         <source>Nothing fits: </source>
         <translation>没有可行方案：</translation>
     </message>
