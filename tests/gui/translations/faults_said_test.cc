@@ -230,7 +230,7 @@ TEST_F(FaultsSaid, OfPlansOfOtherEngines) {
 }
 
 TEST_F(FaultsSaid, OfTextsThatAreNoDocuments) {
-  const std::string deep(100, '['), nul("{\"a\": \0}", 9);
+  const std::string deep(100, '['), nul("{\"a\": \0}", 8);
   for (const std::string& text : {std::string(),
                                   std::string("{"),
                                   std::string("{\"a\": 1, \"a\": 2}"),
