@@ -3,11 +3,11 @@
 // GET /runs, /runs/K (a listing, run_listing.h) and /runs/K/NAME with or without one Range: bytes;
 // POST /runs/K/signals/WORD tells the run what `tessera signal` would (409 with the reason where no
 // rank would hear of it, 403 where runs are served for reading alone); "Authorization: Bearer
-// TOKEN" on each. What fails here (a disk, say) is answered with 500 and the reason. A request has at most 8 KiB and no body, and comes within 10 s; who takes 30 s
-// for a piece of an answer, or asks nothing for 60 s, is cut off. Of 32 connections the oldest that
-// has not shown the token makes room for a new one. A signal holds the others for about a second
-// (run_signal.h).
-// One thread: the one that calls run().
+// TOKEN" on each. What fails here (a disk, say) is answered with 500 and the reason. A request has
+// at most 8 KiB and no body, and comes within 10 s; who takes 30 s for a piece of an answer, or
+// asks nothing for 60 s, is cut off. Of 32 connections the oldest that has not shown the token
+// makes room for a new one. A signal holds the others for about a second (run_signal.h). One
+// thread: the one that calls run().
 #pragma once
 
 #include <cstdint>
