@@ -16,8 +16,8 @@ namespace tessera::gui {
 /// Sizes are of pixels; what is empty was not kept.
 struct WindowLayout {
   QString geometry;    // QWidget::saveGeometry() in base 64
-  QStringList splits;  // "310 1170": of each splitter, in the order in which they were made
-  QStringList tabs;    // which tab is in front, likewise
+  QStringList splits;  // "explore 310 1170": of each splitter under its name
+  QStringList tabs;    // "run_tabs 2": which tab is in front, likewise
   bool operator==(const WindowLayout&) const = default;
 };
 

@@ -17,13 +17,19 @@ QList<QTabWidget*> tabs_in(const QMainWindow& window) {
   return tabs;
 }
 
-QList<int> numbers_in(const QString& text, int most) {
+// What was kept of the part of that name; empty where nothing was, or no numbers up to `most`.
+QList<int> numbers_of(const QString& name, const QStringList& kept, int most) {
   QList<int> numbers;
-  for (const QString& word : text.split(' ', Qt::SkipEmptyParts)) {
-    bool whole = false;
-    const int number = word.toInt(&whole);
-    if (!whole || number < 0 || number > most) return {};
-    numbers << number;
+  for (const QString& line : kept) {
+    const QStringList words = line.split(' ', Qt::SkipEmptyParts);
+    if (name.isEmpty() || words.isEmpty() || words.front() != name) continue;
+    for (const QString& word : words.mid(1)) {
+      bool whole = false;
+      const int number = word.toInt(&whole);
+      if (!whole || number < 0 || number > most) return {};
+      numbers << number;
+    }
+    return numbers;
   }
   return numbers;
 }
@@ -34,29 +40,29 @@ WindowLayout layout_of(const QMainWindow& window) {
   WindowLayout layout;
   layout.geometry = QString::fromLatin1(window.saveGeometry().toBase64());
   for (const QSplitter* split : window.findChildren<QSplitter*>()) {
-    QStringList sizes;
-    for (const int size : split->sizes()) sizes << QString::number(size);
-    layout.splits << sizes.join(' ');
+    if (split->objectName().isEmpty()) continue;
+    QStringList words{split->objectName()};
+    for (const int size : split->sizes()) words << QString::number(size);
+    layout.splits << words.join(' ');
   }
   for (const QTabWidget* tabs : tabs_in(window)) {
-    layout.tabs << QString::number(tabs->currentIndex());
+    if (tabs->objectName().isEmpty()) continue;
+    layout.tabs << QString("%1 %2").arg(tabs->objectName()).arg(tabs->currentIndex());
   }
   return layout;
 }
 
 void restore(QMainWindow& window, const WindowLayout& layout) {
   window.restoreGeometry(QByteArray::fromBase64(layout.geometry.toLatin1()));
-  const auto splits = window.findChildren<QSplitter*>();
-  for (qsizetype i = 0; splits.size() == layout.splits.size() && i < splits.size(); ++i) {
-    const QList<int> sizes = numbers_in(layout.splits[i], kMostPixels);
+  for (QSplitter* split : window.findChildren<QSplitter*>()) {
+    const QList<int> sizes = numbers_of(split->objectName(), layout.splits, kMostPixels);
     // A part that was never shown has no sizes: those that it begins with are better.
     const bool any = std::any_of(sizes.begin(), sizes.end(), [](int size) { return size > 0; });
-    if (any && sizes.size() == splits[i]->count()) splits[i]->setSizes(sizes);
+    if (any && sizes.size() == split->count()) split->setSizes(sizes);
   }
-  const auto tabs = tabs_in(window);
-  for (qsizetype i = 0; tabs.size() == layout.tabs.size() && i < tabs.size(); ++i) {
-    const QList<int> front = numbers_in(layout.tabs[i], tabs[i]->count() - 1);
-    if (front.size() == 1) tabs[i]->setCurrentIndex(front.front());
+  for (QTabWidget* tabs : tabs_in(window)) {
+    const QList<int> front = numbers_of(tabs->objectName(), layout.tabs, tabs->count() - 1);
+    if (front.size() == 1) tabs->setCurrentIndex(front.front());
   }
 }
 

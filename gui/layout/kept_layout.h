@@ -8,6 +8,7 @@
 
 namespace tessera::gui {
 
+/// Of splitters and tabs that have an object name: Qt gives children no lasting order.
 WindowLayout layout_of(const QMainWindow& window);
 
 /// What is of another version of the window, or no layout at all, changes nothing. The page in

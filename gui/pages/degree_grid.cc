@@ -185,6 +185,7 @@ void DegreeGrid::checked(const QString& name) {
 void DegreeGrid::mark(const Key& key) {
   QComboBox* box = boxes_.at(key);
   const QSignalBlocker quiet(box);
+  const QString typed = box->currentText();
   QStringList all;
   for (int item = 1; item < box->count(); ++item) {
     const std::string word = wordOf(key, box->itemText(item));
@@ -202,6 +203,8 @@ void DegreeGrid::mark(const Key& key) {
     if (cannot) all << sentence(word, *why);
   }
   box->setToolTip(all.join("\n"));
+  // A box whose chosen item changes writes that item over what was typed since.
+  if (box->currentText() != typed) box->setEditText(typed);
 }
 
 void DegreeGrid::say(const Key& key, const QString& value) {

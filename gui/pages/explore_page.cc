@@ -23,16 +23,18 @@ namespace {
 
 constexpr int kPatienceMs = 400;
 
-QSplitter* splitter(Qt::Orientation orientation, std::initializer_list<QWidget*> widgets) {
+QSplitter* splitter(const char* name, Qt::Orientation orientation,
+                    std::initializer_list<QWidget*> widgets) {
   auto* split = new QSplitter(orientation);
+  split->setObjectName(name);
   split->setChildrenCollapsible(false);
   for (QWidget* widget : widgets) split->addWidget(widget);
   return split;
 }
 
 /// The views of a place below one another.
-QSplitter* column(Place place, Session& session) {
-  QSplitter* split = splitter(Qt::Vertical, {});
+QSplitter* column(const char* name, Place place, Session& session) {
+  QSplitter* split = splitter(name, Qt::Vertical, {});
   QList<int> sizes;
   for (const ViewKind& kind : viewsOf(place)) {
     split->addWidget(makeTitledView(kind, session));
@@ -44,6 +46,7 @@ QSplitter* column(Place place, Session& session) {
 
 QTabWidget* tabs(Place place, Session& session) {
   auto* tabs = new QTabWidget;
+  tabs->setObjectName("explore_tabs");
   tabs->setDocumentMode(true);
   tabs->setAccessibleName(Words::tr("Comparison and report"));
   for (const ViewKind& kind : viewsOf(place)) tabs->addTab(makeView(kind, session), titleOf(kind));
@@ -58,13 +61,14 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
       form_(new RequestForm),
       answer_(new MessageBar(Words::tr("Answer"))),
       files_(new MessageBar(Words::tr("What is wrong with a file"))) {
-  auto* left = column(Place::left, session);
+  auto* left = column("explore_left", Place::left, session);
   left->addWidget(tabs(Place::tabs, session));
   left->setSizes({360, 230});
-  auto* details = splitter(Qt::Horizontal, {left, column(Place::right, session)});
+  auto* details = splitter("explore_details", Qt::Horizontal,
+                           {left, column("explore_right", Place::right, session)});
   details->setSizes({600, 600});
-  QSplitter* plans = column(Place::plans, session);
-  auto* both = splitter(Qt::Vertical, {plans, details});
+  QSplitter* plans = column("explore_plans", Place::plans, session);
+  auto* both = splitter("explore_answer", Qt::Vertical, {plans, details});
   both->setSizes({140, 660});
   both->setStretchFactor(1, 1);
   auto* answered = new QWidget;  // the cover's: a splitter would give it a place of its own
@@ -80,7 +84,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   scroll->setMinimumWidth(form_->minimumSizeHint().width() + 24);
-  auto* whole = splitter(Qt::Horizontal, {scroll, main});
+  auto* whole = splitter("explore", Qt::Horizontal, {scroll, main});
   whole->setSizes({310, 1170});
   whole->setStretchFactor(1, 1);
   auto* layout = new QVBoxLayout(this);

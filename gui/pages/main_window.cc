@@ -21,6 +21,7 @@
 #include "gui/remote/remote_runs.h"
 #include "gui/report/report.h"
 #include "gui/translations/language.h"
+#include "gui/views/message_bar.h"
 
 namespace tessera::gui {
 namespace {
@@ -172,7 +173,10 @@ void MainWindow::addViewActions() {
   help->addAction(Words::tr("&Keys"), QKeySequence("?"), this, &MainWindow::showKeys);
 }
 
-void MainWindow::setTheme(Theme theme) { QApplication::setPalette(paletteOf(theme)); }
+void MainWindow::setTheme(Theme theme) {
+  QApplication::setPalette(paletteOf(theme));
+  for (MessageBar* bar : findChildren<MessageBar*>()) bar->colour();
+}
 
 void MainWindow::documentChanged() {
   const Document& document = session_.document();

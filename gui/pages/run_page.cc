@@ -67,10 +67,12 @@ RunPage::RunPage(Session& session, QWidget* parent)
   layout->addWidget(rules_);
   layout->addWidget(gaps_);
   auto* split = new QSplitter;
+  split->setObjectName("run_figures");
   split->addWidget(charts());
   split->addWidget(tables());
   split->setSizes({640, 640});
   auto* tabs = new QTabWidget;
+  tabs->setObjectName("run_tabs");
   tabs->setDocumentMode(true);
   tabs->setAccessibleName(Words::tr("Views of the run"));
   tabs->addTab(split, Words::tr("Figures"));

@@ -10,6 +10,7 @@ namespace tessera::gui {
 
 UnderstandPage::UnderstandPage(Session& session, QWidget* parent) : QWidget(parent) {
   auto* tabs = new QTabWidget;
+  tabs->setObjectName("understand_tabs");
   tabs->setDocumentMode(true);
   tabs->setAccessibleName(Words::tr("Views of the step"));
   for (const ViewKind& kind : viewsOf(Place::whole)) {

@@ -78,6 +78,7 @@ MetricsView::MetricsView(Session& session)
   found_->setFilterKeyColumn(MetricListModel::Name);
   table_ = makeTable(found_, Words::tr("Metrics of the run"), MetricListModel::BadRole);
   auto* split = new QSplitter;
+  split->setObjectName("metrics");
   split->setChildrenCollapsible(false);
   split->addWidget(choices());
   split->addWidget(pictures());

@@ -104,6 +104,7 @@ SamplesView::SamplesView(Session& session)
     table_->setColumnWidth(wide, 120);
   }
   auto* split = new QSplitter(Qt::Vertical);
+  split->setObjectName("samples");
   split->setChildrenCollapsible(false);
   split->addWidget(table_);
   split->addWidget(texts());
@@ -158,6 +159,7 @@ QWidget* SamplesView::choices() {
 
 QWidget* SamplesView::texts() {
   auto* split = new QSplitter;
+  split->setObjectName("sample");
   split->setChildrenCollapsible(false);
   for (const TextPane& pane : {prompt_, response_, truth_}) split->addWidget(pane.panel);
   split->addWidget(tokens());

@@ -5,7 +5,6 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
-#include "gui/models/colours.h"
 #include "gui/step/memory_text.h"
 
 namespace tessera::gui {
@@ -16,8 +15,8 @@ void MemoryMomentModel::setMoment(const MemorySteps& steps, const MemoryLimits& 
   const auto peak = memory_classes(steps.samples[steps.peak].use);
   std::vector<Row> rows;
   for (auto at = steps.classes.rbegin(); at != steps.classes.rend(); ++at) {
-    const QString name = className(*at);
-    rows.push_back({name, colourOfMemory(name), now[*at].second.value, peak[*at].second.value});
+    rows.push_back(
+        {className(*at), classColour(*at), now[*at].second.value, peak[*at].second.value});
   }
   const std::int64_t all = steps.total(sample), most = steps.total(steps.peak);
   rows.push_back({Words::tr("all"), {}, all, most});

@@ -6,6 +6,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/models/colours.h"
 #include "gui/translations/said.h"
 
 namespace tessera::gui {
@@ -43,6 +44,10 @@ QString meeting(const MemorySteps& steps) {
 }  // namespace
 
 QString className(std::size_t index) { return said(memory_classes({})[index].first); }
+
+QColor classColour(std::size_t index) {
+  return colourOfMemory(toText(memory_classes({})[index].first));
+}
 
 QString peakText(const MemorySteps& steps, const MemoryLimits& limits) {
   if (steps.empty()) return Words::tr("Rank %1 has no role.").arg(steps.rank);

@@ -2,6 +2,7 @@
 // What there is to say about a rank's memory over the step, as a colleague would. Pure functions.
 #pragma once
 
+#include <QColor>
 #include <QString>
 
 #include "gui/step/memory_steps.h"
@@ -10,6 +11,9 @@ namespace tessera::gui {
 
 /// "kv_cache", as the planner's account names it.
 QString className(std::size_t index);
+
+/// The same in every language.
+QColor classColour(std::size_t index);
 
 /// Where the rank holds most, of how much, what meets there, and by how much it is too much.
 QString peakText(const MemorySteps& steps, const MemoryLimits& limits);

@@ -53,6 +53,7 @@ LinkView::LinkView(Session& session)
   counted_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   counted_->setAccessibleName(Words::tr("What the loads count"));
   auto* split = new QSplitter(Qt::Vertical);
+  split->setObjectName("links");
   split->setChildrenCollapsible(false);
   split->addWidget(canvas_);
   split->addWidget(below());

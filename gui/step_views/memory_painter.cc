@@ -136,8 +136,7 @@ class MemoryPainting {
       const std::vector<Band> bands = bandsOf(column.sample);
       const int x = plot_.left() + column.from, wide = column.to - column.from;
       for (std::size_t i = 0; i < bands.size(); ++i) {
-        painter_.fillRect(x, bands[i].top, wide, bands[i].height(),
-                          colourOfMemory(className(classes[i])));
+        painter_.fillRect(x, bands[i].top, wide, bands[i].height(), classColour(classes[i]));
         if (bands[i].height() > 3) painter_.fillRect(x, bands[i].top, wide, 1, base_);
         rooms[i].add(column, bands[i]);
       }
@@ -148,13 +147,14 @@ class MemoryPainting {
       }
       before = top;
     }
-    for (std::size_t i = 0; i < rooms.size(); ++i) says(className(classes[i]), rooms[i].best);
+    for (std::size_t i = 0; i < rooms.size(); ++i) says(classes[i], rooms[i].best);
   }
 
-  void says(const QString& name, const QRect& room) {
+  void says(std::size_t of, const QRect& room) {
+    const QString name = className(of);
     const QRect place = room.translated(plot_.left(), 0);
     if (place.width() < QFontMetrics(small_).horizontalAdvance(name) + 8) return;
-    painter_.setPen(textOn(colourOfMemory(name)));
+    painter_.setPen(textOn(classColour(of)));
     painter_.drawText(place, Qt::AlignCenter, name);
   }
 

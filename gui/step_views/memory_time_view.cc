@@ -75,6 +75,7 @@ MemoryTimeView::MemoryTimeView(Session& session)
   layout->setContentsMargins(4, 4, 4, 0);
   layout->addLayout(top());
   auto* split = new QSplitter;
+  split->setObjectName("memory_time");
   split->setChildrenCollapsible(false);
   split->addWidget(canvas_);
   split->addWidget(below());

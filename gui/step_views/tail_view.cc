@@ -49,6 +49,7 @@ TailView::TailView(Session& session)
   tail_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   tail_->setAccessibleName(Words::tr("The rollout's tail"));
   auto* split = new QSplitter(Qt::Vertical);
+  split->setObjectName("tail");
   split->setChildrenCollapsible(false);
   split->addWidget(canvas_);
   split->addWidget(beside());

@@ -62,6 +62,7 @@ TimelineView::TimelineView(Session& session)
   layout->setContentsMargins(0, 4, 0, 0);
   layout->addLayout(top());
   auto* split = new QSplitter(Qt::Vertical);
+  split->setObjectName("timeline");
   split->setChildrenCollapsible(false);
   split->addWidget(canvas_);
   split->addWidget(below());

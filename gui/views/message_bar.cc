@@ -126,11 +126,6 @@ void MessageBar::elide() {
   line_->setText(metrics.elidedText(first_, Qt::ElideRight, wraps ? 2 * room - widest : room));
 }
 
-void MessageBar::changeEvent(QEvent* event) {
-  QFrame::changeEvent(event);
-  if (event->type() == QEvent::ApplicationPaletteChange) colour();
-}
-
 bool MessageBar::eventFilter(QObject* watched, QEvent* event) {
   if (watched == line_ && event->type() == QEvent::Resize) elide();
   return QFrame::eventFilter(watched, event);

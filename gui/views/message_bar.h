@@ -33,17 +33,17 @@ class MessageBar : public QFrame {
   const QString& text() const { return first_; }
   /// What it says answers an earlier question: hatched until something is said or this is false.
   void setStale(bool stale);
+  /// Takes the application's theme; a widget with colours of its own is not told of another one.
+  void colour();
 
  signals:
   /// By its number; of a single one 0.
   void offerTaken(int number);
 
  protected:
-  void changeEvent(QEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
-  void colour();
   void elide();
 
   QString first_;

@@ -98,11 +98,13 @@ ReshardView::ReshardView(Session& session)
   says_->setWordWrap(true);
   layout->addWidget(says_);
   auto* upper = new QSplitter;
+  upper->setObjectName("reshard_bytes");
   upper->setChildrenCollapsible(false);
   upper->addWidget(matrix());
   upper->addWidget(arrows());
   upper->setSizes({600, 600});
   auto* split = new QSplitter(Qt::Vertical);
+  split->setObjectName("reshard");
   split->setChildrenCollapsible(false);
   split->addWidget(upper);
   split->addWidget(methods());

@@ -122,6 +122,23 @@ TEST_F(Degrees, AnotherQuestionForgetsTheAnswers) {
   EXPECT_TRUE(grey(box("actor.tp"), "8"));
 }
 
+// Marks change the chosen item, and that must not bring it back.
+TEST_F(Degrees, AChosenValueIsGoneOnceAnotherQuestionHasNone) {
+  ask(small_query());
+  QComboBox* degree = box("actor.tp");
+  visit(degree);
+  degree->setCurrentIndex(degree->findText("8"));
+  ASSERT_TRUE(wait_for([&] { return document().valid() && !document().question.fixed.empty(); }));
+  PlanQuery four = small_query();
+  four.gpus_per_node = 4;
+  window.session().ask(four);
+  EXPECT_EQ(degree->currentText(), "");
+  visit(degree);
+  ASSERT_TRUE(grey(degree, "8"));
+  EXPECT_EQ(degree->currentText(), "");
+  EXPECT_TRUE(document().question.fixed.empty());
+}
+
 TEST_F(Degrees, CheckingNeverHoldsTheEventLoopFiftyMilliseconds) {
   const double most = most_held();
   double hold = 1;

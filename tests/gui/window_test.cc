@@ -27,6 +27,7 @@
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
+#include "gui/views/message_bar.h"
 #include "gui/views/view.h"
 #include "tests/gui/window_flow.h"
 
@@ -135,9 +136,19 @@ TEST(Window, WhatWasAskedIsRememberedAndRubbishIsTold) {
 TEST(Window, ItsPartsComeBackAsTheyWereLeft) {
   QTemporaryDir folder;
   const std::filesystem::path memory = folder.filePath("window.json").toStdString();
-  const auto parts = [](MainWindow& window) { return window.explore().findChild<QSplitter*>(); };
+  const auto parts = [](MainWindow& window) { return window.findChild<QSplitter*>("explore"); };
+  const auto below = [](MainWindow& window) { return window.findChild<QSplitter*>("timeline"); };
   const auto tabs = [](MainWindow& window) { return window.run().findChild<QTabWidget*>(); };
-  QList<int> left;
+  // What comes to the front becomes the last of its parent's children.
+  const auto look_around = [](MainWindow& window) {
+    for (QTabWidget* each : window.findChildren<QTabWidget*>()) {
+      for (int tab = each->count() - 1; tab >= 0; --tab) {
+        each->setCurrentIndex(tab);
+        rest(5);
+      }
+    }
+  };
+  QList<int> left, steps;
   {
     MainWindow window(memory);
     window.show();
@@ -145,6 +156,12 @@ TEST(Window, ItsPartsComeBackAsTheyWereLeft) {
     const int all = parts(window)->sizes()[0] + parts(window)->sizes()[1];
     parts(window)->setSizes({all - 500, 500});
     left = parts(window)->sizes();
+    look_around(window);
+    QTest::keyClick(&window, Qt::Key_2, Qt::ControlModifier);
+    rest(20);
+    const int high = below(window)->sizes()[0] + below(window)->sizes()[1];
+    below(window)->setSizes({high - 150, 150});
+    steps = below(window)->sizes();
     tabs(window)->setCurrentIndex(2);
     window.close();
   }
@@ -153,10 +170,13 @@ TEST(Window, ItsPartsComeBackAsTheyWereLeft) {
   rest(20);
   EXPECT_EQ(parts(again)->sizes(), left);
   EXPECT_EQ(tabs(again)->currentIndex(), 2);
+  QTest::keyClick(&again, Qt::Key_2, Qt::ControlModifier);
+  rest(20);
+  EXPECT_EQ(below(again)->sizes(), steps);
   // What is no layout changes nothing.
   WindowLayout broken = again.workspace().layout;
-  for (QString& split : broken.splits) split = "-1 99999999999 x";
-  for (QString& tab : broken.tabs) tab = "17";
+  for (QString& split : broken.splits) split = split.section(' ', 0, 0) + " -1 99999999999 x";
+  for (QString& tab : broken.tabs) tab = tab.section(' ', 0, 0) + " 17";
   broken.geometry = "AAAA";
   restore(again, broken);
   EXPECT_EQ(parts(again)->sizes(), left);
@@ -186,6 +206,10 @@ TEST(Window, APartOfItsNameDoesACommand) {
   });
   QTest::keyClick(&window, Qt::Key_P, Qt::ControlModifier);
   EXPECT_EQ(themeOf(QApplication::palette()), Theme::dark);
+  for (const MessageBar* bar : window.findChildren<MessageBar*>()) {
+    EXPECT_LT(bar->palette().color(QPalette::Window).lightness(), 128)
+        << bar->accessibleName().toStdString();
+  }
   window.setTheme(Theme::light);
 }
 

@@ -16,6 +16,8 @@
 
 #include "gui/document/words.h"
 #include "gui/document/workspace.h"
+#include "gui/models/colours.h"
+#include "gui/step/memory_text.h"
 #include "gui/views/chart.h"
 #include "gui/views/message_bar.h"
 #include "tests/gui/explore_flow.h"
@@ -44,6 +46,16 @@ TEST_F(Languages, TheSystemsUserReadsTheOneOfTheSameScript) {
   EXPECT_EQ(languageOf(QLocale("en_GB")), "en");
   EXPECT_EQ(languageOf(QLocale::c()), "en");
   EXPECT_TRUE(hasChinese(nameOfLanguage("zh_CN")));
+}
+
+TEST_F(Languages, ClassesOfMemoryKeepTheirColours) {
+  std::vector<QColor> english;
+  for (std::size_t at = 0; at < memory_classes({}).size(); ++at) english.push_back(classColour(at));
+  speak("zh_CN");
+  for (std::size_t at = 0; at < english.size(); ++at) {
+    EXPECT_EQ(classColour(at), english[at]) << memory_classes({})[at].first;
+    EXPECT_NE(english[at], colourOfMemory("none")) << memory_classes({})[at].first;
+  }
 }
 
 /// Several English words in a row, of which none is a name; operations of a step have names, by
