@@ -18,7 +18,26 @@ double seen_in_chunk(double chunk, double length) {
 
 }  // namespace
 
+namespace {
+
+// The `most` last or highest of all keys before it, per query.
+double at_most(double most, double length) {
+  return length <= most ? length / 2 : most * (1 - most / (2 * length));
+}
+
+// Entries that a query of DeepSeek-V4 sees on average, in a sequence of `length` tokens.
+double seen_entries(const LayerShape& shape, double length) {
+  if (shape.entry_rate == 0) return 0;
+  const double entries = length / as_double(shape.entry_rate);
+  return shape.chosen > 0 ? at_most(as_double(shape.chosen), entries) : entries / 2;
+}
+
+}  // namespace
+
 double seen_keys(const LayerShape& shape, double length) {
+  if (shape.compressed()) {
+    return at_most(as_double(shape.key_window), length) + seen_entries(shape, length);
+  }
   const double window = as_double(shape.chosen > 0 ? shape.chosen : shape.window);
   if (window <= 0 || length <= window) return length / 2;
   const double seen =
@@ -28,6 +47,15 @@ double seen_keys(const LayerShape& shape, double length) {
 
 double index_flops_per_pair(const LayerShape& shape) {
   return 2 * as_double(shape.index_heads * (shape.index_dim + 1));
+}
+
+double index_keys(const LayerShape& shape, double context) {
+  if (!shape.compressed()) return context;
+  return shape.entry_rate > 0 ? context / as_double(shape.entry_rate) : 0;
+}
+
+double stream_flops_per_token(const LayerShape& shape) {
+  return 2 * 2 * as_double(shape.streams * shape.stream());
 }
 
 namespace {
@@ -58,17 +86,16 @@ Seconds flash_seconds(const RankModel& rank, const LayerShape& shape, double tok
 // masked: a layer of window w takes as long as a causal one over sequences of 2 (w + 128) tokens
 // (0.85 to 1.13 of it for w = 128 on H100, B200 and L40S, head dimension 64 and 128, 1k to 8k
 // tokens, kernels of TensorRT-LLM and vLLM: aiconfigurator-core 1.3's tables, Apache-2.0).
-double windowed_length(const LayerShape& shape, double length) {
+double windowed_length(double window, double length) {
   constexpr double kTile = 128;
-  if (shape.chunked) return 2 * seen_in_chunk(as_double(shape.window), length);
-  return std::min(length, 2 * (as_double(shape.window) + kTile));
+  return std::min(length, 2 * (window + kTile));
 }
 
 // Scores of the indexer for every pair before the query, one of each written in fp32 and read once.
 Seconds index_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
                       const Calibration& calibration) {
   if (shape.index_heads == 0) return {};
-  const double pairs = tokens / rank.cp * length / 2;
+  const double pairs = tokens / rank.cp * index_keys(shape, length) / 2;
   const Flops flops{pairs * index_flops_per_pair(shape) * compute_factor(rank.dtype, calibration)};
   return Seconds{calibration.attention_floor_s.value} +
          flops / FlopsPerSecond{calibration.matmul_flops.value} +
@@ -118,6 +145,38 @@ Seconds state_space_seconds(const RankModel& rank, const LayerShape& shape, doub
                   bytes / BytesPerSecond{calibration.memory_bandwidth.value});
 }
 
+// One of DeepSeek-V4's: the window's keys and the entries, which are their own values; every head
+// reads them.
+double read_keys(const LayerShape& shape, double context) {
+  const double window = std::min(context, as_double(shape.key_window));
+  if (shape.entry_rate == 0) return window;
+  const double entries = index_keys(shape, context);
+  return window + (shape.chosen > 0 ? std::min(entries, as_double(shape.chosen)) : entries);
+}
+
+// Scores of an indexer in one step, and its keys, which are read.
+Seconds decoded_index_seconds(const RankModel& rank, const LayerShape& shape, double pairs,
+                              const Calibration& calibration) {
+  return Seconds{calibration.attention_floor_s.value} +
+         std::max(
+             Traffic{size_of(rank.dtype) * as_double(shape.index_dim) * pairs} /
+                 BytesPerSecond{calibration.memory_bandwidth.value},
+             Flops{index_flops_per_pair(shape) * pairs * compute_factor(rank.dtype, calibration)} /
+                 FlopsPerSecond{calibration.matmul_flops.value});
+}
+
+// Attention in which all heads read one row of so many elements of each token, and
+// `multiplied` elements of it take part in a head's products.
+Seconds shared_row_seconds(const RankModel& rank, double elements, double multiplied, double rows,
+                           const Calibration& calibration) {
+  const Traffic bytes{size_of(rank.dtype) * elements * rows};
+  const Flops flops{2.0 * as_double(rank.query_heads()) * multiplied * rows};
+  return Seconds{calibration.attention_floor_s.value} +
+         std::max(bytes / BytesPerSecond{calibration.memory_bandwidth.value},
+                  flops * compute_factor(rank.dtype, calibration) /
+                      FlopsPerSecond{calibration.matmul_flops.value});
+}
+
 // Keys that a decoded token reads at this context: a window's, or of its chunk, beyond the first,
 // half on average.
 double seen_back(const LayerShape& shape, double context) {
@@ -160,13 +219,20 @@ Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const 
   const auto over = [&](double tokens) {
     return flash_seconds(rank, shape, batch.tokens, tokens, calibration);
   };
-  if (shape.index_heads > 0) {
+  if (shape.compressed()) {  // one kernel over the window's tiles and the entries
+    return index_seconds(rank, shape, batch.tokens, length, calibration) +
+           over(windowed_length(as_double(shape.key_window), length) +
+                2 * seen_entries(shape, length));
+  }
+  if (shape.chosen > 0) {
     return index_seconds(rank, shape, batch.tokens, length, calibration) +
            over(2 * seen_keys(shape, length));
   }
-  if (shape.window <= 0 || length <= as_double(shape.window)) return over(length);
-  return shape.full_share * over(length) +
-         (1 - shape.full_share) * over(windowed_length(shape, length));
+  const double window = as_double(shape.window);
+  if (window <= 0 || length <= window) return over(length);
+  const double windowed =
+      shape.chunked ? 2 * seen_in_chunk(window, length) : windowed_length(window, length);
+  return shape.full_share * over(length) + (1 - shape.full_share) * over(windowed);
 }
 
 Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
@@ -183,24 +249,19 @@ Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape,
   }
   Seconds index;
   if (shape.index_heads > 0) {
-    const double pairs = sequences * context;
-    index = Seconds{calibration.attention_floor_s.value} +
-            std::max(Traffic{size_of(rank.dtype) * as_double(shape.index_dim) * pairs} /
-                         BytesPerSecond{calibration.memory_bandwidth.value},
-                     Flops{index_flops_per_pair(shape) * pairs *
-                           compute_factor(rank.dtype, calibration)} /
-                         FlopsPerSecond{calibration.matmul_flops.value});
-    context = std::min(context, as_double(shape.chosen));
+    const double pairs = sequences * index_keys(shape, context);
+    index = decoded_index_seconds(rank, shape, pairs, calibration);
   }
+  if (shape.compressed()) {
+    const double key = as_double(shape.key_dim);
+    return index + shared_row_seconds(rank, key, 2 * key, sequences * read_keys(shape, context),
+                                      calibration);
+  }
+  if (shape.chosen > 0) context = std::min(context, as_double(shape.chosen));
   if (shape.latent()) {
     const double latent = as_double(shape.kv_rank + shape.rope_dim);
-    const Traffic bytes{size_of(rank.dtype) * latent * sequences * context};
-    const Flops flops{2.0 * as_double(rank.query_heads()) *
-                      as_double(2 * shape.kv_rank + shape.rope_dim) * sequences * context};
-    return index + Seconds{calibration.attention_floor_s.value} +
-           std::max(bytes / BytesPerSecond{calibration.memory_bandwidth.value},
-                    flops * compute_factor(rank.dtype, calibration) /
-                        FlopsPerSecond{calibration.matmul_flops.value});
+    return index + shared_row_seconds(rank, latent, latent + as_double(shape.kv_rank),
+                                      sequences * context, calibration);
   }
   const auto kv_heads = static_cast<double>(rank.kv_heads());
   const double pairs = sequences * kv_heads;

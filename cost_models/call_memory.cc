@@ -59,6 +59,11 @@ double attention_elements(const RankModel& rank, const LayerShape& shape, bool p
     const double keys = as_double(rank.largest(shape.linear_keys));
     return 2 * (2 * keys) + 5 * as_double(rank.largest(shape.linear_values));
   }
+  if (shape.compressed()) {  // queries and output, what they are made of and what is made of it
+    const double groups = as_double(rank.largest(shape.output_groups));
+    return heads + as_double(shape.query_rank + 2 * shape.key_dim) +
+           groups * as_double(shape.output_rank) + 2 * as_double(shape.entry_keys * shape.key_dim);
+  }
   if (!shape.latent()) {
     const double gates = shape.gated_output ? 2 * q * as_double(shape.value_dim) : 0;
     return heads + kv * as_double(shape.key_dim + shape.value_dim) + gates;
@@ -87,14 +92,16 @@ double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product
 double layer_buffers(const RankModel& rank, const LayerShape& shape, double tokens) {
   const double widest =
       std::max(attention_elements(rank, shape), mlp_elements(rank, shape, true, true));
-  return tokens * size_of(rank.dtype) * (3.0 * as_double(shape.hidden) + widest);
+  const double stream = as_double(shape.hidden) + 2.0 * as_double(shape.stream());
+  return tokens * size_of(rank.dtype) * (stream + widest);
 }
 
 double activation_bytes(const RankModel& rank, const LayerShape& shape, Recompute recompute,
                         double sequence) {
   const auto bytes = static_cast<double>(size_of(rank.dtype));
   const double hidden = as_double(shape.hidden) / rank.stream_parts();
-  if (recompute == Recompute::full) return bytes * hidden;
+  const double streams = as_double(shape.stream()) / rank.stream_parts();
+  if (recompute == Recompute::full) return bytes * streams;
   const bool selective = recompute == Recompute::selective,
              flash = rank.traits.kernels.flash_attention;
   double softmax = 0;
@@ -111,7 +118,8 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
   const double two_norms = remade ? 2.0 : 4.0;
   const double stream =
       bytes * (shape.one_block() ? two_norms / 2 : two_norms + 2.0 * (shape.norms - 2)) * hidden +
-      (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
+      (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0) +
+      (shape.streams > 0 ? bytes * 2.0 * streams : 0.0);  // before attention and before the MLP
   return stream +
          bytes * (attention_elements(rank, shape, !selective) +
                   mlp_elements(rank, shape, product, expert_product)) +
@@ -180,7 +188,7 @@ double layers_in_flight(const ParallelLayout& layout, int micro_batches, int sta
 MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recompute recompute) {
   const double tokens = load.tokens / rank.cp;
   const double stage_input =
-      static_cast<double>(size_of(rank.dtype) * rank.model.hidden) / rank.stream_parts();
+      static_cast<double>(size_of(rank.dtype) * stream_width(rank.model)) / rank.stream_parts();
   double kept = stage_input, one_layer = 0, buffers = 0;
   for (std::size_t kind = 0; kind < load.layers.size(); ++kind) {
     if (load.layers[kind] == 0) continue;
@@ -222,12 +230,48 @@ MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens
   return use;
 }
 
+namespace {
+
+// Elements that a token adds to the entries of all layers together.
+double entry_elements(const ModelSpec& model, const CompressedAttentionSpec& attention) {
+  const auto chosen = as_double(std::ssize(attention.chosen_layers));
+  const auto all = as_double(std::ssize(attention.all_layers));
+  return chosen * as_double(model.head_dim + model.indexer->head_dim) /
+             as_double(attention.chosen_rate) +
+         all * as_double(model.head_dim) / as_double(attention.all_rate);
+}
+
+// Elements of a sequence that no token adds to, in all layers together: windows, and keys and
+// weights of tokens that are no entry yet.
+double window_elements(const ModelSpec& model, const CompressedAttentionSpec& attention) {
+  const auto chosen = as_double(std::ssize(attention.chosen_layers));
+  const auto all = as_double(std::ssize(attention.all_layers));
+  const double head = as_double(model.head_dim);
+  return as_double(model.layers * attention.window) * head +
+         chosen * 4 * as_double(attention.chosen_rate) *
+             (head + as_double(model.indexer->head_dim)) +
+         all * 2 * as_double(attention.all_rate) * head;
+}
+
+}  // namespace
+
 Bytes cache_bytes_per_token(const RankModel& rank, DType kv) {
+  if (rank.model.compressed) {
+    const double elements = entry_elements(rank.model, *rank.model.compressed);
+    return rounded(elements / as_double(rank.model.layers) * size_of(kv));
+  }
   const LayerShape shape = layer_shape(rank.model, LayerKind::dense);
-  const std::int64_t elements = shape.latent()
-                                    ? shape.kv_rank + shape.rope_dim + shape.index_dim
-                                    : rank.kv_heads() * (shape.key_dim + shape.value_dim);
-  return Bytes{elements * size_of(kv)};
+  if (!shape.latent()) {
+    return Bytes{rank.kv_heads() * (shape.key_dim + shape.value_dim) * size_of(kv)};
+  }
+  double indexers = 0;  // part of the layers that have one
+  if (rank.model.indexer) {
+    const auto shared = as_double(std::ssize(rank.model.indexer->shared_layers));
+    indexers = 1 - shared / as_double(rank.model.layers);
+  }
+  return rounded(
+      (as_double(shape.kv_rank + shape.rope_dim) + indexers * as_double(shape.index_dim)) *
+      size_of(kv));
 }
 
 Traffic recurrent_state_bytes(const RankModel& rank, const LayerShape& shape, DType kv) {
@@ -264,7 +308,11 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots, do
                                      as_double(block_count(rank.model, LayerBlock::state_space)) /
                                      as_double(rank.model.layers)
                                : as_double(layers) - caching;
-  const Traffic states = mixers * recurrent_state_bytes(rank, recurrent, kv);
+  Traffic states = mixers * recurrent_state_bytes(rank, recurrent, kv);
+  if (rank.model.compressed) {
+    states = Traffic{caching / as_double(rank.model.layers) *
+                     window_elements(rank.model, *rank.model.compressed) * size_of(kv)};
+  }
   const double cached = as_double(cache_bytes_per_token(rank, kv)) * caching * as_double(slots);
   const double bytes = cached * kept + states.value * as_double(slots);
   use.kv_cache = Bytes{static_cast<std::int64_t>(std::min(bytes, kMostBytes))};

@@ -23,6 +23,8 @@ double activation_passes(const RankModel& rank, const LayerShape& shape) {
 // one kernel per operator moves 18 h for an RMS norm (cast, square, mean, product, cast, weight;
 // fp32 between them) and 10 for each element that RoPE turns (rotate_half: negation and
 // concatenation 3, two products 4, sum 3); dropout reads and writes the stream and a mask twice;
+// several residual streams are read to be weighed, read and written to be mixed, before attention
+// and before the MLP;
 // routed tokens are copied out and back, 4 h each, and sorted by expert and back after an
 // all-to-all, 4 h more, beside their experts' 5 f.
 Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
@@ -37,6 +39,9 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
     mixed = passes * as_double(rank.largest(2 * shape.linear_keys + shape.linear_values)) +
             5.0 * as_double(rank.largest(shape.linear_values));
   }
+  if (shape.compressed()) {  // norms of the queries' heads, positions of the output, entries
+    mixed += (eager ? 28.0 : 4.0) * turned + 5.0 * as_double(2 * shape.entry_keys * shape.key_dim);
+  }
   if (shape.index_heads > 0) {  // positions on its queries and key, a norm of the key
     mixed += 2.0 * as_double((shape.index_heads + 2) * shape.index_dim);
   }
@@ -49,7 +54,9 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
       shape.one_block() ? two_norms / 2 : two_norms + (shape.norms - 2) * (eager ? 18.0 : 2.0);
   const double activation = activation_passes(rank, shape);
   const double hidden = as_double(shape.hidden);
-  double elements = norms_and_sums * hidden / rank.stream_parts() + mixed +
+  // Streams are read twice and written once at each of two places.
+  const double streams = shape.streams > 0 ? 2 * 3.0 * as_double(shape.stream()) : 0.0;
+  double elements = (norms_and_sums * hidden + streams) / rank.stream_parts() + mixed +
                     activation * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     const double copies = as_double(shape.experts_per_token) / rank.tp;
@@ -368,8 +375,12 @@ double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
     } else if (shape.mixes) {
       flops += 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
                seen_keys(shape, sequence_tokens);
-      flops += index_flops_per_pair(shape) * sequence_tokens / 2;
+      flops += index_flops_per_pair(shape) * index_keys(shape, sequence_tokens) / 2;
     }
+    flops += stream_flops_per_token(shape);
+  }
+  if (model.hyper) {  // the last one of the streams
+    flops += 2.0 * static_cast<double>(model.hyper->streams * stream_width(model));
   }
   return flops;
 }

@@ -9,6 +9,20 @@
 namespace tessera {
 namespace {
 
+// DeepSeek-V4's: queries from compressed ones, one head of keys, groups of heads each by a matrix
+// of its own and their outputs together; the keys of entries and as many weights.
+void add_compressed(const RankModel& rank, const LayerShape& shape, LayerMatmuls& matmuls) {
+  const double hidden = as_double(shape.hidden), key = as_double(shape.key_dim);
+  const double queries = as_double(rank.query_heads()) * key;
+  const double groups = as_double(rank.largest(shape.output_groups));
+  matmuls.add(as_double(shape.query_rank), hidden);
+  matmuls.add(queries, as_double(shape.query_rank));
+  matmuls.add(key, hidden);
+  matmuls.add(as_double(shape.output_rank), queries / groups, groups, groups);
+  matmuls.add(hidden, groups * as_double(shape.output_rank));
+  if (shape.entry_rate > 0) matmuls.add_joined(2 * as_double(shape.entry_keys) * key, hidden, 2);
+}
+
 void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls& matmuls) {
   if (!shape.mixes) return;
   const double hidden = as_double(shape.hidden);
@@ -21,6 +35,7 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
   }
   const double q = as_double(rank.query_heads());
   const double key = as_double(shape.key_dim), value = as_double(shape.value_dim);
+  if (shape.compressed()) return add_compressed(rank, shape, matmuls);
   if (shape.latent()) {  // DeepSeek-AI 2024, arXiv:2405.04434, eq. 37-47
     const double nope = key - as_double(shape.rope_dim);
     const double compressed = as_double(shape.query_rank);
@@ -44,13 +59,15 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
   matmuls.add(hidden, q * value);
 }
 
-// Queries of its heads from the compressed ones; its key and its heads' weights. Whole on every
-// rank; nothing flows back (transformers 5.17, DeepseekV32Indexer).
+// Queries of its heads from the compressed ones; its key (of DeepSeek-V4's the keys and weights of
+// which its entries are made) and its heads' weights. Whole on every rank; nothing flows back
+// (transformers 5.17, DeepseekV32Indexer).
 void add_indexer(const LayerShape& shape, LayerMatmuls& matmuls) {
   if (shape.index_heads == 0) return;
   const std::size_t first = matmuls.count;
   matmuls.add(as_double(shape.index_heads * shape.index_dim), as_double(shape.query_rank));
-  matmuls.add(as_double(shape.index_dim + shape.index_heads), as_double(shape.hidden));
+  const std::int64_t keys = shape.compressed() ? 2 * shape.entry_keys : 1;
+  matmuls.add(as_double(keys * shape.index_dim + shape.index_heads), as_double(shape.hidden));
   for (std::size_t i = first; i < matmuls.count; ++i) matmuls.shapes[i].backward = false;
 }
 
@@ -126,6 +143,10 @@ LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape) {
     }
     matmuls.add(parts * columns, width, rows, held);
     matmuls.add(width, columns, rows, held);
+  }
+  if (shape.streams > 0) {  // what weighs, deals out and mixes them, twice
+    matmuls.add(as_double(shape.stream_weights), as_double(shape.stream()),
+                2.0 / rank.stream_parts());
   }
   return matmuls;
 }

@@ -25,7 +25,7 @@ struct MatmulShape {
 };
 
 struct LayerMatmuls {
-  std::array<MatmulShape, 12> shapes{};
+  std::array<MatmulShape, 16> shapes{};
   std::size_t count = 0;
 
   void add(double n, double k, double rows = 1, double groups = 1) {
@@ -47,11 +47,17 @@ double layer_weights(const LayerMatmuls& matmuls);
 double compute_factor(DType dtype, const Calibration& calibration);
 
 /// Pairs of a query and a key that causal attention looks at, per query: s / 2, or the window's,
-/// the chunk's, or the chosen ones.
+/// the chunk's, or the chosen ones; of DeepSeek-V4's the window's and the entries.
 double seen_keys(const LayerShape& shape, double length);
 
 /// FLOPs of an indexer's scores for one query and key: its heads' products, and their weighted sum.
 double index_flops_per_pair(const LayerShape& shape);
+
+/// Keys, or entries that stand for several, that an indexer scores for a query at this context.
+double index_keys(const LayerShape& shape, double context);
+
+/// FLOPs of one token by which residual streams are mixed, at both places of a layer.
+double stream_flops_per_token(const LayerShape& shape);
 
 /// FLOPs of a gated delta net's chunks for one token, forward, all heads: scores of keys and of
 /// queries within the chunk, the triangular system (half a product), reads and the update of the

@@ -4,6 +4,31 @@
 
 namespace tessera {
 
+namespace {
+
+void add_choice(const ModelSpec& model, LayerKind kind, LayerShape& shape) {
+  if (!model.indexer || (model.compressed && entries_of(kind) != LayerEntries::chosen)) return;
+  shape.chosen = model.indexer->chosen;
+  if (shares_choice(kind)) return;
+  shape.index_heads = model.indexer->heads;
+  shape.index_dim = model.indexer->head_dim;
+}
+
+void add_compressed(const CompressedAttentionSpec& attention, LayerKind kind, LayerShape& shape) {
+  shape.query_rank = attention.query_rank;
+  shape.rope_dim = attention.rope_dim;
+  shape.output_groups = attention.groups;
+  shape.output_rank = attention.group_rank;
+  shape.key_window = attention.window;
+  const LayerEntries entries = entries_of(kind);
+  if (entries == LayerEntries::none) return;
+  const bool chosen = entries == LayerEntries::chosen;
+  shape.entry_rate = chosen ? attention.chosen_rate : attention.all_rate;
+  shape.entry_keys = chosen ? 2 : 1;  // of its own entry and of the next
+}
+
+}  // namespace
+
 LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
   LayerShape shape;
   shape.hidden = model.hidden;
@@ -16,10 +41,11 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
     shape.kv_rank = model.mla->kv_lora_rank;
     shape.rope_dim = model.mla->qk_rope_head_dim;
   }
-  if (model.indexer) {
-    shape.index_heads = model.indexer->heads;
-    shape.index_dim = model.indexer->head_dim;
-    shape.chosen = model.indexer->chosen;
+  add_choice(model, kind, shape);
+  if (model.compressed) add_compressed(*model.compressed, kind, shape);
+  if (model.hyper) {
+    shape.streams = model.hyper->streams;
+    shape.stream_weights = model.hyper->weights();
   }
   shape.window = model.sliding_window;
   shape.chunked = model.chunked_attention;

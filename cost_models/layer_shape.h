@@ -26,6 +26,13 @@ struct LayerShape {
   /// Latent attention of the keys that an indexer chooses: its query heads and the elements of one,
   /// and of its key, keys that a query looks at.
   std::int64_t index_heads = 0, index_dim = 0, chosen = 0;
+  /// DeepSeek-V4's attention: groups of heads of the output and elements that each is projected to,
+  /// tokens of the window, and of the entries beside it (`chosen` of them, or all) the tokens that
+  /// one stands for (0 = there are none) and the keys that each token adds to them.
+  std::int64_t output_groups = 0, output_rank = 0, key_window = 0, entry_rate = 0, entry_keys = 0;
+  /// Residual streams, and the weights that a token has at each place where they are mixed; 0 = one
+  /// stream, which is added to.
+  std::int64_t streams = 0, stream_weights = 0;
   /// Linear attention instead: elements of its queries (as many as of its keys) and values, value
   /// heads, elements of a head, tokens of its convolution (0 = none) and of a block of lightning
   /// attention (0 = a gated delta net).
@@ -41,6 +48,7 @@ struct LayerShape {
   std::int64_t expert_width = 0;  // elements of what experts take and give
 
   bool latent() const { return kv_rank > 0; }
+  bool compressed() const { return output_groups > 0; }
   bool sparse() const { return experts > 0; }
   /// Experts take a projection of the hidden state.
   bool latent_experts() const { return sparse() && expert_width != hidden; }
@@ -53,6 +61,8 @@ struct LayerShape {
   /// vector of all groups.
   std::int64_t state_inner() const { return state_heads * state_head_dim; }
   std::int64_t state_vectors() const { return state_groups * state_size; }
+  /// Elements of a token between two layers.
+  std::int64_t stream() const { return hidden * (streams > 0 ? streams : 1); }
   /// Columns of the first MLP projection per column of the second's input.
   std::int64_t up_parts() const { return gated ? 2 : 1; }
 };

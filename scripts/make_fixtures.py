@@ -47,6 +47,12 @@ MLA = dict(
     num_experts_per_tok=2, first_k_dense_replace=1, kv_lora_rank=16, qk_nope_head_dim=8,
     qk_rope_head_dim=4, v_head_dim=6,
 )
+ENTRIES = dict(
+    {k: v for k, v in MOE.items() if k not in ("intermediate_size", "num_key_value_heads")},
+    num_hidden_layers=4, head_dim=16, q_lora_rank=24, moe_intermediate_size=20, n_routed_experts=6,
+    num_experts_per_tok=2, o_groups=2, o_lora_rank=10, index_n_heads=2, index_head_dim=12,
+    index_topk=8, sliding_window=8,
+)
 VISION = dict(depth=2, hidden_size=16, intermediate_size=20, num_heads=2, out_hidden_size=32)
 POSITIONED = dict(VISION, patch_size=4, num_position_embeddings=16)
 VISION_TOKENS = dict(vision_start_token_id=5, vision_end_token_id=6, image_token_id=7,
@@ -224,6 +230,22 @@ def planned_configs():
             index_n_heads=2, attention_bias=True),
         "tiny-glm-moe-dsa": t.GlmMoeDsaConfig(
             **MLA, q_lora_rank=24, index_topk=8, index_head_dim=12, index_n_heads=2),
+        "tiny-glm-moe-dsa-shared": t.GlmMoeDsaConfig(
+            **{**MLA, "num_hidden_layers": 4}, q_lora_rank=24, index_topk=8, index_head_dim=12,
+            index_n_heads=2, index_topk_freq=2),
+        "tiny-glm4-moe-lite": t.Glm4MoeLiteConfig(
+            **MLA, q_lora_rank=24, n_shared_experts=2, n_group=2, topk_group=1, attention_bias=True),
+        "tiny-olmo3": t.Olmo3Config(
+            **{**MOE, "num_hidden_layers": 5}, pad_token_id=3, sliding_window=9,
+            rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)),
+        "tiny-deepseek-v4": t.DeepseekV4Config(
+            **ENTRIES, layer_types=["sliding_attention", "compressed_sparse_attention",
+                                    "heavily_compressed_attention", "compressed_sparse_attention"],
+            compress_rates=dict(compressed_sparse_attention=2, heavily_compressed_attention=8),
+            mlp_layer_types=["hash_moe", "moe", "hash_moe", "moe"]),
+        "tiny-deepseek-v4-default": t.DeepseekV4Config(
+            **ENTRIES, hc_mult=2, num_hash_layers=1, rope_scaling=dict(
+                rope_type="yarn", factor=4.0, original_max_position_embeddings=16)),
         "tiny-minimax": t.MiniMaxConfig(
             **{**MOE, "intermediate_size": 20}, head_dim=12, num_local_experts=6,
             num_experts_per_tok=2, block_size=8,

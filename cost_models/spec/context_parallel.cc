@@ -6,7 +6,7 @@ std::string context_refusal(const ModelSpec& model, const ParallelLayout& layout
   if (layout.cp == 1) return {};
   if (model.state_space)
     return "the states of Mamba-2 layers are not passed between parts of a sequence";
-  if (model.indexer) {
+  if (model.indexer && !model.compressed) {
     return "an indexer chooses among the keys of a whole sequence, of which cp holds parts";
   }
   if (!layout.ulysses) {

@@ -38,6 +38,7 @@ enum class ExpertKeys {
   hunyuan,   // num_experts, num_shared_experts, mlp_layer_types, router_scaling_factor
   blocks,    // n_routed_experts, moe_shared_expert_intermediate_size, groups
   llama4,    // num_local_experts, of intermediate_size columns, moe_layers, one shared expert
+  hashed,    // n_routed_experts in every layer, mlp_layer_types or num_hash_layers
 };
 
 /// Routed experts of a family.
@@ -84,6 +85,8 @@ struct RopeFacts {
   bool windows_alone = false;    // layers of full attention have no positions (Llama 4)
   bool complex = false;          // a table of complex numbers in fp32 instead of two of reals
   std::string_view rotated_key;  // rotated elements of a head as a number; empty = no such key
+  /// Of several maps in rope_parameters the one that is read; empty = it is one.
+  std::string_view part;
 };
 
 /// Which of a layer's parts norms stand before and after, those of queries and keys aside; their
@@ -184,6 +187,7 @@ struct ModuleFacts {
   int dropout_masks = 0;       // of what a layer adds to the stream (configured dropout above 0)
   bool wide_rotary = false;    // cosines and sines are in fp32
   bool half_rotary = false;    // cosines and sines of half a head, else they are repeated
+  bool clamped_gates = false;  // gate and up are clamped
   bool cast_router = false;    // the router's input and weight are cast to fp32 before autocast
   bool wide_scores = false;    // outputs of experts are weighted in fp32
   bool wide_sigmoid = false;   // a router's sigmoid is in fp32, as its softmax is everywhere
@@ -208,7 +212,8 @@ struct FamilyFacts {
   bool attention_sinks = false;
   bool gated_attention = false;  // a sigmoid gate on every output, of q_proj's second half
   bool latent_attention = false;
-  bool sparse_attention = false;  // latent attention of the keys that an indexer chooses
+  bool sparse_attention = false;      // latent attention of the keys that an indexer chooses
+  bool compressed_attention = false;  // a window, and entries that stand for several tokens
   bool linear_attention = false;
   bool state_space = false;
   VisionTower vision = VisionTower::none;

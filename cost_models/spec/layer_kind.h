@@ -21,15 +21,39 @@ enum class LayerKind {
   state_space_alone,
   mlp_alone,
   experts_alone,
+  shared_choice_dense,  // attention of the keys chosen in the layer before (IndexerSpec)
+  shared_choice_sparse,
+  window_sparse,  // of DeepSeek-V4: a window alone, chosen entries or all entries besides; experts
+  chosen_sparse,  // behind a router, or (`hash`) such as a table names by the token's id
+  all_sparse,
+  window_hash,
+  chosen_hash,
+  all_hash,
 };
-inline constexpr int kLayerKinds = 8;
+inline constexpr int kLayerKinds = 16;
 
 /// True when it has experts.
 constexpr bool is_sparse(LayerKind kind) {
   return kind == LayerKind::sparse || kind == LayerKind::linear_sparse ||
-         kind == LayerKind::experts_alone;
+         kind == LayerKind::experts_alone || kind >= LayerKind::shared_choice_sparse;
 }
-constexpr bool is_one_block(LayerKind kind) { return kind >= LayerKind::attention_alone; }
+/// True when a table names its experts by the token's id.
+constexpr bool is_hashed(LayerKind kind) { return kind >= LayerKind::window_hash; }
+/// True when its attention looks at the keys chosen in the layer before.
+constexpr bool shares_choice(LayerKind kind) {
+  return kind == LayerKind::shared_choice_dense || kind == LayerKind::shared_choice_sparse;
+}
+/// Which entries its attention sees beside its window.
+constexpr LayerEntries entries_of(LayerKind kind) {
+  if (kind == LayerKind::chosen_sparse || kind == LayerKind::chosen_hash) {
+    return LayerEntries::chosen;
+  }
+  return kind == LayerKind::all_sparse || kind == LayerKind::all_hash ? LayerEntries::all
+                                                                      : LayerEntries::none;
+}
+constexpr bool is_one_block(LayerKind kind) {
+  return kind >= LayerKind::attention_alone && kind <= LayerKind::experts_alone;
+}
 /// True when a mixer of tokens stands in it; false for an MLP or experts alone.
 constexpr bool has_mixer(LayerKind kind) {
   return kind != LayerKind::mlp_alone && kind != LayerKind::experts_alone;

@@ -108,6 +108,7 @@ void fields(V& v, Part& moe, const ModelSpec& model) {
   v.field("groups", moe.groups, kCount);
   v.field("groups_per_token", moe.groups_per_token, up_to(moe.groups));
   v.later_field("latent", moe.latent, kSizeOrNone);
+  v.later_list("hash_layers", moe.hash_layers, Whole{.least = 0, .most = model.layers - 1});
 }
 
 template <class V, class Part>
@@ -152,10 +153,33 @@ void fields(V& v, Part& linear, const ModelSpec&) {
 
 template <class V, class Part>
   requires std::same_as<std::remove_const_t<Part>, IndexerSpec>
-void fields(V& v, Part& indexer, const ModelSpec&) {
+void fields(V& v, Part& indexer, const ModelSpec& model) {
   v.field("heads", indexer.heads, kSize);
   v.field("head_dim", indexer.head_dim, kSize);
   v.field("chosen", indexer.chosen, kSize);
+  v.later_list("shared_layers", indexer.shared_layers, Whole{.least = 1, .most = model.layers - 1});
+}
+
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, CompressedAttentionSpec>
+void fields(V& v, Part& attention, const ModelSpec& model) {
+  const Whole layers{.least = 0, .most = model.layers - 1};
+  v.field("query_rank", attention.query_rank, kSize);
+  v.field("rope_dim", attention.rope_dim, kSize);
+  v.field("groups", attention.groups, kSize);
+  v.field("group_rank", attention.group_rank, kSize);
+  v.field("window", attention.window, kSize);
+  v.field("chosen_rate", attention.chosen_rate, kSize);
+  v.field("all_rate", attention.all_rate, kSize);
+  v.ascending_list("chosen_layers", attention.chosen_layers, layers);
+  v.ascending_list("all_layers", attention.all_layers, layers);
+}
+
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, HyperConnectionSpec>
+void fields(V& v, Part& hyper, const ModelSpec&) {
+  v.field("streams", hyper.streams, kSize);
+  v.field("iterations", hyper.iterations, kSize);
 }
 
 template <class V, class Part>
@@ -222,9 +246,9 @@ void read_blocks(ObjectReader& reader, ModelSpec& model, const FamilyFacts& fact
   }
 }
 
-/// Keys "moe", "mla", "indexer", "linear_attention", "state_space" and "vision": a map, or null
-/// where the model has none. Parts that the family has and the file lacks, or the other way round,
-/// are Problems.
+/// Keys "moe", "mla", "indexer", "compressed_attention", "hyper_connections", "linear_attention",
+/// "state_space" and "vision": a map, or null where the model has none. Parts that the family has
+/// and the file lacks, or the other way round, are Problems.
 void read_parts(ObjectReader& reader, ModelSpec& model) {
   const FamilyFacts& facts = facts_of(model.family);
   read_blocks(reader, model, facts);
@@ -237,8 +261,15 @@ void read_parts(ObjectReader& reader, ModelSpec& model) {
   if (auto mla = part(reader, "mla", facts.latent_attention, facts)) {
     model.mla = part_from<MlaSpec>(*mla, model);
   }
-  if (auto indexer = part(reader, "indexer", facts.sparse_attention, facts, true)) {
+  const bool compressed = facts.compressed_attention;
+  if (auto indexer = part(reader, "indexer", facts.sparse_attention || compressed, facts, true)) {
     model.indexer = part_from<IndexerSpec>(*indexer, model);
+  }
+  if (auto attention = part(reader, "compressed_attention", compressed, facts, true)) {
+    model.compressed = part_from<CompressedAttentionSpec>(*attention, model);
+  }
+  if (auto hyper = part(reader, "hyper_connections", compressed, facts, true)) {
+    model.hyper = part_from<HyperConnectionSpec>(*hyper, model);
   }
   if (auto linear = part(reader, "linear_attention", facts.linear_attention, facts, true)) {
     model.linear = part_from<LinearAttentionSpec>(*linear, model);
@@ -263,6 +294,10 @@ void add_parts(Node& node, const ModelSpec& model) {
   add(node, "moe", part_node(model.moe, model));
   add(node, "mla", part_node(model.mla, model));
   if (model.indexer) add(node, "indexer", part_node(model.indexer, model));
+  if (model.compressed) {
+    add(node, "compressed_attention", part_node(model.compressed, model));
+    add(node, "hyper_connections", part_node(model.hyper, model));
+  }
   if (model.linear) add(node, "linear_attention", part_node(model.linear, model));
   if (model.state_space) add(node, "state_space", part_node(model.state_space, model));
   if (!model.blocks.empty()) {

@@ -38,8 +38,13 @@ constexpr bool is_gated(MlpKind kind) {
 }
 
 /// The function that turns a router's logits into scores.
-enum class RouterScore { softmax, sigmoid };
-inline constexpr std::array kEveryRouterScore{RouterScore::softmax, RouterScore::sigmoid};
+enum class RouterScore {
+  softmax,
+  sigmoid,
+  sqrt_softplus,  // sqrt(ln(1 + exp(x))), DeepSeek-V4
+};
+inline constexpr std::array kEveryRouterScore{RouterScore::softmax, RouterScore::sigmoid,
+                                              RouterScore::sqrt_softplus};
 std::string_view name_of(RouterScore score);
 
 /// Mixture of experts. Every expert is an MLP of `expert_ffn` columns of the model's MlpKind.
@@ -60,6 +65,9 @@ struct MoeSpec {
   bool normalised = false;       // chosen scores sum to 1
   double scale = 1.0;            // on the chosen scores (routed_scaling_factor)
   std::int64_t groups = 1, groups_per_token = 1;  // group-limited choice (DeepSeek)
+  /// Layers whose experts a table names by the token's id, ascending (DeepSeek-V4); their scores
+  /// have no correction.
+  std::vector<std::int64_t> hash_layers;
 
   /// Elements of an expert's input, of a model of this hidden size.
   std::int64_t width(std::int64_t hidden) const { return latent > 0 ? latent : hidden; }
@@ -84,8 +92,44 @@ struct MlaSpec {
 struct IndexerSpec {
   std::int64_t heads = 0, head_dim = 0;
   std::int64_t chosen = 0;  // keys that a query looks at
+  /// Layers without an indexer, which look at the keys chosen in the layer before them, ascending
+  /// (GLM-5.2, arXiv:2603.12201).
+  std::vector<std::int64_t> shared_layers;
 
   bool operator==(const IndexerSpec&) const = default;
+};
+
+/// Which entries attention of a layer sees beside its window (CompressedAttentionSpec).
+enum class LayerEntries {
+  none,
+  chosen,  // those of `chosen_rate` tokens each that an indexer chooses (CSA)
+  all,     // those of `all_rate` tokens each (HCA)
+};
+
+/// DeepSeek-V4's attention. One head of keys, which are its values, too, serves all query heads.
+/// Every layer sees the keys of a window; most see entries besides, each a weighted sum of the keys
+/// of several tokens. Queries are made of compressed ones; the output is projected by groups of
+/// heads to `group_rank` elements each, and these to the hidden state.
+struct CompressedAttentionSpec {
+  std::int64_t query_rank = 0;
+  std::int64_t rope_dim = 0;  // of ModelSpec::head_dim
+  std::int64_t groups = 0, group_rank = 0;
+  std::int64_t window = 0;                              // tokens
+  std::int64_t chosen_rate = 0, all_rate = 0;           // tokens that one entry stands for
+  std::vector<std::int64_t> chosen_layers, all_layers;  // ascending
+
+  bool operator==(const CompressedAttentionSpec&) const = default;
+};
+
+/// Residual streams beside one another (manifold-constrained hyper-connections, DeepSeek-V4).
+/// Before attention and before the MLP they are weighed into one; what that gives is dealt out to
+/// them, and they are mixed by a matrix that is made doubly stochastic in `iterations` steps.
+struct HyperConnectionSpec {
+  std::int64_t streams = 0, iterations = 0;
+
+  /// Weights that a token has at each of the two places.
+  std::int64_t weights() const { return (2 + streams) * streams; }
+  bool operator==(const HyperConnectionSpec&) const = default;
 };
 
 /// Linear attention, which stands in the place of attention in the layers that

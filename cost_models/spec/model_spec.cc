@@ -25,8 +25,9 @@ constexpr auto kMlps = enum_names<MlpKind>({{MlpKind::swiglu, "swiglu"},
                                             {MlpKind::gelu, "gelu"},
                                             {MlpKind::squared_relu, "squared_relu"},
                                             {MlpKind::geglu, "geglu"}});
-constexpr auto kScores =
-    enum_names<RouterScore>({{RouterScore::softmax, "softmax"}, {RouterScore::sigmoid, "sigmoid"}});
+constexpr auto kScores = enum_names<RouterScore>({{RouterScore::softmax, "softmax"},
+                                                  {RouterScore::sigmoid, "sigmoid"},
+                                                  {RouterScore::sqrt_softplus, "sqrtsoftplus"}});
 constexpr auto kBlocks = enum_names<LayerBlock>({{LayerBlock::attention, "attention"},
                                                  {LayerBlock::state_space, "state_space"},
                                                  {LayerBlock::mlp, "mlp"},
@@ -95,11 +96,43 @@ LayerKind kind_of_block(LayerBlock block) {
   return LayerKind::experts_alone;
 }
 
+namespace {
+
+bool among(const std::vector<std::int64_t>& layers, std::int64_t layer) {
+  return std::binary_search(layers.begin(), layers.end(), layer);
+}
+
+// Of a model whose every layer has experts.
+LayerKind compressed_kind(const ModelSpec& model, std::int64_t layer) {
+  const bool hash = model.moe && among(model.moe->hash_layers, layer);
+  switch (entries_of_layer(model, layer)) {
+    case LayerEntries::chosen:
+      return hash ? LayerKind::chosen_hash : LayerKind::chosen_sparse;
+    case LayerEntries::all:
+      return hash ? LayerKind::all_hash : LayerKind::all_sparse;
+    case LayerEntries::none:
+      break;
+  }
+  return hash ? LayerKind::window_hash : LayerKind::window_sparse;
+}
+
+}  // namespace
+
+LayerEntries entries_of_layer(const ModelSpec& model, std::int64_t layer) {
+  if (!model.compressed) return LayerEntries::none;
+  if (among(model.compressed->chosen_layers, layer)) return LayerEntries::chosen;
+  return among(model.compressed->all_layers, layer) ? LayerEntries::all : LayerEntries::none;
+}
+
 LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer) {
   if (!model.blocks.empty()) {
     return kind_of_block(model.blocks[static_cast<std::size_t>(layer)]);
   }
   const bool sparse = is_moe_layer(model, layer);
+  if (model.compressed) return compressed_kind(model, layer);
+  if (model.indexer && among(model.indexer->shared_layers, layer)) {
+    return sparse ? LayerKind::shared_choice_sparse : LayerKind::shared_choice_dense;
+  }
   if (is_linear_layer(model, layer)) {
     return sparse ? LayerKind::linear_sparse : LayerKind::linear_dense;
   }
@@ -115,6 +148,10 @@ std::int64_t attention_layer_count(const ModelSpec& model) {
 std::int64_t window_of_layer(const ModelSpec& model, std::int64_t layer) {
   const auto& full = model.full_attention_layers;
   return std::binary_search(full.begin(), full.end(), layer) ? 0 : model.sliding_window;
+}
+
+std::int64_t stream_width(const ModelSpec& model) {
+  return model.hidden * (model.hyper ? model.hyper->streams : 1);
 }
 
 std::int64_t value_head_dim(const ModelSpec& model) {

@@ -37,7 +37,9 @@ enum class ModelFamily {
   gemma3_text,
   phi3,
   olmo2,
+  olmo3,
   glm4_moe,
+  glm4_moe_lite,
   seed_oss,
   mimo,
   minimax_m2,
@@ -51,6 +53,7 @@ enum class ModelFamily {
   glm4v,
   llama4,
   deepseek_v32,
+  deepseek_v4,
   glm_moe_dsa,
   minimax,
   gemma3,
@@ -119,7 +122,10 @@ struct ModelSpec {
   bool attention_sinks = false;    // a learned logit per query head (gpt-oss)
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
-  std::optional<IndexerSpec> indexer;  // with `mla`: attention of the keys that it chooses
+  /// With `mla`: attention of the keys that it chooses; with `compressed`: of the entries.
+  std::optional<IndexerSpec> indexer;
+  std::optional<CompressedAttentionSpec> compressed;
+  std::optional<HyperConnectionSpec> hyper;
   std::optional<LinearAttentionSpec> linear;
   std::optional<StateSpaceSpec> state_space;
   /// What each layer is, of a model whose layers are one block each, behind one norm; empty: every
@@ -159,8 +165,12 @@ bool is_linear_layer(const ModelSpec& model, std::int64_t layer);
 std::int64_t block_count(const ModelSpec& model, LayerBlock block);
 /// Layers that cache keys and values.
 std::int64_t attention_layer_count(const ModelSpec& model);
+/// Which entries attention of the layer sees beside its window; none without `compressed`.
+LayerEntries entries_of_layer(const ModelSpec& model, std::int64_t layer);
 /// Tokens that attention of the layer looks back on; 0 = all.
 std::int64_t window_of_layer(const ModelSpec& model, std::int64_t layer);
+/// Elements of a token between two layers: the hidden state, once for each residual stream.
+std::int64_t stream_width(const ModelSpec& model);
 /// Elements of one head's values.
 std::int64_t value_head_dim(const ModelSpec& model);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost_models/spec/families.h"
+#include "cost_models/transformers/compressed_tensors.h"
 
 namespace tessera {
 namespace {
@@ -58,7 +59,7 @@ struct Counter {
   }
 
   // Flash attention's q, k, v, output and log-sum-exp (fp32 per head).
-  SavedBytes attention() const {
+  SavedBytes attention(LayerKind kind) const {
     const std::int64_t q = model.query_heads, d = model.head_dim;
     const std::int64_t kv = std::max<std::int64_t>(model.kv_heads, ulysses > 1 ? ulysses : 0);
     SavedBytes bytes;
@@ -72,7 +73,7 @@ struct Counter {
         bytes += rows(rank);
       }
       bytes += rows(4 * q * d);
-      if (model.indexer) bytes.per_token += kChosen * model.indexer->chosen;
+      if (model.indexer && !shares_choice(kind)) bytes.per_token += kChosen * model.indexer->chosen;
       output_copied = output_copied || value_head_dim(model) != d;
     } else {
       if (facts.rope.windows_alone) {
@@ -137,7 +138,8 @@ struct Counter {
   // What mixes tokens.
   SavedBytes mixer(LayerKind kind) const {
     if (kind == LayerKind::state_space_alone) return state_space(*model.state_space);
-    if (!model.linear || !is_linear(kind)) return attention();
+    if (model.compressed) return saved_by_compressed(model, entries_of(kind), element);
+    if (!model.linear || !is_linear(kind)) return attention(kind);
     return model.linear->block > 0 ? lightning_attention(*model.linear)
                                    : linear_attention(*model.linear);
   }
@@ -147,7 +149,7 @@ struct Counter {
     switch (model.mlp) {
       case MlpKind::swiglu:  // gate, silu(gate), up, their product
       case MlpKind::geglu:   // the same of its gelu
-        return rows(4 * columns);
+        return rows((modules.clamped_gates ? 6 : 4) * columns);  // gate and up before it, too
       case MlpKind::clamped_swiglu:
         // Gate and up, both clamped, the sigmoid, the gated gate, up + 1, their product.
         return rows(7 * columns);
@@ -169,6 +171,10 @@ struct Counter {
     }
     if (moe.router_bias) {
       bytes += rows(k);  // softmax over the chosen
+      return bytes;
+    }
+    if (moe.score == RouterScore::sqrt_softplus) {  // what each function keeps, in fp32
+      bytes.per_token += kWide * (2 * moe.experts + 1 + k);
       return bytes;
     }
     const bool softmax = moe.score == RouterScore::softmax;
@@ -276,21 +282,25 @@ SavedBytes saved_by_layer(const ModelSpec& model, LayerKind kind, const ModuleRu
   if (has_mlp(kind)) {
     bytes += is_sparse(kind) && model.moe ? count.experts(*model.moe) : count.mlp(model.ffn);
   }
+  for (int place = 0; model.hyper && place < parts; ++place) {
+    bytes += saved_by_streams(model, count.element);
+  }
   bytes.per_token += count.modules.dropout_masks * model.hidden;
   bytes += count.rows(run.adapter_rank * adapters_of(model, kind));
   return bytes;
 }
 
 SavedBytes saved_by_checkpoint(const ModelSpec& model, const ModuleRun& run) {
-  return counter_of(model, run).rows(model.hidden);
+  return counter_of(model, run).rows(stream_width(model));
 }
 
 SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   SavedBytes bytes = count.norm_of_stream();
+  if (model.hyper) bytes += saved_by_last_streams(model, count.element);
   bytes.per_token += kIndex * (model.learned_positions ? 2 : 1);
   const bool nowhere =
-      count.facts.rope.none ||
+      count.facts.rope.none || model.compressed ||  // tables of each layer's own
       (count.facts.rope.windows_alone &&
        static_cast<std::int64_t>(model.full_attention_layers.size()) == model.layers);
   if (!model.learned_positions && !nowhere) {
@@ -310,7 +320,7 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
 
 std::int64_t forward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
-  const std::int64_t stream = model.hidden * count.element;
+  const std::int64_t stream = stream_width(model) * count.element;
   if (!has_mlp(kind)) return 4 * stream + mixed_alone(model, kind, count.element);
   if (!is_sparse(kind) || !model.moe) {
     return 4 * stream + model.ffn * mlp_peaks(model.mlp, count.element).forward;
@@ -321,7 +331,7 @@ std::int64_t forward_transients(const ModelSpec& model, LayerKind kind, const Mo
 
 std::int64_t backward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
-  const std::int64_t stream = model.hidden * count.element;
+  const std::int64_t stream = stream_width(model) * count.element;
   if (!has_mlp(kind)) return stream + mixed_alone(model, kind, count.element);
   if (!is_sparse(kind) || !model.moe) {
     return stream + model.ffn * mlp_peaks(model.mlp, count.element).backward;

@@ -79,7 +79,8 @@ std::vector<ModelFamily> megatron_families() {
 std::vector<ModelFamily> verl_megatron_families() {
   return of_megatron({ModelFamily::mimo, ModelFamily::hy_v3, ModelFamily::qwen3_5,
                       ModelFamily::qwen3_5_moe, ModelFamily::nemotron_h, ModelFamily::qwen3_vl,
-                      ModelFamily::qwen3_vl_moe, ModelFamily::qwen2_5_vl});
+                      ModelFamily::qwen3_vl_moe, ModelFamily::qwen2_5_vl,
+                      ModelFamily::deepseek_v4});
 }
 
 void add_verl_fsdp(Engine& engine) {

@@ -35,8 +35,8 @@ Engine verl_veomni_engine() {
   can.params = {DType::bf16};
   // MODELING_REGISTRY of its models/transformers; of other types it raises an error.
   using enum ModelFamily;
-  can.families = {llama,    qwen2,   qwen3,       qwen3_moe, deepseek_v3,  gpt_oss,   gemma3_text,
-                  seed_oss, qwen3_5, qwen3_5_moe, qwen3_vl,  qwen3_vl_moe, qwen2_5_vl};
+  can.families = {llama,    qwen2,   qwen3,       qwen3_moe, deepseek_v3,  gpt_oss,    gemma3_text,
+                  seed_oss, qwen3_5, qwen3_5_moe, qwen3_vl,  qwen3_vl_moe, qwen2_5_vl, deepseek_v4};
   engine.traits.pipeline.cut_by_tp = false;
   engine.traits.kernels.account = ActivationAccount::transformers;  // *_implementation: eager
   return engine;

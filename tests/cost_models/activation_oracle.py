@@ -112,6 +112,18 @@ LLAMA4 = tuple(dict(shape, intermediate_size_mlp=columns, num_local_experts=e, n
 INDEXED = tuple(dict(shape, q_lora_rank=q, index_n_heads=n, index_head_dim=d, index_topk=k)
                 for shape, q, n, d, k in zip(LATENT, (48, 96, 64), (4, 2, 8), (32, 16, 48),
                                              (16, 32, 24)))
+SHARED = INDEXED[:2] + (dict(INDEXED[2], index_topk_freq=2, index_skip_topk_offset=1),)
+ENTRIES = tuple({**{k: v for k, v in shape.items() if k not in (
+                    "intermediate_size", "num_key_value_heads")},
+                 "moe_intermediate_size": columns, "n_routed_experts": e, "num_experts_per_tok": k,
+                 "q_lora_rank": q, "o_groups": g, "o_lora_rank": rank, "index_n_heads": n,
+                 "index_head_dim": d, "index_topk": top, "sliding_window": 16, "hc_mult": streams,
+                 "hc_sinkhorn_iters": steps, "partial_rotary_factor": 0.25, "compress_rates": dict(
+                     compressed_sparse_attention=csa, heavily_compressed_attention=hca)}
+                for shape, columns, e, k, q, g, rank, n, d, top, streams, steps, csa, hca in
+                zip(HEADS, (96, 160, 64), (8, 24, 16), (2, 3, 6), (48, 96, 64), (2, 4, 1), (40, 24, 96),
+                    (4, 2, 8), (16, 32, 16), (16, 32, 24), (4, 2, 3), (5, 20, 2), (4, 2, 4),
+                    (2, 4, 4)))
 LIGHTNING = tuple(dict(shape, block_size=block) for shape, block in zip(EXPERTS, (16, 16, 32)))
 SPARSE, DENSE_MLP = (dict(mlp_layer_types=[kind] * 2) for kind in ("sparse", "dense"))
 FULL, NET = (dict(layer_types=[kind] * 2) for kind in ("full_attention", "linear_attention"))
@@ -123,8 +135,18 @@ KINDS = {
                    "linear dense": {**NET, **PLAIN}},
     "qwen3_5_text": {"dense": FULL, "linear dense": NET},
     "qwen3_5_moe_text": {"sparse": FULL, "linear sparse": NET},
+    "glm4_moe_lite": {"sparse": SPARSE, "dense": DENSE_MLP},
     "hy_v3": {"sparse": SPARSE, "dense": DENSE_MLP},
     "minimax": {"sparse": FULL, "linear sparse": NET},
+    "glm_moe_dsa": {name + " " + kind if name else kind: dict(
+        indexer_types=["full", "shared" if name else "full"],
+        first_k_dense_replace=2 if kind == "dense" else 0)
+        for name in ("", "shared choice") for kind in ("sparse", "dense")},
+    "deepseek_v4": {f"{name} {kind}": dict(layer_types=[attention] * 2, mlp_layer_types=[mlp] * 2)
+                    for name, attention in (("window", "sliding_attention"),
+                                            ("chosen", "compressed_sparse_attention"),
+                                            ("all", "heavily_compressed_attention"))
+                    for kind, mlp in (("sparse", "moe"), ("hash", "hash_moe"))},
     "nemotron_h": {name: dict(layers_block_type=[kind] * 2) for name, kind in (
         ("state space alone", "linear_attention"), ("attention alone", "full_attention"),
         ("mlp alone", "mlp"), ("experts alone", "moe"))},
@@ -154,7 +176,8 @@ FAMILIES = {
     "minimax_m2": (EXPERTS, None), "hy_v3": (HUNYUAN, None), "nemotron_h": (BLOCKS, None),
     "glm4v_text": (SECTIONS, None), "llama4_text": (LLAMA4, None),
     "deepseek_v32": (INDEXED, dict(first_k_dense_replace=2)),
-    "glm_moe_dsa": (INDEXED, dict(first_k_dense_replace=2)), "minimax": (LIGHTNING, None),
+    "glm_moe_dsa": (SHARED, dict(first_k_dense_replace=2)), "deepseek_v4": (ENTRIES, None),
+    "glm4_moe_lite": (LATENT, None), "olmo3": (DENSE, None), "minimax": (LIGHTNING, None),
     "qwen3_next": (HYBRID_MOE, None), "qwen3_5_text": (HYBRID, None),
     "qwen3_5_moe_text": (HYBRID_MOE, None),
 }
@@ -163,6 +186,7 @@ FIXED = {
     "deepseek_v3": dict(first_k_dense_replace=0),
     "deepseek_v32": dict(first_k_dense_replace=0),
     "glm_moe_dsa": dict(first_k_dense_replace=0),
+    "olmo3": dict(pad_token_id=None),
     "gpt2": dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
     "phi3": dict(pad_token_id=None),
 }
@@ -180,8 +204,8 @@ class FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        given = [torch.empty_like(x) for x in ctx.saved_tensors[:3]]
-        return *given, *[None] * (len(ctx.saved_tensors) - 5)
+        kept = ctx.saved_tensors  # checkpoints give them once
+        return *[torch.empty_like(x) for x in kept[:3]], *[None] * (len(kept) - 5)
 
 
 def flash_attention(module, query, key, value, mask, indices=None, **_):
@@ -307,7 +331,8 @@ class Kept:
 def config_of(family, shape, layers, keys):
     depth = "n_layer" if family == "gpt2" else "num_hidden_layers"
     keys = dict(keys or {})
-    for key in ("layer_types", "mlp_layer_types", "layers_block_type", "no_rope_layers"):
+    for key in ("layer_types", "mlp_layer_types", "layers_block_type", "no_rope_layers",
+                "indexer_types"):
         if key in keys:
             keys[key] = keys[key][:layers]
     if "moe_layers" in keys:
@@ -374,7 +399,8 @@ def saved(config, tokens, checkpointing, head, log=None, rank=0):
         packed = []
 
         def pack(x):
-            packed.append(weakref.ref(kept := Kept(x)))
+            # Without its graph: an operator's own output would keep the operator for ever.
+            packed.append(weakref.ref(kept := Kept(x.detach())))
             return kept
 
         torch.set_autocast_dtype("cuda", torch.bfloat16)

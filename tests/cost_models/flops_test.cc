@@ -45,7 +45,7 @@ TEST(Flops, AreWithinThreePercentOfThoseOfTransformersForEveryFamily) {
     const double counted = each.counted.at("flops").get<double>() / tokens;
     EXPECT_NEAR(forward_flops_per_token(each.model, tokens) / counted, 1, 0.03);
   }
-  EXPECT_EQ(families.size(), 29U);
+  EXPECT_EQ(families.size(), 32U);
 }
 
 TEST(Cache, GrowsWithATokenAndKeepsAStateAsThatOfTransformersDoes) {
@@ -93,6 +93,80 @@ TEST(Flops, OfChunksAndOfChosenKeysAreThoseOfThePairs) {
     const double latent = 2.0 * 128 * (192 + 128), score = 2.0 * 64 * (128 + 1);
     EXPECT_NEAR(attention(chosen) / (61 * (latent * highest + score * all)), 1, 0.001) << length;
   }
+}
+
+// DeepSeek-V4's layers, key by key and entry by entry: a window of 128 keys, and of every 4 tokens
+// an entry of which an indexer chooses 512, or of every 128 one.
+TEST(Flops, OfAWindowAndOfEntriesAreThoseOfThePairs) {
+  Problems problems;
+  const auto model = read_model_spec("deepseek-v4-flash", problems);
+  ASSERT_TRUE(model);
+  for (const std::int64_t length : {100L, 1024L, 4096L, 65536L}) {
+    double window = 0, chosen = 0, all = 0, scored = 0;
+    for (std::int64_t at = 0; at < length; ++at) {  // a query's own key counts as half
+      const double before = static_cast<double>(at) + 0.5;
+      window += std::min(before, 128.0);
+      chosen += std::min(before / 4, 512.0);
+      scored += before / 4;
+      all += before / 128;
+    }
+    const auto tokens = static_cast<double>(length);
+    const double attention =
+        (forward_flops_per_token(*model, tokens) - forward_flops_per_token(*model, 0)) * tokens;
+    const double pair = 2.0 * 64 * (512 + 512), score = 2.0 * 64 * (128 + 1);
+    const double counted = pair * (43 * window + 21 * chosen + 20 * all) + score * 21 * scored;
+    EXPECT_NEAR(attention / counted, 1, 0.001) << length;
+  }
+}
+
+// What a sequence of DeepSeek-V4 keeps: an entry (of two heads, the indexer's is the second) every
+// 4 or 128 tokens, windows, and what is no entry yet; the same on every rank. A decoded token reads
+// the window, the chosen entries and the indexer's keys.
+TEST(Cache, OfEntriesGrowsOnceInSeveralTokensAndIsWholeOnEveryRank) {
+  Problems problems;
+  const auto calibration = find_calibration("h200", problems);
+  const auto model = read_model_spec("deepseek-v4-flash", problems);
+  ASSERT_TRUE(calibration && model);
+  const auto kept = [&](int tp, double tokens) {
+    const RankModel rank{{.tp = tp}, *model, DType::bf16};
+    return static_cast<double>(rollout_memory(rank, DType::bf16, 1, tokens, 1).kv_cache.value);
+  };
+  const double grown = 2 * (21 * (512 + 128) / 4.0 + 20 * 512 / 128.0);
+  EXPECT_NEAR((kept(1, 65536) - kept(1, 4096)) / (65536 - 4096), grown, 0.01 * grown);
+  EXPECT_EQ(kept(1, 4096), kept(8, 4096));
+  const double window = 2 * 512 * (43 * 128 + 21 * 4 * 4 * (512 + 128) / 512.0 + 20 * 2 * 128);
+  EXPECT_NEAR(kept(1, 0), window, 1);
+  RankModel rank{{.tp = 8}, *model, DType::bf16};
+  rank.kind = LayerKind::chosen_sparse;
+  const auto step = [&](double context) {
+    return layer_decode(rank, 64, {context}, *calibration).device.value;
+  };
+  const double scores = 64 * (40000.0 - 4096) / 4 * 2 * 64 * 129 / calibration->matmul_flops.value;
+  const double read = 64 * (40000.0 - 4096) / 4 * 256 / calibration->memory_bandwidth.value;
+  EXPECT_NEAR(step(40000) - step(4096), std::max(scores, read), 1e-3 * std::max(scores, read));
+  rank.kind = LayerKind::window_sparse;
+  EXPECT_EQ(step(40000), step(4096));
+}
+
+// GLM-5.2: three of four layers look at the keys chosen before them. They have no indexer: neither
+// its products nor its scores nor its keys in the cache.
+TEST(Flops, OfLayersThatShareAChoiceLackAnIndexer) {
+  Problems problems;
+  const auto every = read_model_spec("glm5", problems);
+  const auto shared = read_model_spec("glm5.2", problems);
+  ASSERT_TRUE(every && shared);
+  EXPECT_EQ(std::ssize(shared->indexer->shared_layers), 57);
+  const double matrices = 2.0 * (32 * 128 * 2048 + (128 + 32) * 6144);
+  for (const double length : {1024.0, 65536.0}) {
+    const double scores = 2.0 * 32 * (128 + 1) * length / 2;
+    EXPECT_NEAR(forward_flops_per_token(*every, length) - forward_flops_per_token(*shared, length),
+                57 * (matrices + scores), 1e-6 * 57 * (matrices + scores));
+  }
+  const auto kept = [](const ModelSpec& model) {
+    return cache_bytes_per_token({{}, model, DType::bf16}, DType::bf16).value;
+  };
+  EXPECT_EQ(kept(*every), 2 * (576 + 128));
+  EXPECT_NEAR(kept(*shared), 2 * (576 + 128 * 21.0 / 78), 1);
 }
 
 // What a sequence keeps: chunks of Llama 4's layers are given up at their end, an indexer's keys

@@ -45,7 +45,7 @@ void Rows::attention() {
 
 // The compressions are the same on every rank; what leads out of them is cut by heads
 // (arXiv:2405.04434, and Megatron's and vLLM's practice).
-void Rows::latent_attention(const MlaSpec& mla) {
+void Rows::latent_attention(const MlaSpec& mla, bool shares_choice) {
   const std::string attn = "self_attn.";
   const std::int64_t heads = model_.query_heads;
   const auto compression = [&](const std::string& name, std::int64_t size, int position) {
@@ -75,7 +75,7 @@ void Rows::latent_attention(const MlaSpec& mla) {
   add(cut(matrix(attn + "o_proj.weight", model_.hidden, heads * mla.v_head_dim), 1,
           SplitUnit::query_heads));
   if (model_.output_bias) add(vector(attn + "o_proj.bias", model_.hidden));
-  if (model_.indexer) indexer(*model_.indexer, mla.q_lora_rank);
+  if (model_.indexer && !shares_choice) indexer(*model_.indexer, mla.q_lora_rank);
 }
 
 // The same on every rank (vLLM's and Megatron-LM's practice).

@@ -9,7 +9,7 @@ void Rows::mlp(const std::string& name, std::int64_t columns) {
   const bool gated = is_gated(model_.mlp);
   const bool joined =
       gated && (names_.layer == LayerTensors::joined || names_.layer == LayerTensors::joined_mlp);
-  const auto projection = [&](const char* module, const char* suffix, int position) {
+  const auto projection = [&](const std::string& module, const char* suffix, int position) {
     const std::string tensor = name + (joined ? "gate_up_proj" : module) + suffix;
     const bool bias = std::string_view(suffix) == ".bias";
     Parameter row = bias ? vector(tensor, columns) : matrix(tensor, columns, model_.hidden);
@@ -19,20 +19,26 @@ void Rows::mlp(const std::string& name, std::int64_t columns) {
   };
   for (const char* const suffix : {".weight", ".bias"}) {
     if (std::string_view(suffix) == ".bias" && !model_.mlp_bias) break;
-    if (gated) projection(joined ? "gate" : "gate_proj", suffix, 0);
-    projection(joined ? "up" : "up_proj", suffix, 1);
+    if (gated) projection(joined ? "gate" : std::string(names_.gate), suffix, 0);
+    projection(joined ? "up" : std::string(names_.up), suffix, 1);
   }
-  add(cut(matrix(name + "down_proj.weight", model_.hidden, columns), 1, SplitUnit::ffn_columns,
-          columns));
-  if (model_.mlp_bias) add(vector(name + "down_proj.bias", model_.hidden));
+  const std::string down = name + std::string(names_.down);
+  add(cut(matrix(down + ".weight", model_.hidden, columns), 1, SplitUnit::ffn_columns, columns));
+  if (model_.mlp_bias) add(vector(down + ".bias", model_.hidden));
 }
 
-void Rows::experts(const MoeSpec& moe) {
+void Rows::experts(const MoeSpec& moe, bool hashed) {
   const std::string block(names_.expert_block);
   const std::string router = block + std::string(names_.router);
   add(matrix(router + ".weight", moe.experts, model_.hidden));
   if (moe.router_bias) add(vector(router + ".bias", moe.experts));
-  if (moe.correction_bias) add(vector(block + std::string(names_.correction), moe.experts));
+  if (hashed) {  // the experts of each token
+    Parameter table = matrix(router + ".tid2eid", model_.vocab, moe.experts_per_token);
+    table.decayed = false;
+    add(std::move(table));
+  } else if (moe.correction_bias) {
+    add(vector(block + std::string(names_.correction), moe.experts));
+  }
   if (moe.latent > 0) {
     add(matrix(block + "fc1_latent_proj.weight", moe.latent, model_.hidden));
     add(matrix(block + "fc2_latent_proj.weight", model_.hidden, moe.latent));

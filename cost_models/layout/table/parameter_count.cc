@@ -22,6 +22,15 @@ ModelSpec only(const ModelSpec& model, LayerKind kind, std::int64_t layers) {
     part.blocks.clear();
     if (one && alone != kEveryLayerBlock.end()) part.blocks = {*alone};
   }
+  const auto alone = [one](bool has) {
+    return has && one ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{};
+  };
+  if (part.moe) part.moe->hash_layers = alone(is_hashed(kind));
+  if (part.indexer) part.indexer->shared_layers = alone(shares_choice(kind));
+  if (part.compressed) {
+    part.compressed->chosen_layers = alone(entries_of(kind) == LayerEntries::chosen);
+    part.compressed->all_layers = alone(entries_of(kind) == LayerEntries::all);
+  }
   part.full_attention_layers.clear();
   if (one && !is_linear(kind)) part.full_attention_layers = {0};
   return part;

@@ -36,11 +36,16 @@ void Rows::layer(std::int64_t index) {
     const LayerKind kind = kind_of_layer(model_, index);
     if (has_mixer(kind)) mixer(kind);
     if (is_sparse(kind)) {
-      experts(*model_.moe);
+      experts(*model_.moe, is_hashed(kind));
     } else if (has_mlp(kind)) {
       mlp(std::string(names_.mlp), model_.ffn);
     }
     layer_norms();
+    if (model_.hyper) {
+      for (const char* const place : {"hc_attn_", "hc_ffn_"}) {
+        hyper_connection(place, model_.hyper->weights(), 3);
+      }
+    }
   }
   layer_ = -1;
   prefix_.clear();
@@ -52,14 +57,17 @@ void Rows::mixer(LayerKind kind) {
   } else if (is_linear(kind)) {
     model_.linear->block > 0 ? lightning_attention(*model_.linear)
                              : linear_attention(*model_.linear);
+  } else if (model_.compressed) {
+    compressed_attention(*model_.compressed, entries_of(kind));
   } else {
-    model_.mla ? latent_attention(*model_.mla) : attention();
+    model_.mla ? latent_attention(*model_.mla, shares_choice(kind)) : attention();
   }
 }
 
 void Rows::head() {
   const size_t first = rows_.size();
   norm(std::string(names_.last_norm));
+  if (model_.hyper) hyper_connection("model.hc_head.hc_", model_.hyper->streams, 1);
   if (model_.head == ModelHead::value) {
     add(matrix(std::string(names_.value_head), 1, model_.hidden));
     if (!names_.value_head_bias.empty()) add(vector(std::string(names_.value_head_bias), 1));

@@ -1,7 +1,8 @@
 // The rows of one model's parameter table, made in table order: embedding, layers ascending, head.
 //
 // Private to cost_models/layout/table; parameter_table() is the way in. Rows are made in several
-// sources: attention_rows.cc, state_space_rows.cc, mlp_rows.cc and vision_rows.cc besides rows.cc.
+// sources: attention_rows.cc, compressed_rows.cc, state_space_rows.cc, mlp_rows.cc and
+// vision_rows.cc besides rows.cc.
 #pragma once
 
 #include <array>
@@ -32,10 +33,16 @@ class Rows {
 
   // attention_rows.cc
   void attention();
-  void latent_attention(const MlaSpec& mla);
+  void latent_attention(const MlaSpec& mla, bool shares_choice);
   void indexer(const IndexerSpec& indexer, std::int64_t queries);
   void linear_attention(const LinearAttentionSpec& linear);
   void lightning_attention(const LinearAttentionSpec& linear);
+
+  // compressed_rows.cc
+  void compressed_attention(const CompressedAttentionSpec& attention, LayerEntries entries);
+  void compressor(const std::string& name, std::int64_t head_dim, std::int64_t rate, int series);
+  void entry_indexer(const IndexerSpec& indexer, const CompressedAttentionSpec& attention);
+  void hyper_connection(const std::string& name, std::int64_t weights, std::int64_t scales);
 
   // state_space_rows.cc
   void state_space(const StateSpaceSpec& mixer);
@@ -43,7 +50,7 @@ class Rows {
   // mlp_rows.cc
   /// One MLP of `columns` columns, in every layer or shared by all tokens beside the experts.
   void mlp(const std::string& name, std::int64_t columns);
-  void experts(const MoeSpec& moe);
+  void experts(const MoeSpec& moe, bool hashed);
   void each_expert(const MoeSpec& moe);
   void interleaved_experts(const MoeSpec& moe);
   void stacked_experts(const MoeSpec& moe);

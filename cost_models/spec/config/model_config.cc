@@ -70,6 +70,7 @@ class ConfigReader {
       read_mtp(reader_, *facts_, spec_);
       if (facts_->latent_attention) read_mla(reader_, spec_);
       if (facts_->sparse_attention) read_indexer(reader_, spec_);
+      if (facts_->compressed_attention) read_compressed(reader_, spec_);
       if (facts_->linear_attention) read_linear(reader_, *facts_, spec_);
       if (facts_->state_space) read_state_space(reader_, spec_);
       if (facts_->vision != VisionTower::none) read_vision(root_, *facts_, spec_);

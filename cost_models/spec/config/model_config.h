@@ -25,6 +25,8 @@ void read_mtp(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 void read_mla(ObjectReader& reader, ModelSpec& spec);
 /// Which keys latent attention looks at. Precondition: it was read.
 void read_indexer(ObjectReader& reader, ModelSpec& spec);
+/// A window, entries and who chooses them, and residual streams (DeepSeek-V4).
+void read_compressed(ObjectReader& reader, ModelSpec& spec);
 /// Linear attention, and which layers have attention of all tokens instead.
 void read_linear(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec);
 /// What each layer is, of a model whose layers are one block each; sets `layers`.

@@ -99,6 +99,41 @@ void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const
   reader.optional("topk_group", moe.groups_per_token, kConfigSize);
 }
 
+/// DeepSeek-V4: experts in every layer, which a table names in those of mlp_layer_types' hash_moe
+/// or in the first num_hash_layers; the shared one is as wide as a routed one.
+void read_hashed_experts(ObjectReader& reader, const ExpertFacts& facts, const ModelSpec& spec,
+                         MoeSpec& moe) {
+  std::int64_t shared = facts.default_shared, hashed = 3;
+  reader.optional("n_shared_experts", shared, kNotNegative);
+  if (shared != 1) reader.refuse("n_shared_experts", "1, as every layer of the class has");
+  moe.shared_ffn = moe.expert_ffn;
+  moe.scale = facts.default_scale;
+  reader.optional("routed_scaling_factor", moe.scale, kAboveZero);
+  std::string score(name_of(moe.score));
+  reader.optional("scoring_func", score);
+  if (score != name_of(moe.score)) {
+    reader.refuse("scoring_func",
+                  std::string(name_of(moe.score)) + ", as DeepSeek-V4 was published");
+  }
+  reader.optional("num_hash_layers", hashed, kNotNegative);
+  std::vector<std::string> types;
+  const Node* const node = reader.find("mlp_layer_types");
+  if (node != nullptr && !node->is(Node::Kind::null)) reader.list("mlp_layer_types", types);
+  if (!types.empty() && static_cast<std::int64_t>(types.size()) != spec.layers) {
+    return reader.refuse("mlp_layer_types", "one entry per layer");
+  }
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    const std::string type = !types.empty()   ? types[static_cast<std::size_t>(layer)]
+                             : layer < hashed ? "hash_moe"
+                                              : "moe";
+    if (type == "hash_moe") {
+      moe.hash_layers.push_back(layer);
+    } else if (type != "moe") {
+      return reader.refuse("mlp_layer_types", "'" + type + "'", "moe or hash_moe", "");
+    }
+  }
+}
+
 /// Hy3: mlp_layer_types, or the first layer dense.
 void read_hunyuan_experts(ObjectReader& reader, const ExpertFacts& facts, const ModelSpec& spec,
                           MoeSpec& moe) {
@@ -153,6 +188,7 @@ const char* experts_key(ObjectReader& reader, ExpertKeys keys) {
       return present(reader, {"num_experts", "num_local_experts"});
     case ExpertKeys::deepseek:
     case ExpertKeys::blocks:
+    case ExpertKeys::hashed:
       break;
   }
   return present(reader, {"n_routed_experts", "num_local_experts", "num_experts"});
@@ -211,6 +247,7 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   if (experts.keys == ExpertKeys::hunyuan) read_hunyuan_experts(reader, experts, spec, moe);
   if (experts.keys == ExpertKeys::blocks) read_block_experts(reader, moe);
   if (experts.keys == ExpertKeys::llama4) read_llama4_experts(reader, spec, moe);
+  if (experts.keys == ExpertKeys::hashed) read_hashed_experts(reader, experts, spec, moe);
   check_experts(reader, spec, moe, counted);
   spec.moe = std::move(moe);
 }
@@ -240,30 +277,6 @@ void read_mla(ObjectReader& reader, ModelSpec& spec) {
   spec.head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
   spec.kv_heads = spec.query_heads;
   spec.mla = mla;
-}
-
-void read_indexer(ObjectReader& reader, ModelSpec& spec) {
-  IndexerSpec indexer{.head_dim = 128, .chosen = 2048};
-  reader.required("index_n_heads", indexer.heads, kConfigSize);
-  reader.optional("index_head_dim", indexer.head_dim, kConfigSize);
-  reader.optional("index_topk", indexer.chosen, kConfigSize);
-  if (spec.mla && spec.mla->q_lora_rank == 0) {
-    reader.refuse("q_lora_rank", "a size: the indexer reads the compressed queries");
-  }
-  // GLM-5.2's later layers take the choice of an earlier one.
-  std::int64_t shared = 1;
-  reader.optional("index_topk_freq", shared, kConfigSize);
-  std::vector<std::string> types;
-  const Node* const node = reader.find("indexer_types");
-  if (node != nullptr && !node->is(Node::Kind::null)) reader.list("indexer_types", types);
-  const bool own = std::all_of(types.begin(), types.end(),
-                               [](const std::string& type) { return type == "full"; });
-  if (!own || (types.empty() && shared != 1)) {
-    reader.refuse(types.empty() ? "index_topk_freq" : "indexer_types",
-                  "an indexer in every layer (full, frequency 1)",
-                  "layers that share another's choice (GLM-5.2) are not planned");
-  }
-  spec.indexer = indexer;
 }
 
 }  // namespace tessera

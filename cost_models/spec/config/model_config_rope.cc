@@ -187,9 +187,8 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
     if (facts.rope.yarn) default_scaling(*facts.rope.yarn, rope);
     return;
   }
-  // Where layers with a window have a table of their own, that of the others is read.
-  if (facts.rope.by_window && scaling->has("full_attention")) {
-    scaling = scaling->object("full_attention");
+  if (!facts.rope.part.empty() && scaling->has(facts.rope.part)) {
+    scaling = scaling->object(facts.rope.part);
     if (!scaling) return;
   }
   scaling->optional("rope_theta", rope.theta, kAboveZero);
@@ -212,7 +211,9 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
 }
 
 void read_window(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
-  if (facts.linear_attention || facts.keys == ConfigKeys::blocks) return;  // read elsewhere
+  if (facts.linear_attention || facts.compressed_attention || facts.keys == ConfigKeys::blocks) {
+    return;  // read elsewhere
+  }
   if (facts.window == WindowRule::chunked) return read_chunks(reader, facts, spec);
   if (facts.sparse_attention) {  // in every layer
     read_layer_types(reader, spec.layers, {"deepseek_sparse_attention"});

@@ -31,7 +31,7 @@ bool has_parts(const FamilyFacts& facts, const ModelSpec& model) {
          model.attention_sinks == facts.attention_sinks &&
          model.mla.has_value() == facts.latent_attention &&
          model.vision.has_value() == (facts.vision != VisionTower::none) && !model.linear &&
-         !model.indexer && !model.state_space &&
+         !model.indexer && !model.compressed && !model.state_space &&
          model.moe.has_value() == facts.experts.has_value() && has_biases(asked.biases, model) &&
          allows(asked.qk_norm, model.qk_norm) &&
          allows(asked.sliding_window, model.sliding_window > 0) &&

@@ -47,7 +47,7 @@ struct Alike {
 
 // Models with the shapes of a preset (their cards and config.json at huggingface.co).
 // Mistral 7B's earlier versions have another vocabulary.
-constexpr std::array<Alike, 31> kAlike{{
+constexpr std::array<Alike, 36> kAlike{{
     {"mistral7bv03", "mistral7b"},
     {"mixtral8x7bv01", "mixtral8x7b"},
     {"mixtral8x22bv01", "mixtral8x22b"},
@@ -77,6 +77,11 @@ constexpr std::array<Alike, 31> kAlike{{
     {"llama4maverick17b128e", "llama4maverick"},
     {"deepseekv32exp", "deepseekv32"},
     {"glm51", "glm5"},
+    {"olmo310257b", "olmo37b"},
+    {"olmo3112532b", "olmo332b"},
+    {"olmo37bbase", "olmo37b"},
+    {"deepseekv4flashbase", "deepseekv4flash"},
+    {"deepseekv4probase", "deepseekv4pro"},
     {"minimaxm140k", "minimaxm1"},
     {"minimaxm180k", "minimaxm1"},
 }};

@@ -162,9 +162,17 @@ BatchTokens batch_tokens(const Workload& workload, const Candidate& candidate, b
 // Layers of a stage, and the kind that needs most: sparse ones win, and of these attention.
 std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
   constexpr std::array kWidestFirst{LayerKind::sparse,
+                                    LayerKind::shared_choice_sparse,
+                                    LayerKind::chosen_sparse,
+                                    LayerKind::all_sparse,
+                                    LayerKind::window_sparse,
+                                    LayerKind::chosen_hash,
+                                    LayerKind::all_hash,
+                                    LayerKind::window_hash,
                                     LayerKind::linear_sparse,
                                     LayerKind::experts_alone,
                                     LayerKind::dense,
+                                    LayerKind::shared_choice_dense,
                                     LayerKind::linear_dense,
                                     LayerKind::mlp_alone,
                                     LayerKind::state_space_alone,

@@ -64,7 +64,7 @@ Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double
 Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens) {
   const RoleModel& model = *layout.model;
   const Traffic bytes{tokens / candidate.cp *
-                      as_double(model.spec.hidden * size_of(model.dtypes.param))};
+                      as_double(stream_width(model.spec) * size_of(model.dtypes.param))};
   return layout.assumed->traits().pipeline.cut_by_tp ? bytes / candidate.tp : bytes;
 }
 

@@ -141,7 +141,8 @@ Seconds decode_communication(const RoleLayout& layout, const Candidate& candidat
   seconds += embedding_tp_seconds(rank, batch_size, groups.tp, cluster, calibration) +
              sample_tp_seconds(rank, batch_size, groups.tp, cluster, calibration);
   if (candidate.pp > 1) {
-    const Traffic hidden{batch_size * as_double(model.spec.hidden * size_of(model.dtypes.param))};
+    const Traffic hidden{batch_size *
+                         as_double(stream_width(model.spec) * size_of(model.dtypes.param))};
     seconds += candidate.pp * collective_seconds(Collective::send_receive, hidden,
                                                  {2, groups.hop_nodes}, cluster, calibration);
   }

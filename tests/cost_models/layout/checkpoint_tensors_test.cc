@@ -151,6 +151,40 @@ TEST(ModelSpec, PresetsHaveTheirPublishedSizes) {
   }
 }
 
+/// DeepSeek-V4's report: 284 billion with 13 active and 1.6 trillion with 49 active, an embedding
+/// aside; what one token's experts are named by is no parameter.
+TEST(ModelSpec, DeepSeekV4HasItsPublishedSizes) {
+  struct Card {
+    const char* name;
+    double parameters, active;  // billions
+  };
+  for (const Card& card : {Card{"deepseek-v4-flash", 284, 13}, Card{"deepseek-v4-pro", 1600, 49}}) {
+    Problems problems;
+    const auto model = read_model_spec(card.name, problems);
+    ASSERT_TRUE(model) << card.name;
+    const auto with_mtp =
+        static_cast<double>(parameter_count(*model) + mtp_parameter_count(*model));
+    const auto without = static_cast<double>(parameter_count(*model));
+    EXPECT_LE(without / 1e9, card.parameters + 0.5) << card.name;
+    EXPECT_GE(with_mtp / 1e9, card.parameters - 2) << card.name;
+    const std::int64_t embedding = model->vocab * model->hidden;
+    EXPECT_NEAR(static_cast<double>(active_parameter_count(*model) - embedding) / 1e9, card.active,
+                0.5)
+        << card.name;
+  }
+}
+
+// The files of GLM-5.2 take 1,506,659,919,872 bytes in 16 bit (its index): 57 of 78 layers have no
+// indexer, the layer that predicts further tokens has one; corrections of scores are in 32 bit.
+TEST(Presets, LayersThatShareAChoiceHaveWhatThePublishedFilesHave) {
+  Problems problems;
+  const auto model = read_model_spec("glm5.2", problems);
+  ASSERT_TRUE(model) << Error(ExitCode::bad_input, problems).what();
+  const std::int64_t corrections = 76L * 256;
+  EXPECT_EQ(2 * (parameter_count(*model) + mtp_parameter_count(*model) + corrections),
+            1'506'659'919'872);
+}
+
 /// "11.5B unique parameters, excluding the shared embedding and head": README_WEIGHTS.md of
 /// deepseek-ai/DeepSeek-V3.
 TEST(ModelSpec, TheMultiTokenPredictionModuleHasItsPublishedSize) {
@@ -218,6 +252,7 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
                  {"olmo2-7b", 7'298'617'344},
                  {"olmo2-13b", 13'716'198'400},
                  {"olmo2-32b", 32'234'279'936},
+                 {"olmo3-7b", 7'298'011'136},
                  {"seed-oss-36b", 36'151'104'512},
                  {"minimax-m1", 456'089'655'296}});
 }
@@ -261,6 +296,7 @@ TEST(Presets, HaveThePublishedNumbersWithTheLayersThatPredictFurtherTokens) {
   for (const Card& card : {Card{"qwen3-next-80b-a3b", 81'324'862'720, 0},
                            {"qwen3.5-35b-a3b", 35'951'822'704, 0},
                            {"glm4.5-air", 110'468'824'832, 2},
+                           {"glm4.7-flash", 31'221'488'576, 2},
                            {"glm4.5", 358'337'791'296, 2}}) {
     Problems problems;
     const auto model = read_model_spec(card.name, problems);

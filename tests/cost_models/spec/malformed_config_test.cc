@@ -32,7 +32,7 @@ TEST(ModelSpec, ANumberBeyond64BitsHidesNoOtherProblem) {
 TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
   for (const auto& [type, closest] :
        std::map<std::string, std::string>{{"gemma4", "gemma2"},
-                                          {"deepseek_v4", "deepseek_v2"},
+                                          {"deepseek_v5", "deepseek_v2"},
                                           {"llama5", "llama"},
                                           {"x", "gpt2"}}) {
     nlohmann::json config = valid_config();
@@ -176,8 +176,19 @@ TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
       {"tiny-deepseek-v32", {"q_lora_rank", erase, "q_lora_rank"}},
       {"tiny-deepseek-v32", {"layer_types", {"full_attention"}, "layer_types"}},
       {"tiny-deepseek-v32", {"mlp_layer_types", {"dense", "sparse"}, "mlp_layer_types"}},
-      {"tiny-glm-moe-dsa", {"indexer_types", {"full", "shared", "full"}, "indexer_types"}},
-      {"glm5", {"index_topk_freq", 4, "index_topk_freq"}},
+      {"tiny-glm-moe-dsa", {"indexer_types", {"shared", "full", "full"}, "indexer_types"}},
+      {"tiny-glm-moe-dsa", {"indexer_types", {"full", "none", "full"}, "indexer_types"}},
+      {"tiny-glm-moe-dsa", {"indexer_types", {"full", "full"}, "indexer_types"}},
+      {"glm5", {"index_topk_pattern", "FFXS", "index_topk_pattern"}},
+      {"tiny-deepseek-v4", {"q_lora_rank", erase, "q_lora_rank"}},
+      {"tiny-deepseek-v4", {"num_key_value_heads", 2, "num_key_value_heads"}},
+      {"tiny-deepseek-v4", {"layer_types", {"full_attention"}, "layer_types"}},
+      {"tiny-deepseek-v4", {"o_groups", 3, "o_groups"}},
+      {"tiny-deepseek-v4", {"mlp_layer_types", {"moe", "dense", "moe", "moe"}, "mlp_layer_types"}},
+      {"tiny-deepseek-v4", {"scoring_func", "sigmoid", "scoring_func"}},
+      {"tiny-deepseek-v4", {"qk_rope_head_dim", 3, "qk_rope_head_dim"}},
+      {"deepseek-v4-flash", {"compress_ratios", {0, 4}, "compress_ratios"}},
+      {"deepseek-v4-flash", {"compress_rate_csa", 8, "compress_ratios"}},
       {"glm5", {"index_n_heads", 0, "index_n_heads"}},
       {"tiny-minimax", {"layer_types", {"linear_attention"}, "layer_types"}},
       {"minimax-m1", {"attn_type_list", {0, 1, 2}, "attn_type_list"}},

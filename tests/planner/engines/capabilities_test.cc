@@ -275,6 +275,7 @@ TEST(Capabilities, VerlRefusesClassesThatDoNotRunOnPackedSequences) {
             "no flash attention (sdpa and flex attention alone)"},
            {"deepseek-v3.2", "deepseek_v32, which"},
            {"glm5", "glm_moe_dsa, which"},
+           {"deepseek-v4-flash", "transformers' class has eager attention alone"},
            {"minimax-m1", "its lightning attention does not tell apart sequences"}}) {
     Problems problems;
     const ModelSpec model = *read_model_spec(name, problems);
@@ -297,6 +298,8 @@ TEST(Capabilities, MegatronRefusesFamiliesThatItHasNot) {
   EXPECT_TRUE(refused("verl-megatron", "qwen3-next-80b-a3b"));
   EXPECT_FALSE(refused("verl-megatron", "qwen3.5-35b-a3b"));
   EXPECT_FALSE(refused("verl-megatron", "glm4.5"));
+  EXPECT_FALSE(refused("verl-megatron", "deepseek-v4-flash"));
+  EXPECT_TRUE(refused("megatron", "deepseek-v4-flash"));
   EXPECT_TRUE(refused("megatron", "qwen3.5-35b-a3b"));
   EXPECT_TRUE(refused("megatron", "qwen2.5-vl-7b"));
   EXPECT_FALSE(refused("megatron", "glm4.5"));
