@@ -28,6 +28,15 @@ Workload workload_from(ObjectReader& reader, Defaults defaults);
 /// A model with every field written out (a plan's `spec`, not a config.json).
 ModelSpec model_from(ObjectReader& reader);
 
+/// Its keys "moe", "mla", "indexer", "compressed_attention", "hyper_connections",
+/// "linear_attention", "state_space", "blocks" and "vision", which model_from reads and to_node
+/// writes: a map, or null where the model has none. Parts that the family has and the file lacks,
+/// or the other way round, are Problems.
+void read_model_parts(ObjectReader& reader, ModelSpec& model);
+void add_model_parts(Node& node, const ModelSpec& model);
+/// Layers of a list.
+Node list_of(const std::vector<std::int64_t>& layers);
+
 /// The calls of a list below `key`, in its order.
 Dataflow dataflow_from(ObjectReader& reader, std::string_view key);
 

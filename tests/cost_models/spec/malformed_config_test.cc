@@ -144,13 +144,28 @@ TEST(ModelSpec, LayersOfLinearAttentionAreRefusedByName) {
   }
 }
 
+struct FamilyCase {
+  const char* fixture;
+  Malformed malformed;
+};
+
+void expect_refused(const std::vector<FamilyCase>& cases) {
+  for (const auto& [fixture, malformed] : cases) {
+    std::ifstream in(fixtures() / fixture / "config.json");
+    nlohmann::json config = nlohmann::json::parse(in);
+    config[malformed.key] = malformed.value;
+    if (malformed.value.is_null()) config.erase(malformed.key);
+    SCOPED_TRACE(std::string(fixture) + " " + malformed.key);
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems));
+    ASSERT_FALSE(problems.empty());
+    EXPECT_NE(problems[0].place.find(malformed.place), std::string::npos) << problems[0].place;
+  }
+}
+
 TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
-  struct Case {
-    const char* fixture;
-    Malformed malformed;
-  };
   const nlohmann::json erase;
-  const std::vector<Case> cases{
+  const std::vector<FamilyCase> cases{
       {"tiny-mixtral", {"num_local_experts", erase, "num_local_experts"}},
       {"tiny-mixtral", {"num_local_experts", 0, "num_local_experts"}},
       {"tiny-mixtral", {"num_experts_per_tok", 7, "num_experts_per_tok"}},
@@ -180,6 +195,18 @@ TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
       {"tiny-glm-moe-dsa", {"indexer_types", {"full", "none", "full"}, "indexer_types"}},
       {"tiny-glm-moe-dsa", {"indexer_types", {"full", "full"}, "indexer_types"}},
       {"glm5", {"index_topk_pattern", "FFXS", "index_topk_pattern"}},
+      {"glm5", {"index_n_heads", 0, "index_n_heads"}},
+      {"tiny-minimax", {"layer_types", {"linear_attention"}, "layer_types"}},
+      {"minimax-m1", {"attn_type_list", {0, 1, 2}, "attn_type_list"}},
+      {"deepseek-v3", {"quantization_config", {{"bits", 8}}, "quantization_config"}},
+      {"deepseek-v3", {"num_hidden_layers", 1 << 20, "num_hidden_layers"}},
+  };
+  expect_refused(cases);
+}
+
+TEST(ModelSpec, EveryMalformedPartOfCompressedAttentionIsRefusedAtItsPlace) {
+  const nlohmann::json erase;
+  expect_refused({
       {"tiny-deepseek-v4", {"q_lora_rank", erase, "q_lora_rank"}},
       {"tiny-deepseek-v4", {"num_key_value_heads", 2, "num_key_value_heads"}},
       {"tiny-deepseek-v4", {"layer_types", {"full_attention"}, "layer_types"}},
@@ -189,23 +216,7 @@ TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
       {"tiny-deepseek-v4", {"qk_rope_head_dim", 3, "qk_rope_head_dim"}},
       {"deepseek-v4-flash", {"compress_ratios", {0, 4}, "compress_ratios"}},
       {"deepseek-v4-flash", {"compress_rate_csa", 8, "compress_ratios"}},
-      {"glm5", {"index_n_heads", 0, "index_n_heads"}},
-      {"tiny-minimax", {"layer_types", {"linear_attention"}, "layer_types"}},
-      {"minimax-m1", {"attn_type_list", {0, 1, 2}, "attn_type_list"}},
-      {"deepseek-v3", {"quantization_config", {{"bits", 8}}, "quantization_config"}},
-      {"deepseek-v3", {"num_hidden_layers", 1 << 20, "num_hidden_layers"}},
-  };
-  for (const auto& [fixture, malformed] : cases) {
-    std::ifstream in(fixtures() / fixture / "config.json");
-    nlohmann::json config = nlohmann::json::parse(in);
-    config[malformed.key] = malformed.value;
-    if (malformed.value.is_null()) config.erase(malformed.key);
-    SCOPED_TRACE(std::string(fixture) + " " + malformed.key);
-    Problems problems;
-    EXPECT_FALSE(parse_config(config, problems));
-    ASSERT_FALSE(problems.empty());
-    EXPECT_NE(problems[0].place.find(malformed.place), std::string::npos) << problems[0].place;
-  }
+  });
 }
 
 // What a config.json nests beside a tower, and the tower's own.

@@ -72,12 +72,14 @@ TEST(ImportVerl, ModelsOfEveryFamilyAreFoundByTheirHubNames) {
                                           {"microsoft/Phi-3-mini-4k-instruct", "phi3"},
                                           {"microsoft/phi-4", "phi3"},
                                           {"allenai/OLMo-2-1124-13B-Instruct", "olmo2"},
+                                          {"allenai/Olmo-3-1125-32B", "olmo3"},
+                                          {"zai-org/GLM-4.7-Flash", "glm4_moe_lite"},
                                           {"moonshotai/Kimi-K2-Instruct", "deepseek_v3"}}) {
     const Read made = read(grpo(name, "actor_rollout_ref.rollout.tensor_model_parallel_size=8"));
     ASSERT_TRUE(made.imported) << name << made.told();
     EXPECT_EQ(name_of(made.imported->plan.models.at("actor").spec.family), family) << name;
   }
-  const Read unknown = read(grpo("deepseek-ai/DeepSeek-V4-Flash", ""));
+  const Read unknown = read(grpo("openbmb/MiniCPM-o-2_6", ""));
   EXPECT_FALSE(unknown.imported);
   EXPECT_THAT(unknown.told(), HasSubstr("a model's folder, its config.json or a preset"));
 }
