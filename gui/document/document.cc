@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gui/document/words.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -15,12 +16,18 @@ bool fixes(const PlanQuery& question, const std::string& setting) {
   return std::find(question.fixed.begin(), question.fixed.end(), setting) != question.fixed.end();
 }
 
-bool is_freer(const PlanQuery& one, const PlanQuery& than) {
-  PlanQuery same = one;
+// A size that a question leaves to the cluster's file is the one that its plan has.
+bool is_freer(const FreerAnswer& one, const PlanQuery& than) {
+  const std::vector<std::string>& fixed = one.question.fixed;
+  PlanQuery same = one.question;
   same.fixed = than.fixed;
+  if (same.nodes == 0 && than.nodes == one.plan->cluster.nodes) same.nodes = than.nodes;
+  if (same.gpus_per_node == 0 && than.gpus_per_node == one.plan->cluster.gpus_per_node) {
+    same.gpus_per_node = than.gpus_per_node;
+  }
   const auto also = [&](const std::string& setting) { return fixes(than, setting); };
-  return same == than && one.fixed.size() < than.fixed.size() &&
-         std::all_of(one.fixed.begin(), one.fixed.end(), also);
+  return same == than && fixed.size() < than.fixed.size() &&
+         std::all_of(fixed.begin(), fixed.end(), also);
 }
 
 }  // namespace
@@ -31,8 +38,7 @@ bool Document::stale() const {
 }
 
 std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<FreerAnswer> known) {
-  std::erase_if(known,
-                [&](const FreerAnswer& answer) { return !is_freer(answer.question, question); });
+  std::erase_if(known, [&](const FreerAnswer& answer) { return !is_freer(answer, question); });
   return known;
 }
 
@@ -42,6 +48,15 @@ QString fixed_beyond(const PlanQuery& question, const PlanQuery& freer) {
     if (!fixes(freer, setting)) settings << QString::fromStdString(setting);
   }
   return settings.join(' ');
+}
+
+std::vector<std::string> fixed_everywhere(const Document& document) {
+  if (!document.answered) return {};
+  std::vector<std::string> settings = document.answered->fixed;
+  for (const FreerAnswer& freer : document.freer) {
+    std::erase_if(settings, [&](const std::string& one) { return !fixes(freer.question, one); });
+  }
+  return settings;
 }
 
 QString title_of(const Document& document) {

@@ -50,6 +50,10 @@ std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<Freer
 /// What `question` fixes and `freer` leaves open: "actor.tp=8".
 QString fixed_beyond(const PlanQuery& question, const PlanQuery& freer);
 
+/// Those settings of the answered question that every known freer answer fixes, too: what they cost
+/// is not known.
+std::vector<std::string> fixed_everywhere(const Document& document);
+
 /// "plan.json*": the file, with a star while it lacks the plan that is shown.
 QString title_of(const Document& document);
 

@@ -47,10 +47,14 @@ QString rivals_text(const Plan& plan, const std::vector<std::string>& fixed) {
                          : Words::tr("no other plan with what is fixed");
   }
   const double behind = worse_by(plan, priced(plan, found.runner_up.front()));
-  const bool tied = found.margin == 0 || behind <= 0 ||
+  const bool tied = found.margin == 0 || behind < kNoPart ||
                     (found.margin_deviations > 0 && found.margin_deviations < 1);
-  return tied ? Words::tr("tied with row 2")
-              : Words::tr("row 2: +%1 %").arg(100 * behind, 0, 'f', 1);
+  return tied ? Words::tr("tied with row 2") : Words::tr("row 2: +%1").arg(differenceText(behind));
+}
+
+QString behind_first_text(double behind) {
+  return behind < kNoPart ? Words::tr("tied with row 1")
+                          : Words::tr("%1 behind row 1").arg(differenceText(behind));
 }
 
 // How wrong the predictions would have to be for another plan to win; empty: there is no other.
@@ -76,37 +80,20 @@ QString margin_text(const Certificate& found) {
       text, deviations > 1000 ? Words::tr("more than 1000") : QString::number(deviations, 'f', 1));
 }
 
-double seconds_of(const Plan& plan, Phase phase) {
-  const auto found = plan.prediction.phases_s.find(phase);
-  return found == plan.prediction.phases_s.end() ? 0 : found->second.value;
-}
-
-// Phases that take longer in the slower plan: as many as make up nine tenths, but three at most.
-QStringList longer_phases(const Plan& fast, const Plan& slow) {
-  std::vector<std::pair<double, Phase>> more;
-  double all = 0, told = 0;
-  for (const Phase phase : kEveryPhase) {
-    const double apart = seconds_of(slow, phase) - seconds_of(fast, phase);
-    if (apart <= 0) continue;
-    more.emplace_back(apart, phase);
-    all += apart;
-  }
-  std::stable_sort(more.begin(), more.end(),
-                   [](const auto& left, const auto& right) { return left.first > right.first; });
-  QStringList phases;
-  for (const auto& [apart, phase] : more) {
-    if (told >= 0.9 * all || phases.size() == 3) break;
-    phases << toText(name_of(phase)) + " " + secondsText(apart);
-    told += apart;
-  }
-  return phases;
-}
-
-QString fixed_text(const std::vector<std::string>& fixed) {
+QString joined(const std::vector<std::string>& settings) {
   QStringList words;
-  for (const std::string& word : fixed) words << QString::fromStdString(word);
-  return Words::tr("Only plans with %1 were searched; without that another may be better.")
-      .arg(words.join(' '));
+  for (const std::string& word : settings) words << QString::fromStdString(word);
+  return words.join(' ');
+}
+
+QString fixed_text(const std::vector<std::string>& fixed, const std::vector<std::string>& unknown) {
+  if (unknown.empty()) return Words::tr("Only plans with %1 were searched.").arg(joined(fixed));
+  if (unknown == fixed) {
+    return Words::tr("Only plans with %1 were searched; without that another may be better.")
+        .arg(joined(fixed));
+  }
+  return Words::tr("Only plans with %1 were searched; without %2 another may be better.")
+      .arg(joined(fixed), joined(unknown));
 }
 
 }  // namespace
@@ -126,43 +113,22 @@ Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibra
   line.fits = fits_text(plan, calibration);
   line.largest = largest_text(prediction);
   line.rivals =
-      best == nullptr
-          ? rivals_text(plan, fixed)
-          : Words::tr("%1 % behind row 1").arg(100 * worse_by(*best, priced(plan)), 0, 'f', 1);
+      best == nullptr ? rivals_text(plan, fixed) : behind_first_text(worse_by(*best, priced(plan)));
   return line;
 }
 
 QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
   const double behind = worse_by(*freer.plan, priced(plan));
   const QString settings = fixed_beyond(question, freer.question);
-  return behind > 0 ? Words::tr("%1 % behind the plan without %2")
-                          .arg(100 * behind, 0, 'f', behind < 0.001 ? 2 : 1)
-                          .arg(settings)
-                    : Words::tr("as good as without %1").arg(settings);
-}
-
-QString apart_text(const Plan& one, const QString& name, const Plan& other,
-                   const QString& other_name) {
-  const Seconds apart = other.prediction.step_s - one.prediction.step_s;
-  if (apart.value == 0) return Words::tr("%1 and %2 take equally long.").arg(name, other_name);
-  if (apart.value < 0) return apart_text(other, other_name, one, name);
-  const QString begin =
-      Words::tr("%1 takes %2 longer than %3").arg(other_name, secondsText(apart), name);
-  const QStringList phases = longer_phases(one, other);
-  if (phases.isEmpty()) return Words::tr("%1: its phases wait for one another.").arg(begin);
-  return Words::tr("%1: %2 more.").arg(begin, phases.join(", "));
-}
-
-QString cost_of_fixed_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
-  return apart_text(*freer.plan,
-                    Words::tr("the plan without %1").arg(fixed_beyond(question, freer.question)),
-                    plan, Words::tr("row 1"));
+  return behind < kNoPart
+             ? Words::tr("as good as without %1").arg(settings)
+             : Words::tr("%1 behind the plan without %2").arg(differenceText(behind), settings);
 }
 
 QString headline_of(const Infeasible& none) {
   if (none.shortages.empty()) {
-    return Words::tr("Nothing fits: ") +
-           (none.reasons.empty() ? Words::tr("no reason is known") : said(none.reasons.front()));
+    return Words::tr("No plan is possible: %1")
+        .arg(none.reasons.empty() ? Words::tr("no reason is known") : said(none.reasons.front()));
   }
   const MemoryShortage& most = none.shortages.front();
   return Words::tr("Nothing fits: rank %1 needs %2 in %3 (%4), %5 too much")
@@ -171,7 +137,8 @@ QString headline_of(const Infeasible& none) {
            toText(name_of(most.role)), bytesText(most.missing()));
 }
 
-QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed) {
+QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed,
+                   const std::vector<std::string>& unknown) {
   const Certificate& found = plan.certificate;
   if (const std::string why = why_not_certified(plan); !why.empty()) {
     return Words::tr("No search has proven this plan: it is %1.").arg(said(why));
@@ -182,7 +149,7 @@ QString proof_text(const Plan& plan, double seconds, const std::vector<std::stri
           .arg(took, countText(static_cast<double>(found.evaluated)),
                countText(static_cast<double>(found.pruned)))
           .arg(100 * found.gap, 0, 'f', 2)};
-  if (!fixed.empty()) lines << fixed_text(fixed);
+  if (!fixed.empty()) lines << fixed_text(fixed, unknown);
   lines << margin_text(found) << Words::tr("Left open: %1.").arg(said(kLeftOpen));
   lines.removeAll(QString());
   return lines.join('\n');

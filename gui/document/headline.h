@@ -37,18 +37,12 @@ Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibra
 /// How much worse the answer to `question` is than one with less fixed, or that it is as good.
 QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer);
 
-/// "B takes 3.1 s longer than A: update_actor 2.9 s more." of two plans under these names.
-QString apart_text(const Plan& one, const QString& name, const Plan& other,
-                   const QString& other_name);
-
 /// "Nothing fits: rank 0 needs 91.2 of 76.0 GiB in update_actor, 15.2 GiB too much".
 QString headline_of(const Infeasible& none);
 
-/// What the choices cost that `question` fixes beyond `freer`, phase by phase; a line.
-QString cost_of_fixed_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer);
-
 /// How the answer was proven, for those who ask: among what, by what margin, and what was left
-/// open; a line each.
-QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed);
+/// open; a line each. `unknown`: those of the fixed settings without which nobody searched.
+QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed,
+                   const std::vector<std::string>& unknown);
 
 }  // namespace tessera::gui

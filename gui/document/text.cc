@@ -69,6 +69,11 @@ QString partText(std::int64_t part, std::int64_t whole) {
   return Words::tr("%1 of %2 %3").arg(partOf(part, whole), partOf(whole, whole), unitOf(whole));
 }
 
+QString differenceText(double part) {
+  const double percent = 100 * part;
+  return QString("%1 %").arg(percent, 0, 'f', std::abs(percent) < 0.1 ? 2 : 1);
+}
+
 QString countText(double count) { return QLocale(QLocale::English).toString(std::llround(count)); }
 
 QString noSuchFolder(const QString& folder) { return Words::tr("%1: no such folder").arg(folder); }

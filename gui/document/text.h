@@ -21,6 +21,10 @@ QString partText(std::int64_t part, std::int64_t whole);
 /// The parts of it: "125.7", "GiB".
 QString partOf(std::int64_t part, std::int64_t whole);
 QString unitOf(std::int64_t whole);
+/// Parts below it are written as 0.00 %.
+constexpr double kNoPart = 5e-5;
+/// "7.1 %"; of what is small a digit more, "0.03 %".
+QString differenceText(double part);
 /// "3,480".
 QString countText(double count);
 /// A name of the planner's as Qt's text.

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/plans/plan_apart.h"
 #include "gui/translations/said.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"
@@ -36,11 +36,32 @@ QString reshard_text(const Plan& plan) {
   return parts.isEmpty() ? QString("-") : parts.join(", ");
 }
 
-// "A", "B", as the columns are called.
-QString letter(std::size_t plan) { return QChar('A' + static_cast<int>(plan)); }
+QString row_name(StepPart part) {
+  switch (part) {
+    case StepPart::communication:
+      return Words::tr("Exposed communication");
+    case StepPart::bubble:
+      return Words::tr("Pipeline bubble");
+    case StepPart::host:
+      return Words::tr("Host and copies");
+    case StepPart::computation:
+      break;
+  }
+  return Words::tr("Computation");
+}
 
-std::vector<std::pair<QString, Says>> everything_said() {
-  std::vector<std::pair<QString, Says>> rows{
+// Iterator of the one with the shortest step, and with the longest.
+auto fastest_and_slowest(const std::vector<SharedPlan>& plans) {
+  return std::minmax_element(plans.begin(), plans.end(),
+                             [](const SharedPlan& a, const SharedPlan& b) {
+                               return a->prediction.step_s < b->prediction.step_s;
+                             });
+}
+
+using Said = std::vector<std::pair<QString, Says>>;
+
+Said said_of_the_whole() {
+  return {
       {Words::tr("Model"),
        [](const Plan& plan) { return QString::fromStdString(plan.models.at("actor").path); }},
       {Words::tr("Cluster"),
@@ -60,6 +81,10 @@ std::vector<std::pair<QString, Says>> everything_said() {
        [](const Plan& plan) { return countText(plan.prediction.tokens_per_s_per_gpu); }},
       {Words::tr("Peak memory"),
        [](const Plan& plan) { return bytesText(plan.prediction.peak_bytes); }}};
+}
+
+Said said_of_roles_and_phases() {
+  Said rows;
   for (const Role role : kEveryRole) {
     rows.emplace_back(toText(name_of(role)),
                       [role](const Plan& plan) { return layout_text(plan, role); });
@@ -102,28 +127,75 @@ void PinnedModel::setPlans(std::vector<SharedPlan> plans) {
   endResetModel();
 }
 
+void PinnedModel::setParts(const PartsByPlan& parts) {
+  if (parts == parts_) return;
+  beginResetModel();
+  parts_ = parts;
+  build();
+  endResetModel();
+}
+
+void PinnedModel::setNames(const QStringList& names) {
+  beginResetModel();
+  names_ = names;
+  endResetModel();
+}
+
+// "A", "B" where they have no names.
+QString PinnedModel::nameOf(std::size_t plan) const {
+  return names_.value(static_cast<int>(plan), QChar('A' + static_cast<int>(plan)));
+}
+
 void PinnedModel::build() {
   rows_.clear();
-  for (const auto& [name, says] : everything_said()) {
-    Row row{name, {}};
-    for (const SharedPlan& plan : plans_) row.values << says(*plan);
-    const auto same = [&](const QString& value) { return value == row.values.front(); };
-    const bool equal = std::all_of(row.values.begin(), row.values.end(), same);
-    const bool said = !plans_.empty() && (count() > 1 ? !equal : row.values.front() != "-");
-    if (said) rows_.push_back(std::move(row));
+  if (plans_.empty()) return;
+  const auto add = [this](const Said& all) {
+    for (const auto& [name, says] : all) {
+      Row row{name, {}};
+      for (const SharedPlan& plan : plans_) row.values << says(*plan);
+      const auto same = [&](const QString& value) { return value == row.values.front(); };
+      const bool equal = std::all_of(row.values.begin(), row.values.end(), same);
+      const bool said = count() > 1 ? !equal : row.values.front() != "-";
+      if (said) rows_.push_back(std::move(row));
+    }
+  };
+  add(said_of_the_whole());
+  addParts();
+  add(said_of_roles_and_phases());
+}
+
+// Seconds of each, and how many more than those of the fastest plan.
+void PinnedModel::addParts() {
+  std::vector<const StepParts*> known;
+  for (const SharedPlan& plan : plans_) {
+    const auto found = parts_.find(plan);
+    if (found == parts_.end() || count() < 2) return;
+    known.push_back(&found->second);
+  }
+  const auto fastest = static_cast<std::size_t>(fastest_and_slowest(plans_).first - plans_.begin());
+  for (const StepPart part : kEveryStepPart) {
+    Row row{row_name(part), {}};
+    bool differs = false;
+    for (std::size_t plan = 0; plan < known.size(); ++plan) {
+      const Seconds own = (*known[plan])[part], more = own - (*known[fastest])[part];
+      row.values << (own > 0 ? secondsText(own) : QString("-"));
+      if (more == 0) continue;
+      row.values.back() += " (" + moreText(more) + ")";
+      differs = true;
+    }
+    if (differs) rows_.push_back(std::move(row));
   }
 }
 
 QString PinnedModel::sentence() const {
   if (count() < 2) return {};
-  const auto [fast, slow] = std::minmax_element(
-      plans_.begin(), plans_.end(), [](const SharedPlan& a, const SharedPlan& b) {
-        return a->prediction.step_s < b->prediction.step_s;
-      });
-  const auto name = [&](const auto& plan) {
-    return letter(static_cast<std::size_t>(plan - plans_.begin()));
+  const auto [fast, slow] = fastest_and_slowest(plans_);
+  const auto named = [&](const auto& plan) {
+    const auto parts = parts_.find(*plan);
+    return NamedPlan{nameOf(static_cast<std::size_t>(plan - plans_.begin())), *plan,
+                     parts == parts_.end() ? nullptr : &parts->second};
   };
-  return apart_text(**fast, name(fast), **slow, name(slow));
+  return apart_text(named(fast), named(slow));
 }
 
 int PinnedModel::rowCount(const QModelIndex& parent) const {
@@ -143,7 +215,7 @@ QVariant PinnedModel::data(const QModelIndex& index, int role) const {
 QVariant PinnedModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (role != Qt::DisplayRole || section < 0) return {};
   if (orientation == Qt::Horizontal) {
-    return section < count() ? letter(static_cast<std::size_t>(section)) : QVariant();
+    return section < count() ? nameOf(static_cast<std::size_t>(section)) : QVariant();
   }
   return section < rowCount() ? rows_[static_cast<std::size_t>(section)].name : QVariant();
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gui/document/shared_plan.h"
+#include "gui/plans/plan_parts.h"
 
 namespace tessera::gui {
 
@@ -26,10 +27,14 @@ class PinnedModel : public QAbstractTableModel {
   void unpin(int column);
   /// These instead of all that were pinned, the first kMostPlans of them.
   void setPlans(std::vector<SharedPlan> plans);
+  /// What their steps are made of: rows of their own, once that is known of all of them.
+  void setParts(const PartsByPlan& parts);
+  /// What the columns are called instead of "A", "B".
+  void setNames(const QStringList& names);
   const std::vector<SharedPlan>& plans() const { return plans_; }
   int count() const { return static_cast<int>(plans_.size()); }
-  /// "B takes 3.1 s longer than A, 2.9 s of it in update_actor": of the slowest and the fastest;
-  /// empty below two plans.
+  /// "B takes 3.10 s longer than A: communication +2.90 s, ...": of the slowest and the fastest,
+  /// the largest cause first; empty below two plans.
   QString sentence() const;
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -45,8 +50,12 @@ class PinnedModel : public QAbstractTableModel {
   };
 
   void build();
+  void addParts();
+  QString nameOf(std::size_t plan) const;
 
   std::vector<SharedPlan> plans_;
+  PartsByPlan parts_;
+  QStringList names_;  // empty = letters
   std::vector<Row> rows_;
 };
 

@@ -116,6 +116,15 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
   }
 }
 
+// Every plan of a table makes the step's tokens, whether it is planned in full or not.
+double PlanTableModel::throughput(const Row& row) const {
+  if (row.plan) return row.plan->prediction.tokens_per_s_per_gpu;
+  const Plan& best = *rows_.front().plan;
+  const double gpus = row.summary.gpus > 0 ? row.summary.gpus : gpus_of(best);
+  const Seconds all = best.prediction.step_s * gpus_of(best), own = row.summary.step_s * gpus;
+  return own > 0 ? best.prediction.tokens_per_s_per_gpu * (all / own) : 0;
+}
+
 QVariant PlanTableModel::text(const Row& row, int column) const {
   const Seconds best = rows_.front().summary.step_s;
   switch (column) {
@@ -127,11 +136,14 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
       return secondsText(row.summary.step_s);
     case Slower: {
       if (&row == &rows_.front()) return Words::tr("best");
-      const double slower = 100 * (row.summary.step_s / best - 1);
-      return QString("%1%2 %").arg(slower < 0 ? "" : "+").arg(slower, 0, 'f', 1);
+      const double slower = row.summary.step_s / best - 1;
+      if (std::abs(slower) < kNoPart) return Words::tr("as good");
+      return (slower < 0 ? "" : "+") + differenceText(slower);
     }
-    case Throughput:
-      return row.plan ? countText(row.plan->prediction.tokens_per_s_per_gpu) : QString();
+    case Throughput: {
+      const double tokens = throughput(row);
+      return tokens > 0 ? countText(tokens) : QString();
+    }
     case Peak:
       return row.plan ? bytesText(row.plan->prediction.peak_bytes) : QString();
     case Layouts:
@@ -149,7 +161,7 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
     case Slower:
       return row.summary.step_s.value;
     case Throughput:
-      return row.plan ? row.plan->prediction.tokens_per_s_per_gpu : 0.0;
+      return throughput(row);
     case Peak:
       return QVariant::fromValue<qint64>(row.plan ? row.plan->prediction.peak_bytes.value : 0);
     default:

@@ -47,6 +47,7 @@ class PlanTableModel : public QAbstractTableModel {
 
  private:
   QVariant text(const Row& row, int column) const;
+  double throughput(const Row& row) const;  // tokens per second and GPU
   QVariant sortKey(const Row& row, int column) const;
 
   std::vector<Row> rows_;

@@ -122,4 +122,22 @@ QVariant RankStateModel::headerData(int section, Qt::Orientation orientation, in
   return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 
+std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int ranks) {
+  std::vector<RankNow> now(static_cast<std::size_t>(ranks));
+  if (static_cast<int>(rows.size()) != ranks) return {};
+  for (const RankStateModel::Row& row : rows) {
+    const RankStatus& status = row.status;
+    if (status.rank < 0 || status.rank >= ranks) return {};
+    RankNow& rank = now[static_cast<std::size_t>(status.rank)];
+    const bool runs = status.state == RankState::running;
+    rank.bad = runs ? row.life == Life::gone || row.life == Life::silent : status.exit_code != 0;
+    if (runs && !rank.bad) rank.phase = phase_from(status.phase);
+    rank.text =
+        runs && !rank.bad
+            ? Words::tr("%1 of step %2").arg(QString::fromStdString(status.phase)).arg(status.step)
+            : stateText(row);
+  }
+  return now;
+}
+
 }  // namespace tessera::gui

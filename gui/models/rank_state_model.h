@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost_models/spec/workload.h"
+#include "gui/models/mesh_model.h"
 #include "gui/models/run_state.h"
 #include "simulator/timeline/rank_status.h"
 
@@ -49,5 +50,8 @@ class RankStateModel : public QAbstractTableModel {
 /// "running", "finished (0)", "terminated", "on another host", or "lost" of a rank that stopped
 /// without a word.
 QString stateText(const RankStateModel::Row& row);
+
+/// What every rank of a plan does in a run; empty where the run has other ranks than the plan.
+std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int ranks);
 
 }  // namespace tessera::gui

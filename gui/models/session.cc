@@ -28,24 +28,6 @@ std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& cal
   return memory;
 }
 
-std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int ranks) {
-  std::vector<RankNow> now(static_cast<std::size_t>(ranks));
-  if (static_cast<int>(rows.size()) != ranks) return {};
-  for (const RankStateModel::Row& row : rows) {
-    const RankStatus& status = row.status;
-    if (status.rank < 0 || status.rank >= ranks) return {};
-    RankNow& rank = now[static_cast<std::size_t>(status.rank)];
-    const bool runs = status.state == RankState::running;
-    rank.bad = runs ? row.life == Life::gone || row.life == Life::silent : status.exit_code != 0;
-    if (runs && !rank.bad) rank.phase = phase_from(status.phase);
-    rank.text =
-        runs && !rank.bad
-            ? Words::tr("%1 of step %2").arg(QString::fromStdString(status.phase)).arg(status.step)
-            : stateText(row);
-  }
-  return now;
-}
-
 Session::Session(QObject* parent) : QObject(parent) {
   connect(&search_, &PlannerJob::answerAvailable, this,
           [this](quint64, const PlanAnswer& answer) { takeAnswer(document_.question, answer); });
@@ -57,6 +39,11 @@ Session::Session(QObject* parent) : QObject(parent) {
     if (const auto* plan = std::get_if<SharedPlan>(&answer.result)) plans_.setPlan(row, *plan);
   });
   connect(&front_, &FrontSearch::changed, this, &Session::frontChanged);
+  connect(&parts_, &PlanParts::changed, this, [this] {
+    pinned_.setParts(parts_.known());
+    changed();
+  });
+  connect(&pinned_, &QAbstractItemModel::modelReset, this, &Session::wantParts);
   connect(&run_, &RunFollower::folderChanged, this, [this] {
     if (run_.folder() != remote_.news().folder) remote_.end();
     samples_.follow(run_.folder());
@@ -78,7 +65,32 @@ void Session::tellMesh() { mesh_.setNow(ranks_now(run_.ranks()->rows(), mesh_.ra
 
 void Session::changed() {
   document_.planning = isBusy();
+  wantParts();
   emit documentChanged();
+}
+
+// Of the pinned plans, and of the one that is shown with what it is held against.
+void Session::wantParts() {
+  std::vector<SharedPlan> plans;
+  if (pinned_.count() > 1) plans = pinned_.plans();
+  if (const auto pair = compared()) {
+    plans.push_back(pair->other.plan);
+    plans.push_back(pair->shown.plan);
+  }
+  parts_.want(plans);
+}
+
+std::optional<Session::Compared> Session::compared() const {
+  if (!document_.valid() || row_ < 0 || row_ >= plans_.rowCount()) return std::nullopt;
+  const auto named = [this](const QString& name, const SharedPlan& plan) {
+    return NamedPlan{name, plan, parts_.of(plan)};
+  };
+  const NamedPlan shown = named(Words::tr("row %1").arg(row_ + 1), document_.plan);
+  if (row_ > 0) return Compared{named(Words::tr("row %1").arg(1), plans_.row(0).plan), shown};
+  if (document_.freer.empty()) return std::nullopt;
+  const FreerAnswer& freer = document_.freer.back();
+  const QString settings = fixed_beyond(document_.question, freer.question);
+  return Compared{named(Words::tr("the plan without %1").arg(settings), freer.plan), shown};
 }
 
 void Session::ask(const PlanQuery& query) {

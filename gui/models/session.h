@@ -26,6 +26,8 @@
 #include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
 #include "gui/models/run_follower.h"
+#include "gui/plans/plan_apart.h"
+#include "gui/plans/plan_parts.h"
 #include "gui/plans/planned_fixes.h"
 #include "gui/remote/remote_copy.h"
 #include "gui/reshard/reshard_facts.h"
@@ -36,9 +38,6 @@ namespace tessera::gui {
 
 /// What the planner counts for every rank; throws Error where a layout is impossible.
 std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration);
-
-/// What every rank of a plan does in a run; empty where the run has other ranks than the plan.
-std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int ranks);
 
 class Session : public QObject {
   Q_OBJECT
@@ -120,8 +119,15 @@ class Session : public QObject {
   /// What was asked to be worked out of the plan, or to be read of the run, is on its way.
   bool isWorking() const {
     return timeline_.isBusy() || reshard_.isBusy() || peaks_.isBusy() || front_.isBusy() ||
-           samples_.isBusy() || fix_search_.isBusy();
+           samples_.isBusy() || fix_search_.isBusy() || parts_.isBusy();
   }
+
+  /// What the plan that is shown is held against, and that plan: the first row, of another row; of
+  /// the first the nearest answer with less fixed. nullopt where there is nothing of the kind.
+  struct Compared {
+    NamedPlan other, shown;
+  };
+  std::optional<Compared> compared() const;
 
   PlanTableModel* plans() { return &plans_; }
   PinnedModel* pinned() { return &pinned_; }
@@ -164,6 +170,7 @@ class Session : public QObject {
   void searchFixes();
   void forgetFixes();
   void takeDetail(int row, const PlanAnswer& answer);
+  void wantParts();
   void setWinner(const SharedPlan& winner);
   void show(int row, const SharedPlan& plan);
   void changed();
@@ -186,6 +193,7 @@ class Session : public QObject {
   FrontSearch front_;
   std::vector<PlannedFix> fixes_;
   Newest<std::vector<PlannedFix>> fix_search_;
+  PlanParts parts_;  // of the plans that are compared
   KeptPlanner planner_;
   int row_ = -1, wanted_row_ = -1;
   bool began_ = false;          // a question was asked

@@ -12,6 +12,7 @@
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/explore/shown_answer.h"
 #include "gui/translations/said.h"
 #include "gui/views/view.h"
 #include "planner/explain/nearest_fix.h"
@@ -225,17 +226,8 @@ void ExplorePage::showAnswer() {
     offerFixes(none);
     offers = true;
   } else if (document.plan) {
-    const PlanTableModel& rows = *session_.plans();
-    const bool first = rows.rowCount() == 0 || session_.shownRow() == 0;
-    const Plan* best = first ? nullptr : rows.row(0).plan.get();
-    Headline line = headline_of(*document.plan, session_.calibration(), session_.fixed(), best);
-    QString proof = proof_text(*document.plan, document.seconds, session_.fixed());
-    if (first && !document.freer.empty()) {
-      const FreerAnswer& freer = document.freer.back();
-      line.freer = behind_text(*document.plan, document.question, freer);
-      proof = cost_of_fixed_text(*document.plan, document.question, freer) + "\n" + proof;
-    }
-    answer_->say(line.text(), Tone::calm, proof);
+    const ShownAnswer shown = shown_answer(session_);
+    answer_->say(shown.line.text(), Tone::calm, shown.details());
   }
   if (!offers) {
     answer_->offer({});

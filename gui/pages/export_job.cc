@@ -7,16 +7,84 @@
 #include <QLabel>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
+#include "planner/engines/engine_check.h"
 #include "planner/interop/write_export.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {
+namespace {
+
+bool takes(const ExportTarget& target, const Plan& plan) {
+  return std::find(target.engines.begin(), target.engines.end(), plan.engine) !=
+         target.engines.end();
+}
+
+// Of the target's engines, and for verl of all that it has, the one that refuses least of the plan,
+// so that little changes.
+QString engine_for(const ExportTarget& target, const Plan& plan) {
+  std::vector<std::string_view> engines = target.engines;
+  for (const ExportTarget& other : every_export_target()) {
+    const bool also = target.program == ExportedProgram::verl && other.program == target.program;
+    if (also) engines.insert(engines.end(), other.engines.begin(), other.engines.end());
+  }
+  const auto refusals = [&](std::string_view engine) {
+    return outside_capabilities(plan, "plan", engine).size();
+  };
+  return toText(*std::min_element(
+      engines.begin(), engines.end(),
+      [&](std::string_view a, std::string_view b) { return refusals(a) < refusals(b); }));
+}
+
+// What a layout's field is called in a sentence; empty where it has no name but its own.
+QString called(const QString& field) {
+  static const std::map<QString, const char*> kNames{
+      {"tp", QT_TRANSLATE_NOOP("Words", "tensor parallelism")},
+      {"pp", QT_TRANSLATE_NOOP("Words", "pipeline stages")},
+      {"vpp", QT_TRANSLATE_NOOP("Words", "virtual stages")},
+      {"cp", QT_TRANSLATE_NOOP("Words", "context parallelism")},
+      {"ep", QT_TRANSLATE_NOOP("Words", "expert parallelism")},
+      {"zero", QT_TRANSLATE_NOOP("Words", "ZeRO stage")},
+      {"dp_shard", QT_TRANSLATE_NOOP("Words", "shards of its weights")},
+      {"recompute", QT_TRANSLATE_NOOP("Words", "recomputation")}};
+  const auto found = kNames.find(field);
+  return found == kNames.end() ? field : Words::tr(found->second);
+}
+
+// "the actor has tensor parallelism 2; possible: 1" of "/roles/0/layout/tp"; of what has no field
+// of its own the reason.
+QString sentence(const Plan& plan, const Problem& problem) {
+  const QStringList place = toText(problem.place).split('/', Qt::SkipEmptyParts);
+  const std::size_t role = place.value(1).toUInt();
+  const bool field = place.value(0) == "roles" && place.size() > 2 && role < plan.roles.size() &&
+                     place.last() != "layout" && place.last() != "ranks";
+  if (!field) {
+    const std::string why = problem.hint.substr(0, problem.hint.find(';'));
+    return "- " + (why.empty() ? said(problem.found) : said(why));
+  }
+  return Words::tr("- the %1 has %2 %3; possible: %4")
+      .arg(toText(name_of(plan.roles[role].role)), called(place.last()), said(problem.found),
+           said(problem.expected));
+}
+
+QString refusal(const ExportTarget& target, const Plan& plan, const Problems& problems) {
+  constexpr std::size_t kMost = 6;
+  QStringList lines{Words::tr("This plan is for the engine %1, and %2 cannot run it:")
+                        .arg(QString::fromStdString(plan.engine), said(target.meaning))};
+  for (std::size_t i = 0; i < std::min(kMost, problems.size()); ++i) {
+    if (problems[i].place != "/engine") lines << sentence(plan, problems[i]);
+  }
+  if (problems.size() > kMost) lines << Words::tr("- and %1 more").arg(problems.size() - kMost);
+  return lines.join("\n");
+}
+
+}  // namespace
 
 ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
     : QDialog(parent),
@@ -46,12 +114,20 @@ ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel);
   write_ = buttons->addButton(Words::tr("&Write"), QDialogButtonBox::AcceptRole);
   write_->setDefault(true);
+  plan_for_ = buttons->addButton(QString(), QDialogButtonBox::ActionRole);
+  plan_for_->setAutoDefault(false);
+  plan_for_->setObjectName("plan_for");
+  plan_for_->hide();
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(files_, 1);
   layout->addWidget(buttons);
   connect(folder_, &QLineEdit::textChanged, this, &ExportJob::allow);
   connect(browse, &QPushButton::clicked, this, &ExportJob::chooseFolder);
+  connect(plan_for_, &QPushButton::clicked, this, [this] {
+    engine_wanted_ = plan_for_->property("engine").toString();
+    reject();
+  });
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   // The first that is for the plan's engine; where none is, the first that can run the plan.
@@ -62,10 +138,7 @@ ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
       check();
     }
   };
-  choose_first([this](const ExportTarget& target) {
-    return std::find(target.engines.begin(), target.engines.end(), plan_->engine) !=
-           target.engines.end();
-  });
+  choose_first([this](const ExportTarget& target) { return takes(target, *plan_); });
   choose_first([](const ExportTarget&) { return true; });
   connect(target_, &QComboBox::currentIndexChanged, this, &ExportJob::check);
 }
@@ -78,18 +151,47 @@ void ExportJob::chooseFolder() {
   if (!folder.isEmpty()) folder_->setText(folder);
 }
 
+void ExportJob::prefer(const QString& target) {
+  for (int row = 0; row < target_->count(); ++row) {
+    const ExportTarget& one = every_export_target()[static_cast<std::size_t>(row)];
+    if (toText(one.name) == target && takes(one, *plan_)) return target_->setCurrentIndex(row);
+  }
+}
+
+QString ExportJob::target() const { return toText(chosen().name); }
+
+const ExportTarget& ExportJob::chosen() const {
+  return every_export_target()[static_cast<std::size_t>(target_->currentIndex())];
+}
+
+// Another engine's plan is what helps where the target runs none of the plan's.
+void ExportJob::offerEngine() {
+  const bool helps = !made_ && !takes(chosen(), *plan_);
+  plan_for_->setVisible(helps);
+  if (!helps) return;
+  const QString engine = engine_for(chosen(), *plan_);
+  plan_for_->setProperty("engine", engine);
+  plan_for_->setText(Words::tr("&Plan for %1").arg(engine));
+}
+
 void ExportJob::check() {
   Problems problems;
-  const ExportTarget& target =
-      every_export_target()[static_cast<std::size_t>(target_->currentIndex())];
+  const ExportTarget& target = chosen();
   made_ = export_plan(*plan_, target, {}, problems);
   QStringList lines;
   if (made_) {
     for (const ExportedFile& file : made_->files) lines << QString::fromStdString(file.name);
     for (const std::string& note : made_->notes) lines << "" << said(note);
-  } else {
+  } else if (takes(target, *plan_)) {
     lines << problemsText(problems);
+  } else {
+    lines << refusal(target, *plan_, problems)
+          << Words::tr(
+                 "Plan for %1 asks the same question for that engine; its plan is then "
+                 "exported here.")
+                 .arg(engine_for(target, *plan_));
   }
+  offerEngine();
   files_->setPlainText(lines.join("\n"));
   allow();
 }

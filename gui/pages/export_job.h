@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Asks for whom the plan that is shown is written, and where: verl, Megatron-LM, vLLM, SGLang or a
-// launcher. Says which files that makes, or why that target cannot run the plan. GUI thread.
+// launcher. Says which files that makes, or why that target cannot run the plan, and offers to ask
+// the same question for an engine of its own. GUI thread.
 #pragma once
 
 #include <QComboBox>
@@ -21,6 +22,12 @@ class ExportJob : public QDialog {
  public:
   explicit ExportJob(SharedPlan plan, QWidget* parent = nullptr);
 
+  /// Of several targets that take the plan this one, where it is one of them.
+  void prefer(const QString& target);
+  /// The name of the target that is chosen.
+  QString target() const;
+  /// What the question is to be asked for instead, with the dialog closed; empty = nothing.
+  const QString& engineWanted() const { return engine_wanted_; }
   QString folder() const { return folder_->text().trimmed(); }
   /// Writes the files. Throws Error(io). Precondition: the dialog was accepted.
   void write() const;
@@ -29,13 +36,16 @@ class ExportJob : public QDialog {
   void chooseFolder();
   void check();
   void allow();
+  const ExportTarget& chosen() const;
+  void offerEngine();
 
   SharedPlan plan_;
+  QString engine_wanted_;
   std::optional<Export> made_;  // for the target that is chosen
   QComboBox* target_;
   QLineEdit* folder_;
   QPlainTextEdit* files_;
-  QPushButton* write_;
+  QPushButton *write_, *plan_for_;
 };
 
 }  // namespace tessera::gui

@@ -133,6 +133,7 @@ void save_pages(MainWindow& window, Export& to) {
   if (document.none_fits) {
     save_page(window, window.explore(), "explore", {}, to);
   } else if (document.plan) {
+    window.session().wantEveryPlan();  // what the table's rows say
     save_page(window, window.explore(), "explore",
               {Place::plans, Place::left, Place::tabs, Place::right}, to);
     save_page(window, window.understand(), "understand", {Place::whole}, to);

@@ -13,6 +13,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/explore/why_not_dialog.h"
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/dropped_files.h"
@@ -125,6 +126,8 @@ void MainWindow::addEditActions() {
   edit->addAction(Words::tr("Plan &again"), QKeySequence("F5"), &session_, &Session::askAgain);
   cancel_ = edit->addAction(Words::tr("&Cancel planning"), QKeySequence("Esc"), &session_,
                             &Session::cancel);
+  why_not_ = edit->addAction(Words::tr("&Why not another choice..."), QKeySequence("Ctrl+Alt+W"),
+                             this, &MainWindow::askWhyNot);
   pin_ = edit->addAction(Words::tr("&Pin this plan"), QKeySequence("Ctrl+D"), &session_,
                          &Session::pin);
 }
@@ -185,6 +188,8 @@ void MainWindow::documentChanged() {
   pin_->setEnabled(document.valid());
   report_->setEnabled(has_report(session_));
   job_->setEnabled(document.valid());
+  why_not_->setEnabled(document.valid());
+  goOnWithJob();
   undo_->setEnabled(session_.canUndo());
   redo_->setEnabled(session_.canRedo());
   cancel_->setEnabled(document.planning);
@@ -261,13 +266,42 @@ void MainWindow::chooseExport() {
 
 void MainWindow::chooseJob() {
   ExportJob job(session_.document().plan, this);
-  if (job.exec() != QDialog::Accepted) return;
+  job.prefer(std::exchange(job_target_, {}));
+  if (job.exec() != QDialog::Accepted) return planForJob(job.engineWanted(), job.target());
   try {
     job.write();
     statusBar()->showMessage(Words::tr("Saved %1").arg(job.folder()), 5000);
   } catch (const Error& error) {
     session_.report(problemsText(error.problems()));
   }
+}
+
+// The same question for an engine that the job's target runs; its plan is then exported.
+void MainWindow::planForJob(const QString& engine, const QString& target) {
+  if (engine.isEmpty()) return;
+  PlanQuery question = session_.document().question;
+  question.engine = engine.toStdString();
+  job_question_ = question;
+  job_target_ = target;
+  pages_->setCurrentWidget(explore_);
+  session_.ask(question);
+}
+
+// Where no plan answers, the line above the pictures says why.
+void MainWindow::goOnWithJob() {
+  const Document& document = session_.document();
+  if (!job_question_ || (document.planning && document.question == *job_question_)) return;
+  job_question_.reset();
+  if (document.valid()) {
+    QMetaObject::invokeMethod(this, &MainWindow::chooseJob, Qt::QueuedConnection);
+  }
+}
+
+void MainWindow::askWhyNot() {
+  WhyNotDialog dialog(session_.document().plan, *session_.document().answered, this);
+  if (dialog.exec() != QDialog::Accepted || !dialog.choice()) return;
+  pages_->setCurrentWidget(explore_);
+  session_.ask(*dialog.choice());
 }
 
 void MainWindow::showPalette() { runCommand(*this, commandsOf(*menuBar())); }

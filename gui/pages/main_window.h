@@ -8,6 +8,7 @@
 #include <QTimer>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "gui/document/workspace.h"
@@ -85,6 +86,9 @@ class MainWindow : public QMainWindow {
   void chooseOtherRun();
   void chooseExport();
   void chooseJob();
+  void planForJob(const QString& engine, const QString& target);
+  void goOnWithJob();
+  void askWhyNot();
   void showKeys();
   void showPalette();
 
@@ -100,7 +104,10 @@ class MainWindow : public QMainWindow {
   RunPage* run_;
   QTabWidget* pages_;
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
-          *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr, *job_ = nullptr;
+          *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr, *job_ = nullptr,
+          *why_not_ = nullptr;
+  std::optional<PlanQuery> job_question_;  // whose plan is to be exported once it is there
+  QString job_target_;                     // for whom
 };
 
 }  // namespace tessera::gui

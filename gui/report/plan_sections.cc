@@ -4,6 +4,7 @@
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/explore/shown_answer.h"
 #include "gui/models/colours.h"
 #include "gui/report/figure.h"
 #include "gui/report/mesh_figure.h"
@@ -74,6 +75,23 @@ void add_memory(Markup& to, const SharedPlan& plan, const std::optional<Calibrat
   add_table(to, memory, MemoryModel::BadRole);
 }
 
+// Why the plan is slower than the one that it is held against, part by part.
+void add_compared(Markup& to, const Session& session) {
+  const auto pair = session.compared();
+  if (!pair) return;
+  PinnedModel compared;
+  PartsByPlan parts;
+  for (const NamedPlan& one : {pair->other, pair->shown}) {
+    compared.pin(one.plan);
+    if (one.parts != nullptr) parts[one.plan] = *one.parts;
+  }
+  compared.setNames({pair->other.name, pair->shown.name});
+  compared.setParts(parts);
+  to.element("h2", Words::tr("Compared with %1").arg(pair->other.name));
+  to.element("p", apart_text(pair->other, pair->shown));
+  add_table(to, compared);
+}
+
 void add_pinned(Markup& to, const PinnedModel& pinned) {
   if (pinned.count() < 2) return;
   to.element("h2", Words::tr("Pinned plans"));
@@ -121,17 +139,15 @@ void add_shortage(Markup& to, const Document& document) {
 void add_plan(Markup& to, Session& session) {
   const Plan& plan = *session.plan();
   const auto& calibration = session.calibration();
-  PlanTableModel& rows = *session.plans();
-  const bool first = rows.rowCount() == 0 || session.shownRow() == 0;
-  const Plan* best = first ? nullptr : rows.row(0).plan.get();
-  to.element("p", headline_of(plan, calibration, session.fixed(), best).text(),
-             {{"class", "headline"}});
+  const ShownAnswer shown = shown_answer(session);
+  to.element("p", shown.line.text(), {{"class", "headline"}});
   add_question(to, session.document());
+  add_compared(to, session);
   to.element("h2", Words::tr("Plans"));
-  if (!first) {
+  if (session.shownRow() > 0) {
     to.element("p", Words::tr("This report is of row %1.").arg(session.shownRow() + 1));
   }
-  add_table(to, rows);
+  add_table(to, *session.plans());
   add_step(to, *session.phases());
   if (session.timeline()->facts()) add_timeline(to, *session.timeline()->facts());
   add_memory(to, session.plan(), calibration);
@@ -140,7 +156,7 @@ void add_plan(Markup& to, Session& session) {
   draw_mesh(to, session.plan());
   add_pinned(to, *session.pinned());
   to.element("h2", Words::tr("Why"));
-  to.element("p", proof_text(plan, session.document().seconds, session.fixed()));
+  to.element("p", shown.proof);
   to.element("pre", saidLines(describe(plan, calibration ? &*calibration : nullptr)));
 }
 

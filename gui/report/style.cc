@@ -25,7 +25,7 @@ th,td{padding:4px 12px;text-align:left;vertical-align:top;border-bottom:1px soli
 th{font-weight:600}
 td{overflow-wrap:anywhere}
 td.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-pre{overflow-x:auto;background:var(--base);padding:12px 14px;font-size:12.5px}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--base);padding:12px 14px;font-size:12.5px}
 figure{margin:12px 0;background:var(--base);padding:10px;max-width:100%;box-sizing:border-box}
 figcaption{font-weight:600;font-size:14px;margin-bottom:6px;overflow-wrap:anywhere}
 svg{display:block;max-width:100%;height:auto}

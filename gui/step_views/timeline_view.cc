@@ -179,7 +179,8 @@ void TimelineView::showTotals() {
                        .arg(area->last_row - area->first_row + 1));
   } else {
     area_->setText(
-        Words::tr("<b>The whole step</b>, all lines (equal ranks once while they are folded)"));
+        Words::tr("<b>The whole step</b> of all ranks; ranks that do the same are counted once "
+                  "while they are folded"));
   }
 }
 

@@ -432,20 +432,20 @@
         <translation>与第 2 行不相上下</translation>
     </message>
     <message>
-        <source>row 2: +%1 %</source>
-        <translation>第 2 行：+%1 %</translation>
+        <source>row 2: +%1</source>
+        <translation>第 2 行：+%1</translation>
     </message>
     <message>
         <source>%1 tok/s/GPU</source>
         <translation>%1 tok/s/GPU</translation>
     </message>
     <message>
-        <source>%1 % behind row 1</source>
-        <translation>比第 1 行慢 %1 %</translation>
+        <source>%1 behind row 1</source>
+        <translation>比第 1 行慢 %1</translation>
     </message>
     <message>
-        <source>%1 % behind the plan without %2</source>
-        <translation>比不限定 %2 的方案差 %1 %</translation>
+        <source>%1 behind the plan without %2</source>
+        <translation>比不限定 %2 的方案差 %1</translation>
     </message>
     <message>
         <source>as good as without %1</source>
@@ -456,12 +456,180 @@
         <translation>不限定 %1 的方案</translation>
     </message>
     <message>
-        <source>row 1</source>
-        <translation>第 1 行</translation>
+        <source>row %1</source>
+        <translation>第 %1 行</translation>
     </message>
     <message>
-        <source>Nothing fits: </source>
-        <translation>没有可行方案：</translation>
+        <source>No plan is possible: %1</source>
+        <translation>没有可能的方案：%1</translation>
+    </message>
+    <message>
+        <source>tied with row 1</source>
+        <translation>与第 1 行持平</translation>
+    </message>
+    <message>
+        <source>Only plans with %1 were searched.</source>
+        <translation>只搜索了满足 %1 的方案。</translation>
+    </message>
+    <message>
+        <source>Only plans with %1 were searched; without %2 another may be better.</source>
+        <translation>只搜索了满足 %1 的方案；不限定 %2 时可能有更好的方案。</translation>
+    </message>
+    <message>
+        <source>Setting</source>
+        <translation>设置</translation>
+    </message>
+    <message>
+        <source>Why not another choice?</source>
+        <translation>为什么不选别的？</translation>
+    </message>
+    <message>
+        <source>Why not</source>
+        <translation>为什么不</translation>
+    </message>
+    <message>
+        <source>What the best plan with this choice costs and why, or what speaks against it.</source>
+        <translation>采用此选择的最佳方案要付出多少代价、为什么，或者有什么不允许它。</translation>
+    </message>
+    <message>
+        <source>&amp;Setting</source>
+        <translation>设置(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Value</source>
+        <translation>取值(&amp;V)</translation>
+    </message>
+    <message>
+        <source>&amp;Ask</source>
+        <translation>询问(&amp;A)</translation>
+    </message>
+    <message>
+        <source>&amp;Plan with it</source>
+        <translation>按此规划(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Planning with %1</source>
+        <translation>正在按 %1 规划</translation>
+    </message>
+    <message>
+        <source>Exposed communication</source>
+        <translation>未被掩盖的通信</translation>
+    </message>
+    <message>
+        <source>Pipeline bubble</source>
+        <translation>流水线气泡</translation>
+    </message>
+    <message>
+        <source>Host and copies</source>
+        <translation>主机与拷贝</translation>
+    </message>
+    <message>
+        <source>Computation</source>
+        <translation>计算</translation>
+    </message>
+    <message>
+        <source>as good</source>
+        <translation>持平</translation>
+    </message>
+    <message>
+        <source>tensor parallelism</source>
+        <translation>张量并行</translation>
+    </message>
+    <message>
+        <source>pipeline stages</source>
+        <translation>流水线级数</translation>
+    </message>
+    <message>
+        <source>virtual stages</source>
+        <translation>虚拟级数</translation>
+    </message>
+    <message>
+        <source>context parallelism</source>
+        <translation>上下文并行</translation>
+    </message>
+    <message>
+        <source>expert parallelism</source>
+        <translation>专家并行</translation>
+    </message>
+    <message>
+        <source>ZeRO stage</source>
+        <translation>ZeRO 阶段</translation>
+    </message>
+    <message>
+        <source>shards of its weights</source>
+        <translation>权重分片数</translation>
+    </message>
+    <message>
+        <source>recomputation</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>- the %1 has %2 %3; possible: %4</source>
+        <translation>- %1 的 %2 为 %3；可行的是：%4</translation>
+    </message>
+    <message>
+        <source>This plan is for the engine %1, and %2 cannot run it:</source>
+        <translation>该方案面向引擎 %1，%2 无法运行它：</translation>
+    </message>
+    <message>
+        <source>- and %1 more</source>
+        <translation>- 另有 %1 项</translation>
+    </message>
+    <message>
+        <source>&amp;Plan for %1</source>
+        <translation>为 %1 规划(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Plan for %1 asks the same question for that engine; its plan is then exported here.</source>
+        <translation>“为 %1 规划”对该引擎提出同一问题，随后在此导出所得方案。</translation>
+    </message>
+    <message>
+        <source>&amp;Why not another choice...</source>
+        <translation>为什么不选别的(&amp;W)...</translation>
+    </message>
+    <message>
+        <source>pipeline bubble</source>
+        <translation>流水线气泡</translation>
+    </message>
+    <message>
+        <source>host and copies</source>
+        <translation>主机与拷贝</translation>
+    </message>
+    <message>
+        <source>computation</source>
+        <translation>计算</translation>
+    </message>
+    <message>
+        <source>%1 (by phase: %2).</source>
+        <translation>%1（按阶段：%2）。</translation>
+    </message>
+    <message>
+        <source>This plan has %1.</source>
+        <translation>该方案已是 %1。</translation>
+    </message>
+    <message>
+        <source>The best plan with %1 is %2 behind this one.</source>
+        <translation>满足 %1 的最佳方案比该方案差 %2。</translation>
+    </message>
+    <message>
+        <source>The best plan with %1 is as good as this one or better.</source>
+        <translation>满足 %1 的最佳方案不比该方案差。</translation>
+    </message>
+    <message>
+        <source>this plan</source>
+        <translation>该方案</translation>
+    </message>
+    <message>
+        <source>the plan with %1</source>
+        <translation>满足 %1 的方案</translation>
+    </message>
+    <message>
+        <source>Its layouts: %1.</source>
+        <translation>其布局：%1。</translation>
+    </message>
+    <message>
+        <source>Compared with %1</source>
+        <translation>与%1相比</translation>
     </message>
     <message>
         <source>no reason is known</source>
@@ -734,8 +902,8 @@
         <translation>%1：各阶段互相等待。</translation>
     </message>
     <message>
-        <source>%1: %2 more.</source>
-        <translation>%1：其中多用 %2。</translation>
+        <source>%1: %2.</source>
+        <translation>%1：%2。</translation>
     </message>
     <message>
         <source>
@@ -2500,8 +2668,8 @@ select it to plan it in full</source>
         <translation>&lt;b&gt;%1 到 %2&lt;/b&gt;，%3 行</translation>
     </message>
     <message>
-        <source>&lt;b&gt;The whole step&lt;/b&gt;, all lines (equal ranks once while they are folded)</source>
-        <translation>&lt;b&gt;整个单步&lt;/b&gt;，全部行（折叠的相同 rank 只计一次）</translation>
+        <source>&lt;b&gt;The whole step&lt;/b&gt; of all ranks; ranks that do the same are counted once while they are folded</source>
+        <translation>&lt;b&gt;整个步骤&lt;/b&gt;，所有 rank；折叠时，行为相同的 rank 只计一次</translation>
     </message>
     <message>
         <source>Timeline</source>

@@ -245,7 +245,7 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   const double end = std::max({most, limit.value_or(0), 1e-9}) * 1.06;
   again_ = [=, this] { showBars(unit, categories, stacks, limit, limit_label); };
   const int above = limit ? drawLimit(*limit, limit_label, end, most > *limit) : 0;
-  addLegend();
+  addLegendBelow(static_cast<int>(categories.size()), static_cast<int>(stacks.size()));
   setLabels(unit, {});
   finish([this, end, above, count = static_cast<double>(categories.size())] {
     const double pixels = std::max(2 * above + 1, axisRect()->height());

@@ -109,6 +109,7 @@ class Chart : public QCustomPlot {
   void applyPalette();
   void fitTexts();
   void fitLegend();
+  void addLegendBelow(int categories, int entries);
   int drawLimit(double limit, const QString& text, double end, bool over);
   QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
   void setRanges();

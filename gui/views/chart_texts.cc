@@ -34,6 +34,15 @@ void Chart::addLegend() {
   legend->setIconSize(12, 10);
 }
 
+// Where a small chart has no room for both, the names of bars stay and those of colours go.
+void Chart::addLegendBelow(int categories, int entries) {
+  constexpr int kFewColumns = 3, kAround = 4;  // lines: the axis with its label, the limit's
+  const int line = QFontMetrics(yAxis->tickLabelFont()).height();
+  const int rows = (entries + kFewColumns - 1) / kFewColumns;
+  if ((categories + rows + kAround) * line <= height()) return addLegend();
+  legend->clearItems();
+}
+
 // As many columns as the longest name leaves room for, more where the rows would take a fifth of
 // the chart.
 void Chart::fitLegend() {

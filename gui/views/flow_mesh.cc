@@ -124,7 +124,7 @@ QString FlowMesh::caption() const {
                      .arg(flows.size())
                      .arg(bytesText(within), bytesText(between));
   if (flows.size() > kMostArrows) text += Words::tr("; the %1 largest are drawn").arg(kMostArrows);
-  return text;
+  return Words::tr("%1.").arg(text);
 }
 
 void FlowMesh::mousePressEvent(QMouseEvent* event) { emit endClicked(endAt(event->position())); }

@@ -13,6 +13,7 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kMostDetailHeight = 150;
+constexpr int kMostOfWindow = 7;  // a part of its height: pictures are what the window is for
 
 }  // namespace
 
@@ -33,7 +34,7 @@ MessageBar::MessageBar(const QString& name, QWidget* parent)
   more_->setCheckable(true);
   details_->setReadOnly(true);
   details_->setTabChangesFocus(true);
-  details_->setMaximumHeight(kMostDetailHeight);
+  details_->setMinimumHeight(3 * details_->fontMetrics().lineSpacing());
   details_->setLineWrapMode(QPlainTextEdit::WidgetWidth);
   details_->setAccessibleName(Words::tr("%1, details").arg(name));
   auto* top = new QHBoxLayout;
@@ -49,7 +50,10 @@ MessageBar::MessageBar(const QString& name, QWidget* parent)
   offers->setContentsMargins(0, 0, 0, 0);
   offers->setSpacing(4);
   offers_->hide();
-  connect(more_, &QPushButton::toggled, details_, &QWidget::setVisible);
+  connect(more_, &QPushButton::toggled, details_, [this](bool shown) {
+    details_->setMaximumHeight(std::min(kMostDetailHeight, window()->height() / kMostOfWindow));
+    details_->setVisible(shown);
+  });
   connect(offer_, &QPushButton::clicked, this, [this] { emit offerTaken(0); });
   cover_ = new StaleCover(this);
   cover_->setObjectName("stale_message");

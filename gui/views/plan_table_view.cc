@@ -17,6 +17,8 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kRestMs = 250;  // the arrows may pass rows without planning each
+constexpr int kFillMs = 600;  // an answer that stays has its other rows planned in full
+constexpr double kQuick = 1;  // seconds of a search whose rows take little, too
 
 struct PlanTable {
   QTableView* table;
@@ -75,6 +77,20 @@ void connectTable(const PlanTable& plans, QLineEdit* filter) {
   QObject::connect(filter, &QLineEdit::textChanged, table, [plans] { plans.show(); });
 }
 
+// What rows lack comes once the answer rests; of a search that took long, once a row is chosen.
+void fillTable(QTableView* table, Session& session) {
+  auto* fill = new QTimer(table);
+  fill->setSingleShot(true);
+  fill->setInterval(kFillMs);
+  Session* filled = &session;
+  QObject::connect(&session, &Session::documentChanged, fill, [fill, filled] {
+    const Document& document = filled->document();
+    const bool rests = document.valid() && !document.planning && document.seconds < kQuick;
+    rests ? fill->start() : fill->stop();
+  });
+  QObject::connect(fill, &QTimer::timeout, table, [filled] { filled->wantEveryPlan(); });
+}
+
 QWidget* makePlanTable(Session& session) {
   auto* panel = new QWidget;
   auto* order = new QSortFilterProxyModel(panel);
@@ -103,6 +119,7 @@ QWidget* makePlanTable(Session& session) {
   auto* find = new QShortcut(QKeySequence::Find, panel);
   QObject::connect(find, &QShortcut::activated, filter, qOverload<>(&QWidget::setFocus));
   connectTable({table, order, &session, nothing}, filter);
+  fillTable(table, session);
   return panel;
 }
 

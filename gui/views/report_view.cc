@@ -2,9 +2,10 @@
 // The plan as the command line reports it, and how it was proven.
 #include <QFontDatabase>
 #include <QPlainTextEdit>
+#include <memory>
 
-#include "gui/document/headline.h"
 #include "gui/document/words.h"
+#include "gui/explore/shown_answer.h"
 #include "gui/translations/said.h"
 #include "gui/views/view.h"
 #include "planner/explain/report.h"
@@ -21,13 +22,23 @@ QWidget* makeReport(Session& session) {
   text->setLineWrapMode(QPlainTextEdit::NoWrap);
   text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   text->setAccessibleName(Words::tr("Report of the plan and its proof"));
-  const Session* shown = &session;
+  Session* shown = &session;
+  // What is compared is known later than the plan.
+  const auto above = std::make_shared<QString>(), below = std::make_shared<QString>();
+  const auto show = [=] {
+    if (!shown->plan()) return;
+    const QString details = shown_answer(*shown).details();
+    if (*above == details) return;
+    *above = details;
+    text->setPlainText(details + "\n\n" + *below);
+  };
   QObject::connect(shown, &Session::planSelected, text, [=](const Plan& plan) {
     const auto& calibration = shown->calibration();
-    const std::string report = describe(plan, calibration ? &*calibration : nullptr);
-    text->setPlainText(proof_text(plan, shown->document().seconds, shown->fixed()) + "\n\n" +
-                       saidLines(report));
+    *below = saidLines(describe(plan, calibration ? &*calibration : nullptr));
+    above->clear();
+    show();
   });
+  QObject::connect(shown, &Session::documentChanged, text, show);
   return text;
 }
 

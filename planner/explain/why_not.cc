@@ -51,6 +51,16 @@ std::string changes_text(const Plan& chosen, const Plan& other) {
   return text;
 }
 
+// "  of it          communication +7.300 s, computation -182.00 ms".
+std::string causes_text(const WhyNot& answer) {
+  std::string text;
+  for (const auto& [part, extra] : answer.causes) {
+    text += (text.empty() ? "  of it          " : ", ") + std::string(name_of(part)) + " " +
+            seconds_text(extra);
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 // How a choice can be better than a plan, which its search would have taken.
 std::string why_better_is_possible(const Plan& plan) {
   return "the plan " + (certified(plan) == Certified::yes
@@ -83,6 +93,8 @@ std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
     std::map<Phase, Seconds>& all = answer.phase_extra_s;
     for (const auto& [phase, seconds] : other->prediction.phases_s) all[phase] = seconds;
     for (const auto& [phase, seconds] : plan.prediction.phases_s) all[phase] -= seconds;
+    answer.causes =
+        parts_apart(step_parts(plan, request.calibration), step_parts(*other, request.calibration));
   }
   return answer;
 }
@@ -113,7 +125,7 @@ std::string describe(const WhyNot& answer, const Plan& plan) {
     out += "  on " + std::to_string(answer.gpus) + " GPUs instead of " +
            std::to_string(gpus_of(plan)) + "\n";
   }
-  out += "  step           " + seconds_text(answer.extra_s) + "\n";
+  out += "  step           " + seconds_text(answer.extra_s) + "\n" + causes_text(answer);
   std::vector<std::pair<Seconds, Phase>> parts;
   for (const auto& [phase, extra] : answer.phase_extra_s) {
     if (std::abs(extra.value) > 1e-3 * std::abs(answer.extra_s.value))
@@ -155,6 +167,9 @@ std::string to_json(const WhyNot& answer) {
   for (const auto& [phase, extra] : answer.phase_extra_s)
     add(phases, name_of(phase), node_of(extra));
   add(root, "phase_extra_s", std::move(phases));
+  Node causes = map_node();
+  for (const auto& [part, extra] : answer.causes) add(causes, name_of(part), node_of(extra));
+  add(root, "part_extra_s", std::move(causes));
   add(root, "margin", node_of(answer.margin));
   return json_text(root);
 }

@@ -9,12 +9,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/units.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/step_parts.h"
 #include "planner/request/request.h"
 
 namespace tessera {
@@ -24,8 +26,9 @@ struct WhyNot {
   PlanOutcome outcome;                     // the best plan with the choice, or why there is none
   Seconds extra_s;                         // step of that plan - step of the chosen plan
   std::map<Phase, Seconds> phase_extra_s;  // where they go
-  int gpus = 0;                            // of that plan
-  double worse = 0;                        // by the plan's objective, as a part of its value
+  std::vector<std::pair<StepPart, Seconds>> causes;  // what they are, as parts_apart says
+  int gpus = 0;                                      // of that plan
+  double worse = 0;  // by the plan's objective, as a part of its value
   /// Relative model error at which the choice would win: worse / (2 + worse); 1 = more GPUs where
   /// those are the objective.
   double margin = 0;

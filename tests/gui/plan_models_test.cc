@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "gui/document/headline.h"
+#include "gui/document/text.h"
 #include "gui/document/workspace.h"
 #include "gui/models/colours.h"
 #include "gui/models/phase_model.h"
@@ -169,10 +171,32 @@ TEST(PlanTableModel, ListsTheWinnerThenEveryRunnerUp) {
   }
   EXPECT_FALSE(model.index(1, 0).data(PlanTableModel::HasPlanRole).toBool());
   EXPECT_TRUE(model.index(1, PlanTableModel::Peak).data().toString().isEmpty());
+  // What the step's tokens and GPUs say needs no search.
+  const PlanAnswer second = answer(plan, plan.certificate.runner_up.front());
+  EXPECT_EQ(model.index(1, PlanTableModel::Throughput).data().toString(),
+            countText(std::get<SharedPlan>(second.result)->prediction.tokens_per_s_per_gpu));
   model.setPlan(1, shared(plan));
   EXPECT_FALSE(model.index(1, PlanTableModel::Peak).data().toString().isEmpty());
   model.clear();
   EXPECT_EQ(model.rowCount(), 0);
+}
+
+// What is as good is not "+0.0 %", and what is hardly worse has the digits that say so.
+TEST(PlanTableModel, ADifferenceIsNeverPlusZero) {
+  Plan plan = free_plan();
+  ASSERT_GE(plan.certificate.runner_up.size(), 2u);
+  plan.certificate.runner_up[0].step_s = plan.prediction.step_s;
+  plan.certificate.runner_up[1].step_s = plan.prediction.step_s * 1.0004;
+  PlanTableModel model;
+  model.setWinner(std::make_shared<const Plan>(plan));
+  EXPECT_EQ(model.index(1, PlanTableModel::Slower).data().toString(), "as good");
+  EXPECT_EQ(model.index(2, PlanTableModel::Slower).data().toString(), "+0.04 %");
+  plan.certificate.margin_deviations = 2;
+  plan.certificate.digest = certified_digest(plan);
+  EXPECT_EQ(headline_of(plan, std::nullopt, {}).rivals, "tied with row 2");
+  plan.certificate.runner_up.erase(plan.certificate.runner_up.begin());
+  plan.certificate.digest = certified_digest(plan);
+  EXPECT_EQ(headline_of(plan, std::nullopt, {}).rivals, "row 2: +0.04 %");
 }
 
 TEST(PinnedModel, ShowsOnlyInWhatPlansDifferAndWhyOneIsSlower) {
@@ -192,6 +216,24 @@ TEST(PinnedModel, ShowsOnlyInWhatPlansDifferAndWhyOneIsSlower) {
     EXPECT_NE(model.index(row, 0).data().toString(), model.index(row, 1).data().toString());
   }
   EXPECT_TRUE(model.sentence().startsWith("B takes ")) << model.sentence().toStdString();
+  // Once it is known what their steps are made of, the cause is named, and has rows.
+  StepParts quick, slow;
+  quick[StepPart::computation] = slow[StepPart::computation] = Seconds{100};
+  quick[StepPart::communication] = Seconds{15.8};
+  slow[StepPart::communication] = Seconds{23.1};
+  slow[StepPart::bubble] = Seconds{2.5};
+  model.setParts({{model.plans()[0], quick}, {model.plans()[1], slow}});
+  EXPECT_TRUE(model.sentence().contains(
+      " longer than A: communication +7.30 s, pipeline bubble +2.50 s (by phase: "))
+      << model.sentence().toStdString();
+  std::map<QString, QStringList> rows;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    rows[model.headerData(row, Qt::Vertical).toString()] = {model.index(row, 0).data().toString(),
+                                                            model.index(row, 1).data().toString()};
+  }
+  EXPECT_EQ(rows["Exposed communication"], QStringList({"15.80 s", "23.10 s (+7.30 s)"}));
+  EXPECT_EQ(rows["Pipeline bubble"], QStringList({"-", "2.50 s (+2.50 s)"}));
+  EXPECT_FALSE(rows.contains("Computation")) << "they do not differ in it";
   model.unpin(0);
   EXPECT_EQ(model.count(), 1);
   EXPECT_TRUE(model.sentence().isEmpty());
@@ -216,20 +258,26 @@ TEST(Headline, SaysWhatThePlanComesDownTo) {
 // What is fixed narrows the question, and its proof.
 TEST(Headline, AProofSaysAmongWhatByWhatMarginAndWhatIsLeftOpen) {
   Plan plan = free_plan();
-  const QString proof = proof_text(plan, 0, {});
+  const QString proof = proof_text(plan, 0, {}, {});
   EXPECT_TRUE(proof.startsWith("Proven best of the space"));
   EXPECT_TRUE(proof.contains(QString("err by %1 %").arg(100 * plan.certificate.margin, 0, 'f', 1)))
       << proof.toStdString();
   EXPECT_TRUE(proof.contains("\nLeft open: token limits")) << proof.toStdString();
   EXPECT_FALSE(proof.contains("Only plans with"));
-  EXPECT_TRUE(proof_text(plan, 0, {"actor.tp=2", "rollout.tp=1"})
-                  .contains("\nOnly plans with actor.tp=2 rollout.tp=1 were searched"));
+  const std::vector<std::string> fixed = {"actor.tp=2", "rollout.tp=1"};
+  EXPECT_TRUE(proof_text(plan, 0, fixed, {})
+                  .contains("\nOnly plans with actor.tp=2 rollout.tp=1 were searched.\n"));
+  EXPECT_TRUE(proof_text(plan, 0, fixed, fixed)
+                  .contains("rollout.tp=1 were searched; without that another may be better.\n"));
+  EXPECT_TRUE(
+      proof_text(plan, 0, fixed, {"rollout.tp=1"})
+          .contains("rollout.tp=1 were searched; without rollout.tp=1 another may be better.\n"));
   plan.certificate.runner_up.clear();
   plan.certificate.digest = certified_digest(plan);
   EXPECT_EQ(headline_of(plan, std::nullopt, {}).rivals, "no other plan was found");
   EXPECT_EQ(headline_of(plan, std::nullopt, {"actor.tp=2"}).rivals,
             "no other plan with what is fixed");
-  EXPECT_FALSE(proof_text(plan, 0, {}).contains("Margin"));
+  EXPECT_FALSE(proof_text(plan, 0, {}, {}).contains("Margin"));
 }
 
 TEST(Workspace, ComesBackAsItWasWritten) {

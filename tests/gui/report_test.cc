@@ -16,8 +16,10 @@
 
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
+#include "gui/explore/shown_answer.h"
 #include "gui/pages/export_views.h"
 #include "gui/report/figure.h"
+#include "gui/report/style.h"
 #include "planner/explain/report.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
@@ -286,6 +288,27 @@ TEST_F(Report, ThePinnedPlansAreComparedInIt) {
   const PageRead read = page();
   EXPECT_TRUE(read.texts.contains(session().pinned()->sentence()));
   expect_cells(read, *session().pinned());
+}
+
+/// What a fixed choice costs, and why, goes with the report.
+TEST_F(Report, SaysWhatAFixedChoiceCostsAndWhy) {
+  ask(small_query());
+  PlanQuery fixed = small_query();
+  fixed.fixed = {"actor.tp=8"};
+  ask(fixed);
+  ASSERT_TRUE(wait_for([&] { return !session().isWorking(); }));
+  const ShownAnswer shown = shown_answer(session());
+  ASSERT_TRUE(shown.apart.contains("the plan without actor.tp=8: ")) << shown.apart.toStdString();
+  const PageRead read = page();
+  EXPECT_TRUE(read.headings.contains("Compared with the plan without actor.tp=8"));
+  EXPECT_TRUE(read.texts.contains(shown.apart));
+  EXPECT_TRUE(read.texts.contains(shown.line.text()));
+  EXPECT_TRUE(read.texts.contains("Exposed communication"));
+}
+
+/// Lines of the planner's report are wrapped, however narrow the page is.
+TEST_F(Report, ItsLongLinesAreWrapped) {
+  EXPECT_TRUE(report_style().contains("pre{white-space:pre-wrap;"));
 }
 
 TEST_F(Report, IsSavedByItsKeyAndAFileThatCannotBeWrittenIsTold) {

@@ -59,6 +59,12 @@ Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double
                             {2, layout.groups.hop_nodes}, assumed.cluster(), assumed.calibration());
 }
 
+// What of all passes is neither communication nor what the slowest stage computes itself.
+Seconds bubble_of(const OperationTime& whole, const OperationTime& slowest, double count) {
+  return std::max(Seconds{}, whole.seconds - whole.communication -
+                                 count * (slowest.seconds - slowest.communication));
+}
+
 }  // namespace
 
 Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens) {
@@ -104,8 +110,12 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   if (candidate.vpp == 1) {
     const Seconds seconds = one_by_one ? one_f_one_b_seconds(forward, backward, count)
                                        : sum.seconds + (count - 1) * slowest.seconds;
-    return {{shown + seconds, shown + sum.communication + (count - 1) * slowest.communication},
-            slowest.seconds};
+    const OperationTime whole{shown + seconds,
+                              shown + sum.communication + (count - 1) * slowest.communication};
+    return {.whole = whole,
+            .slowest = slowest.seconds,
+            .incomplete = {},
+            .bubble = candidate.pp == 1 ? Seconds{} : bubble_of(whole, slowest, count)};
   }
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
   // that do not fill the last round of p leave (v - 1) (p - m mod p) chunks empty (Calculon).
@@ -113,10 +123,12 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   const double rest = std::fmod(count, candidate.pp);
   const double empty = rest != 0 ? (chunks - 1) * (candidate.pp - rest) / chunks : 0;
   const double rounds = count - 1 / chunks + empty;
-  return {{shown + sum.seconds / chunks + rounds * slowest.seconds,
-           shown + sum.communication / chunks + rounds * slowest.communication},
-          slowest.seconds,
-          empty * slowest.seconds};
+  const OperationTime whole{shown + sum.seconds / chunks + rounds * slowest.seconds,
+                            shown + sum.communication / chunks + rounds * slowest.communication};
+  return {.whole = whole,
+          .slowest = slowest.seconds,
+          .incomplete = empty * slowest.seconds,
+          .bubble = bubble_of(whole, slowest, count)};
 }
 
 }  // namespace tessera

@@ -19,6 +19,7 @@ struct PipelineTime {
   OperationTime whole;
   Seconds slowest;     // one micro-batch on the slowest stage
   Seconds incomplete;  // of `whole`: what a last round of interleaved chunks that is not full costs
+  Seconds bubble;      // of `whole`: the slowest stage waits for what other stages compute
 };
 
 /// `count` micro-batches of so many tokens, as `cost` prices one, through all stages; forward

@@ -76,12 +76,14 @@ RoleCost RolePricer::cost(const Candidate& candidate, Bytes limit) {
   return cost;
 }
 
-OperationTime RolePricer::time(const Candidate& candidate, Phase phase) {
+CallTime RolePricer::call_time(const Candidate& candidate, Phase phase) {
   switch (model_.calls[phase].value_or(CallKind::compute)) {
     case CallKind::generate: {
       const RoleLayout& layout = of_layout(candidate).layout;
-      OperationTime time = generate(layout, candidate, cache_.decoding);
-      time.seconds += mapping_seconds(layout, candidate);
+      CallTime time{.whole = generate(layout, candidate, cache_.decoding),
+                    .bubble = {},
+                    .host = mapping_seconds(layout, candidate)};
+      time.whole.seconds += time.host;
       return time;
     }
     case CallKind::infer: {
@@ -100,21 +102,22 @@ OperationTime RolePricer::time(const Candidate& candidate, Phase phase) {
 
 Seconds RolePricer::least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest) {
   const CallKind kind = model_.calls[phase].value_or(CallKind::compute);
-  if (kind == CallKind::infer) return infer(in_call(candidate, false), smallest).seconds;
+  if (kind == CallKind::infer) return infer(in_call(candidate, false), smallest).whole.seconds;
   if (kind == CallKind::generate) {
     return least_generation(of_layout(candidate).layout, candidate, cache_.decoding);
   }
   if (kind != CallKind::train) return time(candidate, phase).seconds;
   const Candidate called = in_call(candidate, true);
-  return update(called, std::min(smallest, called.tokens)).seconds;
+  return update(called, std::min(smallest, called.tokens)).whole.seconds;
 }
 
-OperationTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
+CallTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
   const Workload& workload = assumed_.workload();
   const double steps = as_double(workload.mini_batches * workload.epochs);
   const double sequences =
       as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
-  const OperationTime passed = least_passes(candidate, sequences, true, smallest).whole;
+  const PipelineTime passes = least_passes(candidate, sequences, true, smallest);
+  const OperationTime& passed = passes.whole;
   // Two thirds of a micro-batch's time are its backward pass.
   const double fewest = micro_batches(candidate, candidate.tokens, sequences);
   const Seconds last =
@@ -125,16 +128,22 @@ OperationTime RolePricer::update(const Candidate& candidate, std::int64_t smalle
   const Seconds step =
       optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
       communication;
-  return {steps * (passed.seconds + step + call_seconds(assumed_, candidate)) +
-              offloaded_seconds(candidate, true, steps),
-          steps * (passed.communication + communication)};
+  const Seconds call = call_seconds(assumed_, candidate);
+  const Seconds offloaded = offloaded_seconds(candidate, true, steps);
+  return {.whole = {steps * (passed.seconds + step + call) + offloaded,
+                    steps * (passed.communication + communication)},
+          .bubble = steps * passes.bubble,
+          .host = steps * call + offloaded};
 }
 
-OperationTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
+CallTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
   const double sequences = as_double(assumed_.workload().sequences()) / candidate.dp;
-  OperationTime pass = least_passes(candidate, sequences, false, smallest).whole;
-  pass.seconds += call_seconds(assumed_, candidate) + offloaded_seconds(candidate, false, 0);
-  return pass;
+  const PipelineTime passes = least_passes(candidate, sequences, false, smallest);
+  CallTime time{.whole = passes.whole,
+                .bubble = passes.bubble,
+                .host = call_seconds(assumed_, candidate) + offloaded_seconds(candidate, false, 0)};
+  time.whole.seconds += time.host;
+  return time;
 }
 
 double RolePricer::micro_batches(const Candidate& candidate, std::int64_t tokens,
@@ -187,8 +196,11 @@ PipelineTime RolePricer::expected_passes(const Candidate& candidate, double coun
       equal->spread = longer;
     }
     PipelineTime time = equal->time;
+    const OperationTime& even = equal->time.whole;
     time.whole.seconds *= equal->spread;
     time.whole.communication *= equal->spread;
+    // Stages wait where micro-batches differ, too.
+    time.bubble += (equal->spread - 1) * (even.seconds - even.communication);
     return time;
   };
   const double round = round_of(candidate);
@@ -202,6 +214,7 @@ PipelineTime RolePricer::expected_passes(const Candidate& candidate, double coun
   between(time.whole.communication, above.whole.communication);
   between(time.slowest, above.slowest);
   between(time.incomplete, above.incomplete);
+  between(time.bubble, above.bubble);
   return time;
 }
 

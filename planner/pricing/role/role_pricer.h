@@ -32,6 +32,13 @@ struct PipelinePasses {
   double spread = 0;  // what it is multiplied by as they differ; 0 = not looked at yet
 };
 
+/// A call of a role. What is neither communication nor one of the other two is computation.
+struct CallTime {
+  OperationTime whole;
+  Seconds bubble;  // of it: stages of the pipeline wait for what others compute
+  Seconds host;    // of it: the call itself, and what is copied from and to host memory
+};
+
 /// Bytes that a call needs beside what its ranks hold, with its batches.
 struct WorkingBytes {
   std::int64_t tokens = 0, max_sequences = 0;
@@ -102,7 +109,10 @@ class RolePricer {
   /// The same without seconds; without the bytes of its calls where more is held between them.
   RoleCost bytes(const Candidate& candidate, Bytes limit);
   /// Of a phase of the role's.
-  OperationTime time(const Candidate& candidate, Phase phase);
+  CallTime call_time(const Candidate& candidate, Phase phase);
+  OperationTime time(const Candidate& candidate, Phase phase) {
+    return call_time(candidate, phase).whole;
+  }
 
   /// What no candidate takes less than that differs from this one in its token limits alone, where
   /// these are no larger than its own and no smaller than `smallest`. That a micro-batch of more
@@ -157,8 +167,8 @@ class RolePricer {
   const OptimizerCost& fullest_optimizer(const Candidate& candidate);
   Seconds offloaded_seconds(const Candidate& candidate, bool training, double steps);
   /// `smallest`: as in least_seconds; the candidate's own limit for its own time.
-  OperationTime update(const Candidate& candidate, std::int64_t smallest);
-  OperationTime infer(const Candidate& candidate, std::int64_t smallest);
+  CallTime update(const Candidate& candidate, std::int64_t smallest);
+  CallTime infer(const Candidate& candidate, std::int64_t smallest);
   /// nullptr: the candidate's pipeline has no such stage.
   const StageClass* stage_class(const Candidate& candidate, int stage);
   /// fullest(...).use.total().

@@ -6,6 +6,7 @@
 #include <QHeaderView>
 #include <QPushButton>
 #include <QTabWidget>
+#include <cmath>
 
 #include "gui/translations/language.h"
 #include "gui/views/chart.h"
@@ -47,6 +48,13 @@ void expectFits(const MessageBar& bar) {
 void expectFits(const QPushButton& button) {
   const int text = button.fontMetrics().size(Qt::TextShowMnemonic, button.text()).width();
   EXPECT_LE(text, button.width()) << button.text().toStdString();
+}
+
+/// Names of bars stand below one another.
+void expectNamesApart(const Chart& chart) {
+  if (qSharedPointerDynamicCast<QCPAxisTickerText>(chart.yAxis->ticker()) == nullptr) return;
+  const double apart = std::abs(chart.yAxis->coordToPixel(1) - chart.yAxis->coordToPixel(0));
+  EXPECT_GE(apart, QFontMetrics(chart.yAxis->tickLabelFont()).ascent()) << nameOf(chart);
 }
 
 /// Where a text ends with dots, what is told there is longer and begins alike.
@@ -133,6 +141,18 @@ TEST_P(Fitting, NoTextIsCutOnASmallScreen) {
       }
       tabs->setCurrentIndex(0);
     }
+  }
+  // What stands behind the answer leaves the pictures below their room.
+  window.showPage(&window.explore());
+  for (MessageBar* bar : window.explore().findChildren<MessageBar*>()) {
+    for (QPushButton* button : bar->findChildren<QPushButton*>()) {
+      if (button->isVisible() && button->isCheckable()) button->setChecked(true);
+    }
+  }
+  QCoreApplication::processEvents();
+  expectFitsAll(window.explore());
+  for (const Chart* chart : window.explore().findChildren<Chart*>()) {
+    if (chart->isVisible()) expectNamesApart(*chart);
   }
   EXPECT_EQ(window.size(), QSize(1280, 720));
   auto* rules = window.findChild<QWidget*>("rules")->findChild<QTableView*>();

@@ -15,6 +15,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/headline.h"
+#include "gui/pages/command_palette.h"
 #include "gui/pages/export_job.h"
 #include "gui/pages/main_window.h"
 #include "gui/plans/opened_plan.h"
@@ -74,11 +75,18 @@ TEST(ExportJob, WritesWhatTheTargetRunsAndSaysWhyAnotherCannot) {
 
   target->setCurrentIndex(target->findText("verl:", Qt::MatchStartsWith));
   EXPECT_FALSE(write->isEnabled());
-  EXPECT_TRUE(files->toPlainText().contains("--engine verl")) << files->toPlainText().toStdString();
+  const QString why = files->toPlainText();
+  EXPECT_TRUE(why.startsWith("This plan is for the engine tessera, and verl with FSDP cannot run"))
+      << why.toStdString();
+  EXPECT_FALSE(why.contains("/roles/") || why.contains("--engine")) << why.toStdString();
+  auto* plan_for = job.findChild<QPushButton*>("plan_for");
+  EXPECT_FALSE(plan_for->isHidden());
+  EXPECT_TRUE(plan_for->text().startsWith("&Plan for verl"));
 
   target->setCurrentIndex(target->findText("slurm", Qt::MatchStartsWith));
   named<QLineEdit>(job, "Folder")->setText(folder.filePath("job"));
   ASSERT_TRUE(write->isEnabled());
+  EXPECT_TRUE(plan_for->isHidden());
   job.write();
   Problems problems;
   const auto made = export_plan(free_plan(), *export_target_from("slurm", problems), {}, problems);
@@ -90,6 +98,88 @@ TEST(ExportJob, WritesWhatTheTargetRunsAndSaysWhyAnotherCannot) {
   }
   named<QLineEdit>(job, "Folder")->clear();
   EXPECT_FALSE(write->isEnabled());
+}
+
+// Where the target cannot run the plan, its own plan is a click away.
+TEST(ExportJob, PlansForTheTargetsEngineAndExportsThatPlan) {
+  QTemporaryDir folder;
+  MainWindow window;
+  window.show();
+  window.session().ask({.model = "qwen2.5-0.5b",
+                        .cluster = "h100-8",
+                        .workload = "ppo-7b-1k",
+                        .fixed = {"actor.tp=2"}});
+  ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  const auto press_export = [&] { QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier); };
+  with_dialog(&window, [&](QDialog& dialog) {
+    auto* target = named<QComboBox>(dialog, "For whom");
+    target->setCurrentIndex(target->findText("ray:", Qt::MatchStartsWith));
+    with_dialog(&window, [&](QDialog& again) {  // opens once that plan is there
+      EXPECT_TRUE(named<QComboBox>(again, "For whom")->currentText().startsWith("ray:"));
+      named<QLineEdit>(again, "Folder")->setText(folder.filePath("job"));
+      again.accept();
+    });
+    dialog.findChild<QPushButton*>("plan_for")->click();
+  });
+  press_export();
+  ASSERT_TRUE(wait_for(
+      [&] { return std::filesystem::exists(folder.filePath("job").toStdString() + "/NOTES.md"); }));
+  const Document& document = window.session().document();
+  EXPECT_EQ(document.question.engine, document.plan->engine);
+  EXPECT_EQ(document.plan->engine.substr(0, 4), "verl");
+  EXPECT_EQ(document.question.fixed, std::vector<std::string>{"actor.tp=2"});
+  EXPECT_EQ(document.plan->find(Role::actor)->layout.tp, 2) << "Megatron holds what FSDP cannot";
+}
+
+// Every setting can be asked, from a menu that the palette has, too.
+TEST(WhyNot, OfAnySettingIsAMenusAction) {
+  MainWindow window;
+  window.show();
+  window.session().ask({.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"});
+  QAction* action = nullptr;
+  for (QAction* one : commandsOf(*window.menuBar())) {
+    if (nameOf(*one) == "Why not another choice") action = one;
+  }
+  ASSERT_NE(action, nullptr);
+  ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  const SharedPlan best = window.session().plan();
+  QString impossible, costs;
+  with_dialog(&window, [&](QDialog& dialog) {
+    auto* says = named<QPlainTextEdit>(dialog, "Why not");
+    const auto ask = [&](const QString& setting, const QString& value) {
+      named<QComboBox>(dialog, "Setting")->setCurrentText(setting);
+      named<QComboBox>(dialog, "Value")->setCurrentText(value);
+      for (QPushButton* button : dialog.findChildren<QPushButton*>()) {
+        if (button->text() == "&Ask") button->click();
+      }
+      EXPECT_TRUE(wait_for([&] { return !says->toPlainText().startsWith("Planning"); }));
+      return says->toPlainText();
+    };
+    impossible = ask("actor.tp", "3");
+    costs = ask("actor.recompute", "full");
+    dialog.accept();
+  });
+  action->trigger();
+  EXPECT_TRUE(impossible.startsWith("No plan is possible: actor.tp=3 does not divide"))
+      << impossible.toStdString();
+  EXPECT_TRUE(costs.startsWith("The best plan with actor.recompute=full is "))
+      << costs.toStdString();
+  EXPECT_TRUE(costs.contains(" longer than this plan: computation +")) << costs.toStdString();
+  EXPECT_EQ(window.session().document().question.fixed,
+            std::vector<std::string>{"actor.recompute=full"});
+}
+
+TEST(PlanTable, RowsAreFilledOnceTheAnswerRests) {
+  MainWindow window;
+  window.show();
+  window.session().ask({.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"});
+  const PlanTableModel& rows = *window.session().plans();
+  ASSERT_TRUE(wait_for([&] {
+    for (int row = 0; row < rows.rowCount(); ++row) {
+      if (rows.index(row, PlanTableModel::Peak).data().toString().isEmpty()) return false;
+    }
+    return rows.rowCount() > 1;
+  }));
 }
 
 TEST(PlanTable, AFilterThatNothingPassesSaysSo) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -130,6 +131,13 @@ TEST(WhyNot, ExtraSecondsAreThoseOfTheBestPlanWithTheChoiceAndAddUpByPhase) {
   Seconds sum;
   for (const auto& [phase, extra] : answer->phase_extra_s) sum += extra;
   EXPECT_NEAR(sum, answer->extra_s, 1e-6 * answer->extra_s);  // colocated: phases follow each other
+  // The causes are named, and are all of it but for what is too little to be named.
+  ASSERT_FALSE(answer->causes.empty());
+  Seconds caused;
+  for (const auto& [part, extra] : answer->causes) caused += extra;
+  EXPECT_NEAR(caused, answer->extra_s, 0.04 * std::abs(answer->causes.front().second.value));
+  EXPECT_THAT(describe(*answer, best_plan()),
+              HasSubstr("  of it          " + std::string(name_of(answer->causes.front().first))));
   // At the margin, the one plan that much slower and the other that much faster are level.
   EXPECT_NEAR(best_plan().prediction.step_s * (1 + answer->margin),
               other.prediction.step_s * (1 - answer->margin), 1e-9);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/explore/shown_answer.h"
+
+#include "gui/document/words.h"
+
+namespace tessera::gui {
+namespace {
+
+// "7.1 % behind the plan without actor.tp=8: communication +7.30 s".
+QString with_cause(const QString& behind, const Session::Compared& pair) {
+  const QString cause = largest_cause(pair.other, pair.shown);
+  return cause.isEmpty() ? behind : Words::tr("%1: %2").arg(behind, cause);
+}
+
+}  // namespace
+
+QString ShownAnswer::details() const { return apart.isEmpty() ? proof : apart + "\n" + proof; }
+
+ShownAnswer shown_answer(Session& session) {
+  const Document& document = session.document();
+  const PlanTableModel& rows = *session.plans();
+  const bool first = rows.rowCount() == 0 || session.shownRow() == 0;
+  const Plan* best = first ? nullptr : rows.row(0).plan.get();
+  ShownAnswer answer;
+  answer.line = headline_of(*document.plan, session.calibration(), session.fixed(), best);
+  answer.proof =
+      proof_text(*document.plan, document.seconds, session.fixed(), fixed_everywhere(document));
+  const auto pair = session.compared();
+  if (!pair) return answer;
+  answer.apart = apart_text(pair->other, pair->shown);
+  if (first) {
+    const FreerAnswer& freer = document.freer.back();
+    answer.line.freer = with_cause(behind_text(*document.plan, document.question, freer), *pair);
+  } else {
+    answer.line.rivals = with_cause(answer.line.rivals, *pair);
+  }
+  return answer;
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/explore/why_not_dialog.h"
+
+#include <QDialogButtonBox>
+#include <QFormLayout>
+#include <QVBoxLayout>
+#include <string>
+#include <utility>
+
+#include "gui/document/text.h"
+#include "gui/document/words.h"
+#include "planner/plan/plan.h"
+#include "planner/request/settings.h"
+
+namespace tessera::gui {
+namespace {
+
+// "actor.tp" and all others of the plan's roles.
+QStringList settings_of(const Plan& plan) {
+  QStringList names;
+  for (const RolePlan& role : plan.roles) {
+    for (const Field field : every_field()) {
+      if (!applies(role.role, field)) continue;
+      names << toText(name_of(role.role)) + "." + toText(name_of(field));
+    }
+  }
+  return names << "placement";
+}
+
+// Words of its own, or small degrees; whatever is typed is asked.
+QStringList values_of(const QString& setting) {
+  for (const Field field : every_field()) {
+    if (!setting.endsWith("." + toText(name_of(field)))) continue;
+    QStringList values;
+    for (const std::string_view word : words_of(field)) values << toText(word);
+    if (!values.isEmpty()) return values;
+    if (field == Field::zero) return {"0", "1", "2", "3"};
+    if (field == Field::sequence_parallel) return {"0", "1"};
+    if (field == Field::tokens || field == Field::update_tokens) {
+      return {"4096", "8192", "16384", "32768", "65536"};
+    }
+    return {"1", "2", "4", "8", "16", "32", "64"};
+  }
+  return {"colocated"};
+}
+
+QComboBox* editable(const QString& name) {
+  auto* box = new QComboBox;
+  box->setEditable(true);
+  box->setInsertPolicy(QComboBox::NoInsert);
+  box->setAccessibleName(name);
+  return box;
+}
+
+}  // namespace
+
+WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, QWidget* parent)
+    : QDialog(parent),
+      plan_(std::move(plan)),
+      question_(std::move(question)),
+      setting_(editable(Words::tr("Setting"))),
+      value_(editable(Words::tr("Value"))),
+      says_(new QPlainTextEdit) {
+  setWindowTitle(Words::tr("Why not another choice?"));
+  resize(640, 340);
+  setting_->addItems(settings_of(*plan_));
+  value_->setCompleter(nullptr);  // 3 is 3, not the beginning of 32
+  says_->setReadOnly(true);
+  says_->setTabChangesFocus(true);
+  says_->setAccessibleName(Words::tr("Why not"));
+  says_->setPlaceholderText(
+      Words::tr("What the best plan with this choice costs and why, or what speaks against it."));
+  auto* form = new QFormLayout;
+  form->addRow(Words::tr("&Setting"), setting_);
+  form->addRow(Words::tr("&Value"), value_);
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+  ask_ = buttons->addButton(Words::tr("&Ask"), QDialogButtonBox::ActionRole);
+  ask_->setDefault(true);
+  plan_with_it_ = buttons->addButton(Words::tr("&Plan with it"), QDialogButtonBox::AcceptRole);
+  plan_with_it_->setAutoDefault(false);
+  plan_with_it_->setEnabled(false);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(form);
+  layout->addWidget(says_, 1);
+  layout->addWidget(buttons);
+  const auto offer_values = [this] {
+    value_->clear();
+    value_->addItems(values_of(setting_->currentText().trimmed()));
+  };
+  const auto forget = [this] { plan_with_it_->setEnabled(false); };
+  connect(setting_, &QComboBox::currentTextChanged, this, offer_values);
+  connect(value_, &QComboBox::currentTextChanged, this, forget);
+  connect(ask_, &QPushButton::clicked, this, &WhyNotDialog::ask);
+  connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
+  connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+  setting_->setCurrentText("actor.tp");
+  offer_values();
+}
+
+void WhyNotDialog::ask() {
+  const QString word = setting_->currentText().trimmed() + "=" + value_->currentText().trimmed();
+  plan_with_it_->setEnabled(false);
+  says_->setPlainText(Words::tr("Planning with %1").arg(word));
+  work_.start([plan = plan_, question = question_,
+               word = word.toStdString()] { return why_not_answer(plan, question, word); },
+              [this](const WhyNotAnswer& answer) { take(answer); });
+}
+
+void WhyNotDialog::take(const WhyNotAnswer& answer) {
+  answer_ = answer;
+  says_->setPlainText(answer.text);
+  plan_with_it_->setEnabled(answer.choice.has_value() && *answer.choice != question_);
+}
+
+}  // namespace tessera::gui

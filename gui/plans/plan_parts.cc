@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/plans/plan_parts.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+
+PartsByPlan parts_of(const std::vector<SharedPlan>& plans) {
+  PartsByPlan parts;
+  for (const SharedPlan& plan : plans) {
+    try {
+      Problems unheard;  // views say what they lack
+      const auto calibration =
+          calibration_named(plan->provenance.calibration, plan->cluster, unheard);
+      if (calibration) parts[plan] = step_parts(*plan, *calibration);
+    } catch (const std::exception&) {
+      // It is compared by its phases alone.
+    }
+  }
+  return parts;
+}
+
+void PlanParts::want(const std::vector<SharedPlan>& plans) {
+  if (plans == wanted_) return;
+  const auto holds = [](const std::vector<SharedPlan>& all, const SharedPlan& plan) {
+    return std::find(all.begin(), all.end(), plan) != all.end();
+  };
+  std::vector<SharedPlan> missing;
+  for (const SharedPlan& plan : plans) {
+    const bool looked_at = known_.contains(plan) || (!work_.isBusy() && holds(wanted_, plan));
+    if (!looked_at && !holds(missing, plan)) missing.push_back(plan);
+  }
+  std::erase_if(known_, [&](const auto& each) { return !holds(plans, each.first); });
+  wanted_ = plans;
+  work_.cancel();
+  if (missing.empty()) return;
+  work_.start([missing] { return parts_of(missing); },
+              [this](PartsByPlan found) {
+                known_.merge(std::move(found));
+                emit changed();
+              });
+}
+
+const StepParts* PlanParts::of(const SharedPlan& plan) const {
+  const auto found = known_.find(plan);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the steps of some plans are made of (planner/pricing/step_parts.h), worked out in the
+// background once somebody compares them.
+//
+// Each under the constants that its plan was made with; a plan whose constants are not here, or
+// whose layouts cannot be priced, has none. Seconds. GUI thread.
+#pragma once
+
+#include <QObject>
+#include <map>
+#include <vector>
+
+#include "gui/document/newest.h"
+#include "gui/document/shared_plan.h"
+#include "planner/pricing/step_parts.h"
+
+namespace tessera::gui {
+
+using PartsByPlan = std::map<SharedPlan, StepParts>;
+
+/// Of those plans of which it can be known; any thread. Never throws.
+PartsByPlan parts_of(const std::vector<SharedPlan>& plans);
+
+class PlanParts : public QObject {
+  Q_OBJECT
+
+ public:
+  using QObject::QObject;
+
+  /// These plans and no others; nothing is worked out again.
+  void want(const std::vector<SharedPlan>& plans);
+  /// nullptr where it is not known, or not yet.
+  const StepParts* of(const SharedPlan& plan) const;
+  const PartsByPlan& known() const { return known_; }
+  bool isBusy() const { return work_.isBusy(); }
+
+ signals:
+  /// More is known.
+  void changed();
+
+ private:
+  std::vector<SharedPlan> wanted_;
+  PartsByPlan known_;
+  Newest<PartsByPlan> work_;  // last: its work ends before anything else goes
+};
+
+}  // namespace tessera::gui

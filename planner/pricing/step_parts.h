@@ -1,0 +1,43 @@
+// Where a plan's step goes: what it is made of along the longest chain of its calls.
+//
+// Pure functions. The parts are the prices of the plan's own layouts (evaluator_of) and sum to the
+// predicted step. Seconds.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cost_models/spec/enum_array.h"
+#include "cost_models/spec/units.h"
+
+namespace tessera {
+
+struct Plan;
+struct Calibration;
+
+enum class StepPart {
+  computation,
+  communication,  // that nothing hides, reshards included (Prediction::exposed_comm_s)
+  bubble,         // stages of a pipeline wait for what others compute
+  host            // calls, copies from and to host memory, what runs without a model
+};
+template <>
+inline constexpr std::size_t kEnumerators<StepPart> = 4;
+inline constexpr std::array kEveryStepPart{StepPart::computation, StepPart::communication,
+                                           StepPart::bubble, StepPart::host};
+
+/// "computation", "pipeline bubble".
+std::string_view name_of(StepPart part);
+
+using StepParts = EnumArray<StepPart, Seconds>;
+
+/// `calibration`: the plan's.
+StepParts step_parts(const Plan& plan, const Calibration& calibration);
+
+/// By how much each part is longer in `other`, the largest difference first. What differs by less
+/// than a hundredth of the largest is left out.
+std::vector<std::pair<StepPart, Seconds>> parts_apart(const StepParts& one, const StepParts& other);
+
+}  // namespace tessera

@@ -1,0 +1,78 @@
+// What a step is made of: the parts are the prices of the plan's own layouts.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/step_parts.h"
+#include "tests/planner/explain/best_plan.h"
+#include "tests/planner/planned.h"
+
+namespace tessera {
+namespace {
+
+Seconds sum_of(const StepParts& parts) {
+  return std::accumulate(parts.begin(), parts.end(), Seconds{});
+}
+
+Plan with(const std::vector<std::string>& words) {
+  PlanRequest request = request_for("h200-8");
+  request.fixed = settings(words);
+  return planned(request);
+}
+
+StepParts parts_of(const Plan& plan) { return step_parts(plan, request_for("h200-8").calibration); }
+
+TEST(StepParts, SumToTheStepAndHaveTheCommunicationThatThePlanStates) {
+  for (const Plan& plan : {best_plan(), with({"actor.tp=4"}), with({"actor.pp=2"})}) {
+    const StepParts parts = parts_of(plan);
+    const Prediction& predicted = plan.prediction;
+    EXPECT_NEAR(sum_of(parts), predicted.step_s, 1e-9 * predicted.step_s);
+    EXPECT_NEAR(parts[StepPart::communication], predicted.exposed_comm_s,
+                1e-9 * predicted.exposed_comm_s);  // all roles on the same ranks
+    EXPECT_GT(parts[StepPart::computation], 0.3 * predicted.step_s.value);
+    EXPECT_GT(parts[StepPart::host], 0);
+  }
+}
+
+// With p stages and m micro-batches of even stages 1F1B and a forward pass wait for (p - 1) / m of
+// what they compute.
+TEST(StepParts, OnlyAPipelineHasABubble) {
+  EXPECT_EQ(parts_of(with({"actor.pp=1"}))[StepPart::bubble], 0);
+  const Plan piped = with({"actor.pp=4", "actor.tokens=16384"});
+  const StepParts parts = parts_of(piped);
+  EXPECT_GT(parts[StepPart::bubble], 0);
+  EXPECT_LT(parts[StepPart::bubble], parts[StepPart::computation]);
+  const StepParts smaller = parts_of(with({"actor.pp=4", "actor.tokens=8192"}));
+  EXPECT_LT(smaller[StepPart::bubble], parts[StepPart::bubble]) << "more micro-batches";
+}
+
+// What runs beside the longest chain of calls takes no time of the step.
+TEST(StepParts, OfBlocksThatWorkAtOnceAreThoseOfTheLongestChain) {
+  const Plan plan = with({"placement=actor+reference | rollout"});
+  ASSERT_GT(placement_of(plan).size(), 1u);
+  const StepParts parts = parts_of(plan);
+  EXPECT_NEAR(sum_of(parts), plan.prediction.step_s, 1e-9 * plan.prediction.step_s);
+}
+
+TEST(StepParts, TheLargestDifferenceIsNamedFirst) {
+  StepParts one, other;
+  one[StepPart::computation] = Seconds{100};
+  other[StepPart::computation] = Seconds{99};
+  one[StepPart::communication] = Seconds{15.8};
+  other[StepPart::communication] = Seconds{23.1};
+  one[StepPart::host] = other[StepPart::host] = Seconds{2};
+  const auto apart = parts_apart(one, other);
+  ASSERT_EQ(apart.size(), 2u);
+  EXPECT_EQ(apart[0].first, StepPart::communication);
+  EXPECT_NEAR(apart[0].second, 7.3, 1e-9);
+  EXPECT_EQ(apart[1].first, StepPart::computation);
+  EXPECT_NEAR(apart[1].second, -1, 1e-9);
+  EXPECT_TRUE(parts_apart(one, one).empty());
+}
+
+}  // namespace
+}  // namespace tessera
