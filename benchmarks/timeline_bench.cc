@@ -38,7 +38,7 @@ Simulation simulation_of(std::size_t spans) {
       for (std::size_t i = 0; i < in_lane; ++i) {
         const auto length = static_cast<std::int64_t>(1000 + random() % 100'000);
         simulation.timeline.spans.push_back({now, now + length, rank, stream,
-                                             i % 2 == 0 ? Phase::gen : Phase::update_actor, 0,
+                                             i % 2 == 0 ? Phase::gen : Phase::update_actor, 0, -1,
                                              "F" + std::to_string(i % 500), 0, 0});
         now += length + static_cast<std::int64_t>(random() % 20'000);
       }

@@ -7,7 +7,6 @@
 #include <QToolTip>
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "gui/document/words.h"
@@ -38,6 +37,7 @@ void TimelineCanvas::setTimeline(std::shared_ptr<const TimelineIndex> timeline,
   why_ = why;
   picture_.index = timeline_.get();
   picture_.span.reset();
+  picture_.gap.reset();
   picture_.matches.clear();
   unfolded_.assign(timeline_ ? timeline_->groups.size() : 0, false);
   layRows();
@@ -75,15 +75,10 @@ void TimelineCanvas::fitAll() {
 }
 
 void TimelineCanvas::fitChosen() {
-  if (!timeline_ || (!picture_.area && !picture_.span)) {
-    fitAll();
-    return;
-  }
+  const auto chosen = picture_.chosenTime();
+  if (!chosen) return fitAll();
   fitted_ = false;
-  const std::int64_t from =
-      picture_.area ? picture_.area->from_ns : timeline_->span(*picture_.span).start_ns;
-  const std::int64_t to =
-      picture_.area ? picture_.area->to_ns : timeline_->span(*picture_.span).end_ns;
+  const auto [from, to] = *chosen;
   const double margin = 0.08 * static_cast<double>(to - from);
   setAxis(fitted(static_cast<double>(from) - margin, static_cast<double>(to) + margin,
                  picture_.width()));
@@ -154,6 +149,7 @@ void TimelineCanvas::scrollTo(int row) {
 
 void TimelineCanvas::choose(std::optional<std::size_t> span) {
   picture_.span = span;
+  picture_.gap.reset();
   viewport()->update();
   if (!span) {
     emit chosen({});
@@ -194,6 +190,13 @@ std::optional<std::size_t> TimelineCanvas::spanAt(QPoint point) const {
   return span_at(*timeline_, picture_.rows[static_cast<std::size_t>(row)].lane,
                  picture_.axis.time_at(point.x() - TimelinePicture::kNames + 0.5),
                  kReachPixels * picture_.axis.ns_per_pixel);
+}
+
+std::optional<LaneGap> TimelineCanvas::gapAt(QPoint point) const {
+  const int row = picture_.rowAt(point.y());
+  if (!timeline_ || row < 0 || point.x() < TimelinePicture::kNames) return std::nullopt;
+  return gap_at(*timeline_, picture_.rows[static_cast<std::size_t>(row)].lane,
+                picture_.axis.time_at(point.x() - TimelinePicture::kNames + 0.5));
 }
 
 // The neighbour of the chosen span in its lane; without one the first in sight.
@@ -300,8 +303,13 @@ void TimelineCanvas::clicked(QPoint point) {
       fold(at.group, !at.folded);
     }
     emit chosen({at.lane.rank, picture_.view.phase});
+  } else if (const auto span = spanAt(point)) {
+    choose(span);
   } else {
-    choose(spanAt(point));
+    picture_.span.reset();
+    picture_.gap = gapAt(point);
+    viewport()->update();
+    emit chosen({picture_.gap ? picture_.gap->lane.rank : -1, std::nullopt});
   }
   emit areaChanged();
 }
@@ -317,7 +325,11 @@ bool TimelineCanvas::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const auto span = spanAt(help->pos());
-    QToolTip::showText(help->globalPos(), span ? describe(*span) : picture_.ranksAt(help->pos()),
+    const auto gap = span ? std::nullopt : gapAt(help->pos());
+    QToolTip::showText(help->globalPos(),
+                       span  ? describe(*span)
+                       : gap ? describe(*gap)
+                             : picture_.ranksAt(help->pos()),
                        viewport());
     return true;
   }
@@ -349,40 +361,22 @@ void TimelineCanvas::paintEvent(QPaintEvent*) {
   paintWhy(painter, rect(), palette(), why_);
 }
 
-std::vector<Lane> TimelineCanvas::areaLanes() const {
-  std::vector<Lane> lanes;
-  const int last = static_cast<int>(picture_.rows.size()) - 1;
-  const auto [from, to] = picture_.area
-                              ? std::pair(picture_.area->first_row, picture_.area->last_row)
-                              : std::pair(0, last);
-  for (int row = from; row <= std::min(to, last); ++row) {
-    lanes.push_back(picture_.rows[static_cast<std::size_t>(row)].lane);
-  }
-  return lanes;
-}
-
-std::vector<SpanTotal> TimelineCanvas::totals() const {
-  if (!timeline_) return {};
-  return totals_of(*timeline_, areaLanes(), picture_.area ? picture_.area->from_ns : 0,
-                   picture_.area ? picture_.area->to_ns : timeline_->end_ns);
-}
-
-std::int64_t TimelineCanvas::areaNs() const {
-  if (!timeline_) return 0;
-  std::set<int> ranks;
-  for (const Lane& lane : areaLanes()) ranks.insert(lane.rank);
-  const std::int64_t time =
-      picture_.area ? picture_.area->to_ns - picture_.area->from_ns : timeline_->end_ns;
-  return time * static_cast<std::int64_t>(ranks.size());
-}
-
 QString TimelineCanvas::describe(std::size_t span) const {
-  const int row = rowOf(span);
-  const bool folded = row >= 0 && picture_.rows[static_cast<std::size_t>(row)].folded;
-  const RankGroup* group = folded ? &timeline_->groups[static_cast<std::size_t>(
-                                        picture_.rows[static_cast<std::size_t>(row)].group)]
-                                  : nullptr;
-  return gui::describe(*timeline_, span, group);
+  return gui::describe(*timeline_, span, groupAt(rowOf(span)));
+}
+
+QString TimelineCanvas::describe(const LaneGap& gap) const {
+  const auto row = std::find_if(picture_.rows.begin(), picture_.rows.end(),
+                                [&](const TimelineRow& at) { return at.lane == gap.lane; });
+  const bool shown = row != picture_.rows.end();
+  return gui::describe(*timeline_, gap,
+                       groupAt(shown ? static_cast<int>(row - picture_.rows.begin()) : -1));
+}
+
+const RankGroup* TimelineCanvas::groupAt(int row) const {
+  if (row < 0 || !picture_.rows[static_cast<std::size_t>(row)].folded) return nullptr;
+  return &timeline_->groups[static_cast<std::size_t>(
+      picture_.rows[static_cast<std::size_t>(row)].group)];
 }
 
 }  // namespace tessera::gui

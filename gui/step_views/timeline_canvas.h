@@ -38,12 +38,9 @@ class TimelineCanvas : public QAbstractScrollArea {
   void choose(std::optional<std::size_t> span);
 
   const TimelinePicture& picture() const { return picture_; }
-  /// Of the area, or of all lines there are.
-  std::vector<SpanTotal> totals() const;
-  /// Time of the area (or of all) times its ranks, of a folded group one.
-  std::int64_t areaNs() const;
-  /// What is known of a span, a line for each fact.
+  /// What is known of a span or of a gap, a line for each fact.
   QString describe(std::size_t span) const;
+  QString describe(const LaneGap& gap) const;
 
  signals:
   /// By the user.
@@ -73,10 +70,11 @@ class TimelineCanvas : public QAbstractScrollArea {
   void scrollTo(int row);
   int rowOf(std::size_t span) const;
   std::optional<std::size_t> spanAt(QPoint point) const;
+  std::optional<LaneGap> gapAt(QPoint point) const;
+  const RankGroup* groupAt(int row) const;
   void stepSpan(int step);
   void dragTo(QPoint point);
   void clicked(QPoint point);
-  std::vector<Lane> areaLanes() const;
 
   std::shared_ptr<const TimelineIndex> timeline_;
   QString why_;

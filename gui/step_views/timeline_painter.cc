@@ -18,9 +18,11 @@
 namespace tessera::gui {
 namespace {
 
-constexpr int kLeastText = 26;   // pixels of a span that says its name
-constexpr int kNameWidth = 118;  // of the ranks, left of the streams' names
-constexpr int kShades = 32;      // of a pixel that is covered in part
+constexpr int kLeastText = 26;     // pixels of a span that says its name
+constexpr int kNameWidth = 118;    // of the ranks, left of the streams' names
+constexpr int kLeastBar = 12;    // pixels of a span that has a bar on top
+constexpr int kCommunication = 3;  // pixels of the bar that says how much is communication
+constexpr int kShades = 32;        // of a pixel that is covered in part
 
 QColor mixed(const QColor& under, const QColor& over, double part) {
   const auto mix = [&](float a, float b) {
@@ -81,6 +83,7 @@ class Painting {
       if (!inStrip(slab)) slabIn(slab, row);
       mark(slab, row);
     }
+    if (picture_.gap && picture_.gap->lane == at.lane) gap(row);
   }
 
   bool isFound(const Slab& slab) const {
@@ -144,7 +147,30 @@ class Painting {
     if (isOnPath(slab)) {
       painter_.fillRect(place.left(), place.bottom() - 1, place.width(), 3, path_);
     }
+    if (slab.last == slab.first + 1) communication(slab.first, place, colour);
     if (place.width() >= kLeastText && slab.last == slab.first + 1) says(span, place, colour);
+  }
+
+  // A bar on top, as much of the span's width as it communicates of its time: the simulator knows
+  // how much, not when.
+  void communication(std::size_t span, const QRect& place, const QColor& under) {
+    const std::int64_t ns = communication_ns(index_, span);
+    if (ns <= 0 || place.width() < kLeastBar) return;
+    const Span& of = index_.span(span);
+    const double share = static_cast<double>(ns) / static_cast<double>(of.end_ns - of.start_ns);
+    painter_.fillRect(
+        QRectF(place.left(), place.top(), place.width() * std::min(1.0, share), kCommunication),
+        mixed(under, textOn(under), 0.6));
+  }
+
+  // Nothing is there: what is chosen is framed.
+  void gap(int row) {
+    const double from = picture_.axis.x_of(static_cast<double>(picture_.gap->from_ns));
+    const double to = picture_.axis.x_of(static_cast<double>(picture_.gap->to_ns));
+    painter_.setPen(QPen(text_, 2, Qt::DotLine));
+    painter_.drawRect(QRectF(
+        TimelinePicture::kNames + std::max(-4.0, from), picture_.topOf(row) + 3,
+        std::min(to, picture_.width() + 4.0) - std::max(-4.0, from), TimelinePicture::kRow - 6));
   }
 
   // What is chosen.
@@ -253,6 +279,14 @@ QString TimelinePicture::ranksAt(QPoint point) const {
   if (index == nullptr || row < 0 || point.x() >= kNames) return {};
   const int group = rows[static_cast<std::size_t>(row)].group;
   return ranksText(index->groups[static_cast<std::size_t>(group)]);
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> TimelinePicture::chosenTime() const {
+  if (index == nullptr) return std::nullopt;
+  if (area) return std::pair(area->from_ns, area->to_ns);
+  if (gap) return std::pair(gap->from_ns, gap->to_ns);
+  if (!span) return std::nullopt;
+  return std::pair(index->span(*span).start_ns, index->span(*span).end_ns);
 }
 
 std::vector<TimelineRow> TimelinePicture::rowsOf(const TimelineIndex& index,

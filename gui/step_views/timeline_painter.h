@@ -13,9 +13,11 @@
 #include <QString>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gui/document/view_state.h"
+#include "gui/timeline/lane_gap.h"
 #include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
@@ -47,6 +49,7 @@ struct TimelinePicture {
   QFont font;
   std::vector<std::uint32_t> matches;  // matches_before(); empty = no search
   std::optional<std::size_t> span;     // that is chosen
+  std::optional<LaneGap> gap;          // likewise; never both
   std::optional<TimelineArea> area;
   ViewState view;
 
@@ -56,6 +59,8 @@ struct TimelinePicture {
   int rowAt(int y) const;
   /// The ranks whose name stands at a point; empty where none does.
   QString ranksAt(QPoint point) const;
+  /// From and to of the area, else of the span or the gap that is chosen.
+  std::optional<std::pair<std::int64_t, std::int64_t>> chosenTime() const;
   /// The rows of all groups; ranks of those in `unfolded` one by one.
   static std::vector<TimelineRow> rowsOf(const TimelineIndex& index,
                                          const std::vector<bool>& unfolded);

@@ -12,6 +12,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/step_views/timeline_area.h"
 #include "gui/step_views/timeline_canvas.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/elided_label.h"
@@ -96,7 +97,8 @@ QLayout* TimelineView::top() {
   auto* help =
       new ElidedLabel(Words::tr("W S, wheel: zoom · A D: move · F: fit · drag: "
                                 "sum an area · N: next found "
-                                "· underlined: critical path"));
+                                "· underlined: critical path "
+                                "· bar on top: communicates"));
   help->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   line->addWidget(search_);
   line->addWidget(found_);
@@ -138,8 +140,8 @@ QWidget* TimelineView::below() {
   layout->addWidget(says_, 1);
   layout->addLayout(sums, 3);
   connect(table, &QTableView::clicked, this, [this](const QModelIndex& index) {
-    const auto phase = static_cast<Phase>(index.data(SpanTotalsModel::PhaseRole).toInt());
-    session_.look({session_.view().rank, phase});
+    const QVariant phase = index.data(SpanTotalsModel::PhaseRole);
+    if (phase.isValid()) session_.look({session_.view().rank, static_cast<Phase>(phase.toInt())});
   });
   return panel;
 }
@@ -163,13 +165,16 @@ void TimelineView::showMatches() {
 
 void TimelineView::showSpan() {
   const auto& picture = canvas_->picture();
-  says_->setText(picture.span ? canvas_->describe(*picture.span)
-                              : Words::tr("Click a span to see what it is."));
+  says_->setText(picture.span  ? canvas_->describe(*picture.span)
+                 : picture.gap ? canvas_->describe(*picture.gap)
+                               : Words::tr("Click a span to see what it is, or a gap to see what "
+                                           "it waits for."));
 }
 
 void TimelineView::showTotals() {
   const auto& area = canvas_->picture().area;
-  totals_->setTotals(canvas_->totals(), canvas_->areaNs());
+  AreaSums sums = sums_of(canvas_->picture());
+  totals_->setTotals(std::move(sums.totals), sums.idle, sums.area_ns);
   if (session_.timeline()->facts() == nullptr) {
     area_->clear();
   } else if (area) {

@@ -5,6 +5,7 @@
 #include <QString>
 #include <cstddef>
 
+#include "gui/timeline/lane_gap.h"
 #include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
@@ -15,5 +16,9 @@ QString ranksText(const RankGroup& group);
 /// What is known of a span, a line of HTML for each fact; `group`: of the ranks that have its
 /// equal, nullptr where one rank is looked at.
 QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* group);
+
+/// What a stream does not do in a gap: how long, what ends it, what that waits for, and what the
+/// rank's other streams do; a line of HTML for each fact. `group` as above.
+QString describe(const TimelineIndex& index, const LaneGap& gap, const RankGroup* group);
 
 }  // namespace tessera::gui

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the spans of an area add up to, a row for each name, phase and stream. GUI thread.
+// What the spans of an area add up to, a row for each name, phase and stream, and one for the time
+// in which its ranks are idle. GUI thread.
 #pragma once
 
 #include <QAbstractTableModel>
 #include <vector>
 
+#include "gui/timeline/lane_gap.h"
 #include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
@@ -13,14 +15,27 @@ class SpanTotalsModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Columns { Name, PhaseName, StreamName, Count, Total, Mean, Share, ColumnCount };
-  enum Roles { SortRole = Qt::UserRole, PhaseRole };  // PhaseRole: int, of enum Phase
+  enum Columns {
+    Name,
+    PhaseName,
+    StreamName,
+    Count,
+    Total,
+    Mean,
+    Share,
+    Communicates,
+    ColumnCount
+  };
+  /// PhaseRole: int, of enum Phase; none for idle time.
+  enum Roles { SortRole = Qt::UserRole, PhaseRole };
 
   using QAbstractTableModel::QAbstractTableModel;
 
   /// `area_ns`: of all its ranks together, what shares are of.
-  void setTotals(std::vector<SpanTotal> totals, std::int64_t area_ns);
+  void setTotals(std::vector<SpanTotal> totals, const IdleTotal& idle, std::int64_t area_ns);
+  /// With idle time as a row that has the name "idle".
   const std::vector<SpanTotal>& totals() const { return totals_; }
+  int idleRow() const { return idle_row_; }
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -29,7 +44,10 @@ class SpanTotalsModel : public QAbstractTableModel {
                       int role = Qt::DisplayRole) const override;
 
  private:
+  QVariant number(int column, const SpanTotal& row, bool sorts) const;
+
   std::vector<SpanTotal> totals_;
+  int idle_row_ = -1;  // where idle time stands among the totals; -1: nowhere
   std::int64_t area_ns_ = 0;
 };
 

@@ -152,6 +152,42 @@ void mark_path(TimelineIndex& index) {
     index.path_before.push_back(index.path_before.back() + (on ? 1 : 0));
 }
 
+// The first span of each task, ranks in ascending order; calls on the phases stream are none.
+void find_tasks(TimelineIndex& index) {
+  const Spans& spans = index.simulation.timeline.spans;
+  const auto none = static_cast<std::uint32_t>(spans.size());
+  index.span_of_task.assign(index.simulation.tasks.size(), none);
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (spans[i].stream == Stream::phases || spans[i].task < 0) continue;
+    std::uint32_t& first = index.span_of_task[static_cast<std::size_t>(spans[i].task)];
+    if (first == none) first = static_cast<std::uint32_t>(i);
+  }
+}
+
+PhaseLayout layout_in(const Plan& plan, const RolePlan& role) {
+  const ParallelLayout& layout = role.layout;
+  PhaseLayout known;
+  for (const auto& [name, degree] :
+       {std::pair("tp", layout.tp), std::pair("cp", layout.cp), std::pair("ep", layout.ep)}) {
+    if (degree < 2) continue;
+    known.within += (known.within.empty() ? "" : " ") + std::string(name) + std::to_string(degree);
+  }
+  if (layout.pp < 2) return known;
+  known.stage_of_rank.assign(static_cast<std::size_t>(plan.world_size()), -1);
+  const RankMap map = rank_map_of(plan, role.role);
+  for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+    known.stage_of_rank[static_cast<std::size_t>(map.ranks[i])] = map.coords[i].pp;
+  }
+  return known;
+}
+
+// Of a span's communication what falls into a part of its time, evenly over it.
+std::int64_t part_of(std::int64_t communication_ns, std::int64_t inside_ns, const Span& span) {
+  if (communication_ns == 0) return 0;
+  return std::llround(static_cast<double>(communication_ns) * static_cast<double>(inside_ns) /
+                      static_cast<double>(span.end_ns - span.start_ns));
+}
+
 // "F" of "F3": as the simulator's report names tasks of the critical path.
 std::string without_numbers(const std::string& name) {
   std::string stem = name.substr(0, name.find_first_of("0123456789"));
@@ -175,6 +211,7 @@ TimelineIndex index_of(Simulation simulation) {
     index.busy_before.push_back(index.busy_before.back() + span.end_ns - span.start_ns);
   }
   name_spans(index);
+  find_tasks(index);
   mark_path(index);
   return index;
 }
@@ -183,7 +220,25 @@ TimelineIndex simulated(const Plan& plan, const Calibration& calibration) {
   Problems problems;
   check_reshard_digests(plan, "the plan", problems);
   if (!problems.empty()) throw Error(std::move(problems));
-  return index_of(simulate(plan, calibration));
+  TimelineIndex index = index_of(simulate(plan, calibration));
+  for (const ScheduledCall& call : plan.schedule) {
+    index.layouts[call.phase] = layout_in(plan, runner_of(plan, call));
+  }
+  return index;
+}
+
+std::int64_t communication_ns(const TimelineIndex& index, std::size_t span) {
+  const Span& of = index.span(span);
+  if (of.task < 0 || of.stream != Stream::compute) return 0;
+  return index.simulation.tasks[static_cast<std::size_t>(of.task)].communication_ns;
+}
+
+std::optional<std::size_t> awaited_by(const TimelineIndex& index, std::size_t span) {
+  const int task = index.span(span).task;
+  if (task < 0) return std::nullopt;
+  const int awaited = index.simulation.tasks[static_cast<std::size_t>(task)].awaited;
+  if (awaited < 0) return std::nullopt;
+  return index.span_of_task[static_cast<std::size_t>(awaited)];
 }
 
 std::span<const Lane> lanes_of(const TimelineIndex& index, int rank) {
@@ -260,7 +315,9 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
       const Span& span = index.span(i);
       SpanTotal& total = by_name[{index.name_of[i], span.phase, span.stream}];
       ++total.count;
-      total.busy_ns += std::min(to_ns, span.end_ns) - std::max(from_ns, span.start_ns);
+      const std::int64_t inside = std::min(to_ns, span.end_ns) - std::max(from_ns, span.start_ns);
+      total.busy_ns += inside;
+      total.communication_ns += part_of(communication_ns(index, i), inside, span);
     }
   }
   std::map<std::tuple<std::string, Phase, Stream>, SpanTotal> by_stem;
@@ -268,10 +325,11 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
     const auto& [name, phase, stream] = key;
     const std::string stem = without_numbers(index.names[name]);
     SpanTotal& sum =
-        by_stem.try_emplace({stem, phase, stream}, SpanTotal{stem, phase, stream, 0, 0})
+        by_stem.try_emplace({stem, phase, stream}, SpanTotal{stem, phase, stream, 0, 0, 0})
             .first->second;
     sum.count += total.count;
     sum.busy_ns += total.busy_ns;
+    sum.communication_ns += total.communication_ns;
   }
   std::vector<SpanTotal> totals;
   for (auto& [key, total] : by_stem) totals.push_back(std::move(total));
@@ -282,16 +340,30 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
 
 std::string csv_of(const TimelineIndex& index) {
   CsvTable table;
-  table.header = {"rank",     "stream", "phase", "step",     "name",
-                  "start_ns", "end_ns", "bytes", "slack_ns", "on_critical_path"};
+  table.header = {"rank",
+                  "stream",
+                  "phase",
+                  "step",
+                  "name",
+                  "start_ns",
+                  "end_ns",
+                  "bytes",
+                  "slack_ns",
+                  "on_critical_path",
+                  "communication_ns",
+                  "waits_for",
+                  "waits_for_rank"};
   for (std::size_t i = 0; i < index.name_of.size(); ++i) {
     const Span& span = index.span(i);
+    const std::optional<std::size_t> awaited = awaited_by(index, i);
     table.rows.push_back(
         {0,
          {std::to_string(span.rank), std::string(name_of(span.stream)),
           std::string(name_of(span.phase)), std::to_string(span.step), span.name,
           std::to_string(span.start_ns), std::to_string(span.end_ns), std::to_string(span.bytes),
-          std::to_string(span.slack_ns), index.on_critical_path(i) ? "true" : "false"}});
+          std::to_string(span.slack_ns), index.on_critical_path(i) ? "true" : "false",
+          std::to_string(communication_ns(index, i)), awaited ? index.span(*awaited).name : "",
+          awaited ? std::to_string(index.span(*awaited).rank) : ""}});
   }
   return to_csv(table);
 }

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/spec/enum_array.h"
+#include "cost_models/spec/workload.h"
 #include "gui/timeline/time_axis.h"
 #include "simulator/engine/simulate.h"
 
@@ -33,16 +35,24 @@ struct RankGroup {
   std::vector<int> ranks;
 };
 
+/// How the ranks of a phase's role share its layers.
+struct PhaseLayout {
+  std::string within;  // "tp8 cp2": the groups that exchange within layers; may be empty
+  std::vector<int> stage_of_rank;  // by rank, -1 = takes no part; empty where there is one stage
+};
+
 struct TimelineIndex {
   Simulation simulation;
-  std::int64_t end_ns = 0;                 // of the last span
-  std::vector<Lane> lanes;                 // by rank and stream
-  std::vector<RankGroup> groups;           // by their first ranks
-  std::vector<std::string> names;          // of spans, each once
-  std::vector<std::uint32_t> name_of;      // by span
-  std::vector<std::int64_t> starts;        // of the spans, side by side: what drawing looks through
-  std::vector<std::int64_t> busy_before;   // nanoseconds of the spans before each, and of all
-  std::vector<std::uint32_t> path_before;  // spans of the critical path likewise
+  EnumArray<Phase, PhaseLayout> layouts;  // of the plan; empty where only spans are known
+  std::int64_t end_ns = 0;                // of the last span
+  std::vector<Lane> lanes;                // by rank and stream
+  std::vector<RankGroup> groups;          // by their first ranks
+  std::vector<std::string> names;         // of spans, each once
+  std::vector<std::uint32_t> name_of;     // by span
+  std::vector<std::int64_t> starts;       // of the spans, side by side: what drawing looks through
+  std::vector<std::int64_t> busy_before;  // nanoseconds of the spans before each, and of all
+  std::vector<std::uint32_t> span_of_task;  // the first of each; that of no span where it has none
+  std::vector<std::uint32_t> path_before;   // spans of the critical path likewise
 
   const Span& span(std::size_t index) const { return simulation.timeline.spans[index]; }
   bool on_critical_path(std::size_t index) const {
@@ -51,6 +61,12 @@ struct TimelineIndex {
 };
 
 TimelineIndex index_of(Simulation simulation);
+
+/// What a span communicates within its layers, while it occupies the compute stream.
+std::int64_t communication_ns(const TimelineIndex& index, std::size_t span);
+
+/// What a span waited for, on the first of its ranks; nullopt = for nothing, or that is not known.
+std::optional<std::size_t> awaited_by(const TimelineIndex& index, std::size_t span);
 
 /// Of the plan's step as `tessera simulate` runs it (seed 0). Throws Error where the plan's reshard
 /// contradicts its layouts.
@@ -86,7 +102,8 @@ struct SpanTotal {
   Phase phase = Phase::gen;
   Stream stream = Stream::compute;
   std::int64_t count = 0;
-  std::int64_t busy_ns = 0;  // inside the time that was asked for
+  std::int64_t busy_ns = 0;           // inside the time that was asked for
+  std::int64_t communication_ns = 0;  // of it, as far as it is part of computing
   bool operator==(const SpanTotal&) const = default;
 };
 
@@ -96,7 +113,8 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
                                  std::int64_t from_ns, std::int64_t to_ns);
 
 /// Every span in a row: rank, stream, phase, step, name, start and end in nanoseconds, bytes,
-/// slack, and whether it is on the critical path.
+/// slack, whether it is on the critical path, what it communicates within its layers, and what it
+/// waited for, with the first of that one's ranks.
 std::string csv_of(const TimelineIndex& index);
 /// For https://ui.perfetto.dev, as `tessera simulate --trace` writes it.
 std::string trace_of(const TimelineIndex& index);

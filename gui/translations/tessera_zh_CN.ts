@@ -2644,10 +2644,6 @@ select it to plan it in full</source>
         <translation>Home；按 F 显示所选区域或片段</translation>
     </message>
     <message>
-        <source>W S, wheel: zoom · A D: move · F: fit · drag: sum an area · N: next found · underlined: critical path</source>
-        <translation>W S、滚轮：缩放 · A D：移动 · F：放大所选 · 拖动：统计区域 · N：下一个匹配 · 下划线：关键路径</translation>
-    </message>
-    <message>
         <source>The span that is chosen</source>
         <translation>所选片段</translation>
     </message>
@@ -2658,10 +2654,6 @@ select it to plan it in full</source>
     <message>
         <source>%1 found</source>
         <translation>找到 %1 个</translation>
-    </message>
-    <message>
-        <source>Click a span to see what it is.</source>
-        <translation>单击片段查看详情。</translation>
     </message>
     <message>
         <source>&lt;b&gt;%1 to %2&lt;/b&gt;, %3 lines</source>
@@ -6618,6 +6610,102 @@ select it to plan it in full</source>
     <message>
         <source>%1 million</source>
         <translation>%1 M</translation>
+    </message>
+    <message>
+        <source>Click a span to see what it is, or a gap to see what it waits for.</source>
+        <translation>单击片段查看详情，单击空隙查看它在等什么。</translation>
+    </message>
+    <message>
+        <source>%1 of stage %2</source>
+        <translation>流水线阶段 %2 的 %1</translation>
+    </message>
+    <message>
+        <source>%1 to %2</source>
+        <translation>%1 到 %2</translation>
+    </message>
+    <message>
+        <source>its own %1</source>
+        <translation>本 rank 的%1</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;%1&lt;/b&gt; (%2, %3)</source>
+        <translation>&lt;b&gt;%1&lt;/b&gt;（%2，%3）</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;nothing follows here: others work to the end of the step</source>
+        <translation>&lt;br&gt;此后没有任务：其他部分工作到该步结束</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;until %1 of %2 begins</source>
+        <translation>&lt;br&gt;直到 %2 的 %1 开始</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;waits for %1</source>
+        <translation>&lt;br&gt;等待 %1</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;which waited for %1</source>
+        <translation>&lt;br&gt;而它等待了 %1</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;and so on, %1 more</source>
+        <translation>&lt;br&gt;如此类推，还有 %1 个</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;the rank&apos;s other streams are idle, too</source>
+        <translation>&lt;br&gt;该 rank 的其他流也空闲</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;its other streams meanwhile: %1</source>
+        <translation>&lt;br&gt;其他流此时：%1</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;of it %1 (%2 %) communicates within its layers</source>
+        <translation>&lt;br&gt;其中 %1（%2 %）在层内通信</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;idle %1&lt;/b&gt;, %2 of rank %3&lt;br&gt;%4 to %5</source>
+        <translation>&lt;b&gt;空闲 %1&lt;/b&gt;，rank %3 的%2&lt;br&gt;%4 到 %5</translation>
+    </message>
+    <message>
+        <source>Time in which no line of a rank has a span; click a gap to see why.</source>
+        <translation>一个 rank 的所有行都没有片段的时间；单击空隙查看原因。</translation>
+    </message>
+    <message>
+        <source>Communicates</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>Part of the total in which ranks exchange within layers: tensor, context and expert parallelism</source>
+        <translation>总时间中各 rank 在层内交换数据的部分：张量、上下文和专家并行</translation>
+    </message>
+    <message>
+        <source>W S, wheel: zoom · A D: move · F: fit · drag: sum an area · N: next found · underlined: critical path · bar on top: communicates</source>
+        <translation>W S、滚轮：缩放 · A D：移动 · F：放大所选 · 拖动：统计区域 · N：下一个匹配 · 下划线：关键路径 · 上方横条：通信</translation>
+    </message>
+    <message>
+        <source>The engine gathers every tensor whole on the trainer&apos;s first rank, which sends it to every rank of the rollout.</source>
+        <translation>引擎在训练方的第一个 rank 上收集每个完整张量，再由它发给 rollout 的每个 rank。</translation>
+    </message>
+    <message>
+        <source>The engine gathers every tensor whole on every rank: a cell is what its receiver gets of its sender&apos;s weights, whichever way the collective takes. Of ranks that hold the same it is the nearest one.</source>
+        <translation>引擎在每个 rank 上收集每个完整张量：每格是接收方得到的发送方权重，不论集合通信走哪条路径。多个 rank 持有相同部分时，计入最近的一个。</translation>
+    </message>
+    <message>
+        <source>stage %1 of the trainer</source>
+        <translation>训练方的流水线阶段 %1</translation>
+    </message>
+    <message>
+        <source>The engine gathers the adapters alone: who sends to whom is not listed.</source>
+        <translation>引擎只收集适配器：未列出谁发给谁。</translation>
+    </message>
+    <message>
+        <source>%1 (this plan)</source>
+        <translation>%1（本方案）</translation>
+    </message>
+    <message>
+        <source>With %1 ranks the ends are nodes: what their %2 ranks send and receive together.</source>
+        <translation>共 %1 个 rank，因此两端是节点：其 %2 个 rank 合计的收发量。</translation>
     </message>
 </context>
 </TS>

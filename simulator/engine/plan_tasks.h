@@ -23,6 +23,8 @@
 namespace tessera {
 
 struct Plan;
+struct RolePlan;
+struct ScheduledCall;
 
 class PlanCosts;  // role_costs.h
 
@@ -66,6 +68,10 @@ struct IterationTasks {
   std::vector<CallTasks> calls;  // step by step in the schedule's order
   std::vector<ReplicaTasks> replicas;
 };
+
+/// The role that runs a scheduled call: the rollout generates, the actor stands in for a role
+/// without ranks (rule rewards).
+const RolePlan& runner_of(const Plan& plan, const ScheduledCall& call);
 
 /// Precondition: the plan is valid.
 IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,

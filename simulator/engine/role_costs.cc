@@ -134,13 +134,4 @@ const Call* call_of(const Workload& workload, Phase phase) {
   return nullptr;
 }
 
-const RolePlan& runner_of(const Plan& plan, const ScheduledCall& scheduled) {
-  const Call* const call = call_of(plan.workload, scheduled.phase);
-  const bool generates = call != nullptr && call->kind == CallKind::generate;
-  const RolePlan* const role = plan.find(generates ? Role::rollout : scheduled.role);
-  if (role != nullptr) return *role;
-  const RolePlan* const actor = plan.find(Role::actor);
-  return actor != nullptr ? *actor : plan.roles.front();
-}
-
 }  // namespace tessera

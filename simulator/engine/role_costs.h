@@ -92,10 +92,6 @@ class PlanCosts {
   std::map<Role, std::unique_ptr<RoleCosts>> roles_;
 };
 
-/// The role that runs a scheduled call: the rollout generates, the actor stands in for a role
-/// without ranks (rule rewards).
-const RolePlan& runner_of(const Plan& plan, const ScheduledCall& call);
-
 /// The kind of a scheduled call; nullptr for the reshard.
 const Call* call_of(const Workload& workload, Phase phase);
 

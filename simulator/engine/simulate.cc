@@ -47,6 +47,7 @@ class Summary {
         tasks_(build_iteration(plan, calibration, options, costs_)),
         network_run_(run(tasks_)),
         runs_(network_run_.runs),
+        awaited_(awaited_tasks(tasks_.graph, runs_)),
         windows_(options.load_windows) {
     result_.ranks.resize(at(plan.world_size()));
     result_.steps = options.steps;
@@ -62,6 +63,7 @@ class Summary {
     result_.timeline.spans.reserve(most);
     for (std::size_t call = 0; call < tasks_.calls.size(); ++call) add_spans(call);
     sort(result_.timeline);
+    note_tasks();
     summarize_phases();
     summarize_ranks();
     result_.timeline.memory = memory_over_time(plan, costs_, tasks_, runs_);
@@ -106,14 +108,29 @@ class Summary {
         result_.ranks[at(rank)].exposed_comm_s +=
             static_cast<double>(communication_ns(task, run)) * 1e-9;
         if (run.end_ns == run.start_ns) continue;
-        spans.push_back({run.start_ns, run.end_ns, rank, task.stream, task.phase, call.step,
+        spans.push_back({run.start_ns, run.end_ns, rank, task.stream, task.phase, call.step, id,
                          task.name, task.bytes, run.slack_ns});
       }
     }
     for (const int rank : call.ranks) {
       if (last[at(rank)] == start) continue;
       spans.push_back({start, last[at(rank)], rank, Stream::phases, call.phase, call.step,
-                       std::string(name_of(call.phase)), 0, 0});
+                       call.start, std::string(name_of(call.phase)), 0, 0});
+    }
+  }
+
+  void note_tasks() {
+    result_.tasks.resize(runs_.size());
+    for (TaskId id = 0; id < static_cast<TaskId>(runs_.size()); ++id) {
+      const Task& task = tasks_.graph.tasks[at(id)];
+      TaskNote& note = result_.tasks[at(id)];
+      if (task.stream == Stream::compute)
+        note.communication_ns = communication_ns(task, run_of(id));
+      const TaskId before = awaited_[at(id)];
+      if (before < 0) continue;
+      const bool is_seen = !tasks_.graph.tasks[at(before)].ranks.empty() &&
+                           run_of(before).end_ns > run_of(before).start_ns;
+      note.awaited = is_seen ? before : result_.tasks[at(before)].awaited;
     }
   }
 
@@ -178,7 +195,7 @@ class Summary {
 
   void add_critical_path() {
     std::size_t call = 0;
-    for (const TaskId id : tessera::critical_path(tasks_.graph, runs_)) {
+    for (const TaskId id : tessera::critical_path(awaited_, runs_)) {
       const Task& task = tasks_.graph.tasks[static_cast<std::size_t>(id)];
       if (task.duration_ns == 0) continue;
       while (tasks_.calls[call].end < id) ++call;
@@ -202,6 +219,7 @@ class Summary {
   IterationTasks tasks_;
   NetworkRun network_run_;
   const std::vector<TaskRun>& runs_;
+  std::vector<TaskId> awaited_;
   int windows_ = 0;
   std::int64_t end_ns_ = 0;
   EnumArray<Phase, double> rank_ns_, busy_ns_;  // of all ranks of a phase's calls

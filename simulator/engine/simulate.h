@@ -32,6 +32,15 @@ struct PathTask {
   bool operator==(const PathTask&) const = default;
 };
 
+/// What spans do not say of their task (Span::task).
+struct TaskNote {
+  /// The task at whose end it started; one without ranks or duration stands for what it waited for
+  /// itself. -1: it waited for nothing.
+  int awaited = -1;
+  std::int64_t communication_ns = 0;  // of its duration; of a task on the compute stream
+  bool operator==(const TaskNote&) const = default;
+};
+
 struct RankSummary {
   double idle_share = 0;      // of the whole run: no stream works
   double exposed_comm_s = 0;  // per step: communicates or copies while it does not compute
@@ -64,6 +73,7 @@ struct Simulation {
   double step_s = 0;
   std::int64_t steps = 1;
   std::vector<PathTask> critical_path;  // in time order; tasks without duration left out
+  std::vector<TaskNote> tasks;          // by Span::task
   std::vector<RankSummary> ranks;
   std::vector<ReplicaRollout> rollout;  // by step and replica
   std::vector<LinkLoad> links;          // simulator/tasks/link_load.h

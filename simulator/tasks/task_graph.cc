@@ -233,22 +233,28 @@ std::int64_t communication_ns(const Task& task, const TaskRun& run) {
       0, task.communication_ns + run.end_ns - run.start_ns - task.duration_ns);
 }
 
-std::vector<TaskId> critical_path(const TaskGraph& graph, const std::vector<TaskRun>& runs) {
-  if (runs.empty()) return {};
+std::vector<TaskId> awaited_tasks(const TaskGraph& graph, const std::vector<TaskRun>& runs) {
   const std::vector<std::vector<TaskId>> before = all_predecessors(graph);
+  std::vector<TaskId> awaited;
+  awaited.reserve(runs.size());
+  for (size_t id = 0; id < runs.size(); ++id) {
+    const auto binding = std::find_if(before[id].begin(), before[id].end(), [&](TaskId earlier) {
+      return runs[earlier].end_ns == runs[id].start_ns;
+    });
+    awaited.push_back(binding == before[id].end() ? -1 : *binding);
+  }
+  return awaited;
+}
+
+std::vector<TaskId> critical_path(const std::vector<TaskId>& awaited,
+                                  const std::vector<TaskRun>& runs) {
+  if (runs.empty()) return {};
   TaskId current = 0;
   for (size_t id = 0; id < runs.size(); ++id) {
     if (runs[id].end_ns > runs[current].end_ns) current = static_cast<TaskId>(id);
   }
-  std::vector<TaskId> path{current};
-  while (runs[current].start_ns > 0 || !before[current].empty()) {
-    const auto binding =
-        std::find_if(before[current].begin(), before[current].end(),
-                     [&](TaskId id) { return runs[id].end_ns == runs[current].start_ns; });
-    if (binding == before[current].end()) break;
-    current = *binding;
-    path.push_back(current);
-  }
+  std::vector<TaskId> path;
+  for (; current >= 0; current = awaited[current]) path.push_back(current);
   std::reverse(path.begin(), path.end());
   return path;
 }

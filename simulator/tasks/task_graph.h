@@ -100,8 +100,13 @@ NetworkRun run(const TaskGraph& graph, std::span<const double> capacity);
 /// part of it.
 std::int64_t communication_ns(const Task& task, const TaskRun& run);
 
-/// One chain of tasks without slack from time zero to the end, in time order; each starts where a
-/// dependency or the predecessor on one of its streams ended.
-std::vector<TaskId> critical_path(const TaskGraph& graph, const std::vector<TaskRun>& runs);
+/// For each task what it waited for: the dependency, or the predecessor on one of its streams, at
+/// whose end it started (of several the first); -1 = nothing.
+std::vector<TaskId> awaited_tasks(const TaskGraph& graph, const std::vector<TaskRun>& runs);
+
+/// One chain of tasks without slack from time zero to the end, in time order; each starts where
+/// what it waited for (`awaited`) ended.
+std::vector<TaskId> critical_path(const std::vector<TaskId>& awaited,
+                                  const std::vector<TaskRun>& runs);
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ struct Span {
   Stream stream = Stream::compute;
   Phase phase = Phase::gen;
   int step = 0;
+  int task = -1;           // of the simulation (Simulation::tasks); -1: measured
   std::string name;        // the phase's name on the phases stream; else the task
   std::int64_t bytes = 0;  // moved, for communication and copies
   /// How much later a predicted task could have ended without delaying the end of all; 0 on the

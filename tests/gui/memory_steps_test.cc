@@ -154,7 +154,7 @@ TimelineIndex random_memory(unsigned seed, int samples) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const auto part = [&](std::size_t at) { return now * static_cast<std::int64_t>(at) / 4; };
     simulation.timeline.spans.push_back({part(i) + (i == 2 ? 5 : 0), part(i + 1), 0, Stream::phases,
-                                         phases[i], 0, std::string(name_of(phases[i])), 0, 0});
+                                         phases[i], 0, -1, std::string(name_of(phases[i])), 0, 0});
   }
   simulation.ranks.resize(1);
   return index_of(std::move(simulation));
@@ -223,7 +223,7 @@ TimelineIndex meeting() {
   simulation.timeline.memory = {at(0, 0, 0), at(1'000'000'000, 0, 6), at(2'000'000'000, 3, 5),
                                 at(2'500'000'000, 3, 0)};
   simulation.timeline.spans = {
-      {1'000'000'000, 3'000'000'000, 0, Stream::phases, Phase::update_actor, 0, "u", 0, 0}};
+      {1'000'000'000, 3'000'000'000, 0, Stream::phases, Phase::update_actor, 0, -1, "u", 0, 0}};
   simulation.ranks = {{.peak_bytes = 10 * kGib, .peak_phase = Phase::update_actor}};
   return index_of(std::move(simulation));
 }

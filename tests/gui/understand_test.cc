@@ -13,6 +13,7 @@
 #include <QTemporaryDir>
 #include <QWheelEvent>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -22,6 +23,7 @@
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/reshard/flow_matrix_model.h"
+#include "gui/step_views/timeline_area.h"
 #include "gui/step_views/timeline_canvas.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/chart.h"
@@ -172,16 +174,53 @@ TEST_F(Understand, AnAreaIsSummedByName) {
   EXPECT_EQ(picture().area->last_row, 3);
   EXPECT_NEAR(static_cast<double>(picture().area->from_ns), picture().axis.time_at(100), 2);
   EXPECT_NEAR(static_cast<double>(picture().area->to_ns), picture().axis.time_at(500), 2);
-  const auto wanted = canvas->totals();
-  ASSERT_FALSE(wanted.empty());
+  const AreaSums wanted = sums_of(picture());
+  ASSERT_FALSE(wanted.totals.empty());
   auto* sums = table("Totals of the area by name");
   ASSERT_NE(sums, nullptr);
-  EXPECT_TRUE(
-      wait_for([&] { return sums->model()->rowCount() == static_cast<int>(wanted.size()); }));
-  EXPECT_EQ(sums->model()->index(0, 0).data().toString().toStdString(), wanted[0].name);
+  const int rows = static_cast<int>(wanted.totals.size()) + 1;  // and idle time
+  EXPECT_TRUE(wait_for([&] { return sums->model()->rowCount() == rows; }));
+  std::set<std::string> names;
+  for (int row = 0; row < rows; ++row) {
+    names.insert(sums->model()->index(row, 0).data().toString().toStdString());
+  }
+  EXPECT_TRUE(names.contains(wanted.totals[0].name));
+  EXPECT_TRUE(names.contains("idle"));
   // A click elsewhere ends it.
   QTest::mouseClick(canvas->viewport(), Qt::LeftButton, {}, {kNames + 10, kRuler + 2});
   EXPECT_FALSE(picture().area);
+}
+
+TEST_F(Understand, AGapSaysWhatItWaitsFor) {
+  // The widest gap of a row that has one.
+  std::optional<LaneGap> widest;
+  int row = -1;
+  for (std::size_t r = 0; r < picture().rows.size(); ++r) {
+    const Lane& lane = picture().rows[r].lane;
+    for (std::size_t i = lane.first; i < lane.last; ++i) {
+      const auto before = static_cast<double>(picture().index->span(i).start_ns) - 1;
+      const auto gap = gap_at(*picture().index, lane, before);
+      if (!gap || (widest && gap->to_ns - gap->from_ns <= widest->to_ns - widest->from_ns))
+        continue;
+      widest = gap;
+      row = static_cast<int>(r);
+    }
+  }
+  ASSERT_TRUE(widest);
+  const double middle =
+      picture().axis.x_of(static_cast<double>(widest->from_ns + widest->to_ns) / 2);
+  QTest::mouseClick(canvas->viewport(), Qt::LeftButton, {},
+                    {kNames + static_cast<int>(middle), picture().topOf(row) + kRow / 2});
+  EXPECT_EQ(picture().gap, widest);
+  EXPECT_FALSE(picture().span);
+  QString says;
+  for (const QLabel* label : window.findChildren<QLabel*>()) {
+    if (label->accessibleName() == "The span that is chosen") says = label->text();
+  }
+  EXPECT_TRUE(says.contains("idle") && says.contains("waits for")) << says.toStdString();
+  press(Qt::Key_F);  // fits it
+  EXPECT_LT(picture().axis.ns_per_pixel * picture().width(),
+            1.3 * static_cast<double>(widest->to_ns - widest->from_ns));
 }
 
 TEST_F(Understand, ASearchFindsSpansByNameAndGoesThroughThem) {

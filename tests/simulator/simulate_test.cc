@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -292,6 +293,23 @@ TEST(Simulate, TheCriticalPathFillsTheStep) {
       now = task.end_ns;
     }
     EXPECT_DOUBLE_EQ(static_cast<double>(now) * 1e-9, simulated.step_s);
+  }
+}
+
+TEST(Simulate, EverySpanStartsWhereWhatItWaitedForEnded) {
+  for (const auto& [request, plan] : samples()) {
+    const Simulation simulated = simulate(plan, request.calibration);
+    std::map<int, const Span*> of_task;
+    for (const Span& span : simulated.timeline.spans) {
+      if (span.stream != Stream::phases) of_task[span.task] = &span;
+    }
+    for (const Span& span : simulated.timeline.spans) {
+      ASSERT_LT(static_cast<std::size_t>(span.task), simulated.tasks.size());
+      const TaskNote& note = simulated.tasks[static_cast<std::size_t>(span.task)];
+      const std::int64_t end = note.awaited < 0 ? 0 : of_task.at(note.awaited)->end_ns;
+      EXPECT_EQ(span.start_ns, end) << span.name;
+      EXPECT_LE(note.communication_ns, span.end_ns - span.start_ns);
+    }
   }
 }
 

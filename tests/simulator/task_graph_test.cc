@@ -52,7 +52,9 @@ TEST(TaskGraph, SlackIsTheDelayThatChangesNothing) {
   const std::vector<TaskRun> runs = run(graph);
   EXPECT_EQ(runs[long_arm].slack_ns, 0);
   EXPECT_EQ(runs[short_arm].slack_ns, 6);
-  EXPECT_EQ(critical_path(graph, runs), (std::vector<TaskId>{fork, long_arm, join}));
+  const std::vector<TaskId> awaited = awaited_tasks(graph, runs);
+  EXPECT_EQ(awaited, (std::vector<TaskId>{-1, fork, fork, long_arm}));
+  EXPECT_EQ(critical_path(awaited, runs), (std::vector<TaskId>{fork, long_arm, join}));
 }
 
 /// 1F1B with equal stages: makespan (m + p - 1)(t_f + t_b) (Narayanan et al. 2021, 2.2).
@@ -116,7 +118,7 @@ TEST(TaskGraph, RandomGraphsKeepEveryConstraintAndTheCriticalPathSpansTheRun) {
         }
       }
     }
-    const std::vector<TaskId> path = critical_path(graph, runs);
+    const std::vector<TaskId> path = critical_path(awaited_tasks(graph, runs), runs);
     std::int64_t busy = 0;
     for (const TaskId id : path) busy += graph.tasks[id].duration_ns;
     EXPECT_EQ(busy, makespan(runs));

@@ -20,14 +20,14 @@ Timeline busy_timeline(int operations) {
       for (int i = 0; i < operations; ++i) {
         const std::int64_t length = i % 100 == 99 ? 1'000'000 : draw(random);
         now += draw(random);
-        timeline.spans.push_back(
-            {now, now + length, rank, Stream::compute, phase, 0, "F" + std::to_string(i), length});
+        timeline.spans.push_back({now, now + length, rank, Stream::compute, phase, 0, -1,
+                                  "F" + std::to_string(i), length});
         now += length;
         MemoryUse use;
         use.activations = Bytes{draw(random)};
         timeline.memory.push_back({now, rank, use});
       }
-      timeline.spans.push_back({begin, now, rank, Stream::phases, phase, 0, "phase", 0});
+      timeline.spans.push_back({begin, now, rank, Stream::phases, phase, 0, -1, "phase", 0});
     }
   }
   sort(timeline);

@@ -25,7 +25,7 @@ TimelineIndex random_index() {
     for (int i = 0; i < 4000; ++i) {
       const std::int64_t length = 1 + random() % (i % 200 == 0 ? 4000 : 12);
       const Phase phase = i % 700 < 350 ? Phase::gen : Phase::update_actor;
-      simulation.timeline.spans.push_back({now, now + length, 0, stream, phase, 0,
+      simulation.timeline.spans.push_back({now, now + length, 0, stream, phase, 0, -1,
                                            i % 5 == 0 ? "gather" : "F" + std::to_string(i % 9), 0,
                                            0});
       now += length + (random() % 3 == 0 ? random() % 90 : 0);
