@@ -171,11 +171,12 @@ void add_reshard(Markup& to, const ReshardFacts& facts) {
   if (facts.parts.empty()) {
     to.element("p", facts.no_flows);
   } else {
+    if (!facts.counted.isEmpty()) to.element("p", facts.counted);
     to.element("p", moved_text(facts));
     add_matrix(to, facts);
   }
   MethodsModel methods;
-  methods.setMethods(facts.methods);
+  methods.setMethods(facts.methods, facts.used);
   add_table(to, methods, MethodsModel::BadRole);
 }
 

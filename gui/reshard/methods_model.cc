@@ -61,8 +61,9 @@ QVariant sortKey(const MethodCost& row, int column) {
 
 }  // namespace
 
-void MethodsModel::setMethods(std::vector<MethodCost> methods) {
+void MethodsModel::setMethods(std::vector<MethodCost> methods, std::optional<ReshardMethod> used) {
   beginResetModel();
+  used_ = used;
   methods_ = std::move(methods);
   endResetModel();
 }
@@ -82,12 +83,17 @@ QVariant MethodsModel::data(const QModelIndex& index, int role) const {
   const bool number = index.column() > Method && index.column() < Meanwhile;
   switch (role) {
     case Qt::DisplayRole:
+      if (index.column() == Method && row.method == used_) {
+        return Words::tr("%1 (this plan)").arg(textOf(row, Method));
+      }
       if (usable || index.column() == Method) return textOf(row, index.column());
       return index.column() == Meanwhile ? said(row.unusable) : QString("-");
     case Qt::ToolTipRole:
       return said(meaning_of(row.method));
     case Qt::TextAlignmentRole:
       return QVariant((number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+    case UsedRole:
+      return row.method == used_;
     case SortRole:
       return sortKey(row, index.column());
     case BadRole:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Ways to reshard, a row each: bytes of the busiest rank, memory, and what the rollout waits; those
-// that cannot be used here say why. GUI thread.
+// that cannot be used here say why, and the plan's own is marked. GUI thread.
 #pragma once
 
 #include <QAbstractTableModel>
+#include <optional>
 #include <vector>
 
 #include "simulator/reshard/methods.h"
@@ -26,11 +27,13 @@ class MethodsModel : public QAbstractTableModel {
     Meanwhile,
     ColumnCount
   };
-  enum Roles { SortRole = Qt::UserRole, BadRole };  // BadRole: bool, it does not fit
+  /// bool: BadRole, it does not fit; UsedRole, it is the plan's.
+  enum Roles { SortRole = Qt::UserRole, BadRole, UsedRole };
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  void setMethods(std::vector<MethodCost> methods);
+  /// `used`: the plan's own, which is marked.
+  void setMethods(std::vector<MethodCost> methods, std::optional<ReshardMethod> used);
   const std::vector<MethodCost>& methods() const { return methods_; }
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -41,6 +44,7 @@ class MethodsModel : public QAbstractTableModel {
 
  private:
   std::vector<MethodCost> methods_;
+  std::optional<ReshardMethod> used_;
 };
 
 }  // namespace tessera::gui

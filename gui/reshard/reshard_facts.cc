@@ -8,10 +8,13 @@
 #include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
+#include "cost_models/layout/sharding.h"
 #include "cost_models/reshard/pull_steps.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/plan.h"
+#include "simulator/reshard/gathered_flows.h"
 #include "simulator/reshard/methods_report.h"
 
 namespace tessera::gui {
@@ -93,6 +96,85 @@ void add_flows(const Plan& plan, const PlannedReshard& pair, const ReshardQuesti
   }
 }
 
+// In the type that the engine gathers.
+std::int64_t gathered_size(const WholeGather& gather, const ReshardQuestion& question) {
+  return size_of(gather.master_weights ? question.master : question.weights);
+}
+
+// The rows that lie on one stage of the trainer.
+ParameterTable stage_table(const ParameterTable& table, const RankMap& trainer, int stage) {
+  ParameterTable part{.model = table.model, .rows = {}};
+  for (const Parameter& row : table.rows) {
+    if (holds(row, trainer.layout, {.pp = stage})) part.rows.push_back(row);
+  }
+  return part;
+}
+
+/// Flows of an engine that gathers every tensor whole.
+class GatheredParts {
+ public:
+  GatheredParts(const WholeGather& gather, const ReshardQuestion& question, ReshardFacts& facts)
+      : size_(gathered_size(gather, question)), question_(question), facts_(facts) {
+    apart_ = question.from.index_of(question.to_ranks.front()) < 0;
+    facts.used = apart_ ? ReshardMethod::broadcast : ReshardMethod::verl_buckets;
+    facts.counted =
+        apart_ ? Words::tr(
+                     "The engine gathers every tensor whole on the trainer's first rank, "
+                     "which sends it to every rank of the rollout.")
+               : Words::tr(
+                     "The engine gathers every tensor whole on every rank: a cell is what "
+                     "its receiver gets of its sender's weights, whichever way the "
+                     "collective takes. Of ranks that hold the same it is the nearest one.");
+  }
+
+  void add(const QString& name, const ParameterTable& table) {
+    const int per_node = facts_.ranks_per_node;
+    const auto flows = apart_ ? broadcast_flows(table, question_.from, question_.to_ranks, per_node)
+                              : gathered_flows(table, question_.from, per_node);
+    const int in_one = facts_.by_node ? per_node : 1;
+    std::map<std::pair<int, int>, std::int64_t> sums;
+    for (const WeightFlow& flow : flows) {
+      sums[{flow.from / in_one, flow.to / in_one}] += flow.elements * size_;
+    }
+    ReshardPart& part = facts_.parts.emplace_back(ReshardPart{name, {}});
+    for (const auto& [ends, bytes] : sums) part.flows.push_back({ends.first, ends.second, bytes});
+  }
+
+ private:
+  std::int64_t size_;
+  const ReshardQuestion& question_;
+  ReshardFacts& facts_;
+  bool apart_ = false;
+};
+
+void add_gathered(const WholeGather& gather, const ReshardQuestion& question, ReshardFacts& facts) {
+  GatheredParts parts(gather, question, facts);
+  parts.add(Words::tr("the whole model"), question.table);
+  const int stages = question.from.layout.pp;
+  for (int stage = 0; stages > 1 && stage < stages; ++stage) {
+    parts.add(Words::tr("stage %1 of the trainer").arg(stage),
+              stage_table(question.table, question.from, stage));
+  }
+}
+
+// Of our own transports that which a run takes and the methods know.
+std::optional<ReshardMethod> method_of(const Plan& plan, const PlannedReshard& pair) {
+  if (pair.mode != ReshardMode::minimal || moves_adapters_alone(plan, pair)) return std::nullopt;
+  switch (pair.transport) {
+    case ReshardTransport::automatic:  // priced as such
+    case ReshardTransport::copy_engine:
+      return ReshardMethod::copy_engine;
+    case ReshardTransport::window:
+      return ReshardMethod::window;
+    case ReshardTransport::send_recv:
+      return ReshardMethod::send_recv;
+    case ReshardTransport::all_gather:
+    case ReshardTransport::host:
+      break;
+  }
+  return std::nullopt;
+}
+
 // What the executor asks, too, before it reads in steps (executor/transfers/peer_reads.cc).
 QString whyNoSteps(const Plan& plan, const PlannedReshard& pair, const ReshardFacts& facts) {
   const bool reads = pair.transport == ReshardTransport::automatic ||
@@ -137,6 +219,27 @@ void add_steps(const Plan& plan, const PlannedReshard& pair, ReshardFacts& facts
   }
 }
 
+void add_travel(const Plan& plan, const PlannedReshard& pair, const ReshardQuestion& question,
+                ReshardFacts& facts) {
+  const auto& gather = engine_named(plan.engine).weights.gather;
+  const bool too_many = facts.ranks > kMostExactRanks;
+  if (gather && !moves_adapters_alone(plan, pair) && !too_many) {
+    add_gathered(*gather, question, facts);
+    return;
+  }
+  if (!gather) facts.used = method_of(plan, pair);
+  if (!has_exact_reshard(pair) || too_many) {
+    facts.no_flows =
+        gather && !too_many
+            ? Words::tr("The engine gathers the adapters alone: who sends to whom is not listed.")
+            : Words::tr(
+                  "This plan is too large for exact ranges: who sends to whom is not listed.");
+    return;
+  }
+  add_flows(plan, pair, question, facts);
+  add_steps(plan, pair, facts);
+}
+
 }  // namespace
 
 std::vector<const ReshardPart*> ReshardFacts::choices() const {
@@ -160,12 +263,8 @@ ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration) {
   });
   if (pair == plan.reshard.end()) {
     facts.no_flows = Words::tr("Training and rollout hold the weights alike: nothing travels.");
-  } else if (!has_exact_reshard(*pair) || facts.ranks > kMostExactRanks) {
-    facts.no_flows =
-        Words::tr("This plan is too large for exact ranges: who sends to whom is not listed.");
   } else {
-    add_flows(plan, *pair, question, facts);
-    add_steps(plan, *pair, facts);
+    add_travel(plan, *pair, question, facts);
   }
   const std::string model = plan.models.at(plan.find(Role::actor)->model).path;
   const ReshardComparison comparison(std::move(question));

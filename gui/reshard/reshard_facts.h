@@ -2,13 +2,15 @@
 // How the weights of a plan travel from training to rollout: who sends whom how many bytes, and
 // what every known method would cost.
 //
-// The bytes are those of the plan's own reshard (planner/plan/plan.h), the methods those of
+// The bytes are those of the plan's own reshard (planner/plan/plan.h), of an engine that gathers
+// whole tensors those of simulator/reshard/gathered_flows.h; the methods are those of
 // `tessera reshard` (simulator/reshard/methods.h), the steps those in which a run's ranks read one
 // another's memory; nothing is worked out here but sums. A plain value.
 #pragma once
 
 #include <QString>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,7 @@ struct ReshardPart {
 struct ReshardFacts {
   std::vector<ReshardPart> parts;  // the whole model first; empty: see `no_flows`
   QString no_flows;                // why there are none
+  QString counted;                 // what flows are made of, where that is not their exact ranges
   /// In which a run moves all of it: of what is read from others, by
   /// cost_models/reshard/pull_steps.
   std::vector<ReshardPart> steps;
@@ -42,6 +45,7 @@ struct ReshardFacts {
   bool by_node = false;  // the ends of flows are nodes: there are too many ranks
   int ranks = 0, ranks_per_node = 1;
   std::vector<MethodCost> methods;
+  std::optional<ReshardMethod> used;  // by the plan; nullopt: none of them
 
   /// The whole model, then the steps, then the parts of the model: as they are offered.
   std::vector<const ReshardPart*> choices() const;

@@ -56,6 +56,36 @@ class FlowDelegate : public QStyledItemDelegate {
   }
 };
 
+/// The methods in an order, the plan's own in bold letters.
+class MethodOrder : public QSortFilterProxyModel {
+ public:
+  using QSortFilterProxyModel::QSortFilterProxyModel;
+
+  QVariant data(const QModelIndex& index, int role) const override {
+    if (role != Qt::FontRole) return QSortFilterProxyModel::data(index, role);
+    if (!index.data(MethodsModel::UsedRole).toBool()) return {};
+    QFont font;
+    font.setBold(true);
+    return font;
+  }
+};
+
+/// Why there are no flows, or what they are sums of; empty where each is of two ranks' exact
+/// ranges.
+QString aboutFlows(const ReshardFacts& facts) {
+  if (!facts.no_flows.isEmpty()) return facts.no_flows;
+  QStringList says;
+  if (!facts.counted.isEmpty()) says << facts.counted;
+  if (facts.by_node) {
+    says << Words::tr(
+                "With %1 ranks the ends are nodes: what their %2 ranks send and receive "
+                "together.")
+                .arg(facts.ranks)
+                .arg(facts.ranks_per_node);
+  }
+  return says.join(" ");
+}
+
 class ReshardView : public QWidget {
  public:
   explicit ReshardView(Session& session);
@@ -180,7 +210,7 @@ QWidget* ReshardView::methods() {
   layout->addWidget(new QLabel(
       Words::tr("<b>Methods</b>, bytes of the busiest rank; total is what the rollout waits for "
                 "its weights")));
-  auto* order = new QSortFilterProxyModel(panel);
+  auto* order = new MethodOrder(panel);
   order->setSourceModel(methods_);
   order->setSortRole(MethodsModel::SortRole);
   QTableView* table = makeTable(order, Words::tr("Methods to reshard"), MethodsModel::BadRole);
@@ -197,7 +227,8 @@ void ReshardView::factsChanged() {
   const auto& job = *session_.reshard();
   const auto& facts = job.facts();
   flows_->setFacts(facts);
-  methods_->setMethods(facts ? facts->methods : std::vector<MethodCost>{});
+  methods_->setMethods(facts ? facts->methods : std::vector<MethodCost>{},
+                       facts ? facts->used : std::nullopt);
   const QSignalBlocker quiet(part_);
   part_->clear();
   if (facts) {
@@ -206,7 +237,8 @@ void ReshardView::factsChanged() {
   }
   part_->setEnabled(part_->count() > 0);
   showCaption();
-  const QString text = facts ? facts->no_flows : job.whyNone(Words::tr("Working out the reshard"));
+  const QString text =
+      facts ? aboutFlows(*facts) : job.whyNone(Words::tr("Working out the reshard"));
   says_->setText(text);
   says_->setVisible(!text.isEmpty());
   viewChanged(session_.view());

@@ -136,6 +136,43 @@ TEST(FlowMatrixModel, KeepsTheContractAndShowsEachPart) {
   }
 }
 
+// verl gathers every tensor whole: each rank gets what it lacks of the model.
+TEST(ReshardFacts, OfAnEngineThatGathersSayWhoseBytesARankGets) {
+  const auto found = answer(PlanQuery{.model = "qwen2.5-32b",
+                                      .cluster = "h800-64",
+                                      .workload = "grpo-7b-1k",
+                                      .fixed = {"actor.pp=2", "actor.tp=4"},
+                                      .engine = "verl-megatron"});
+  const SharedPlan plan = std::get<SharedPlan>(found.result);
+  const auto facts = facts_of(*plan);
+  EXPECT_TRUE(facts->no_flows.isEmpty()) << facts->no_flows.toStdString();
+  EXPECT_FALSE(facts->counted.isEmpty());
+  EXPECT_EQ(facts->used, ReshardMethod::verl_buckets);
+  ASSERT_EQ(facts->parts.size(), 3u);  // the model and two stages
+  std::map<int, std::int64_t> received, held;
+  for (const Flow& flow : facts->parts[0].flows) {
+    (flow.from == flow.to ? held : received)[flow.to] += flow.bytes;
+  }
+  ASSERT_EQ(received.size(), 64u);
+  std::int64_t most = 0;
+  for (const auto& [rank, bytes] : received) {
+    most = std::max(most, bytes);
+    EXPECT_EQ(bytes + held.at(rank), received.begin()->second + held.begin()->second);
+  }
+  const auto method = std::find_if(
+      facts->methods.begin(), facts->methods.end(),
+      [&](const MethodCost& cost) { return cost.method == ReshardMethod::verl_buckets; });
+  EXPECT_EQ(most, method->received.value);
+  // Its stages are the model, each byte once.
+  std::map<std::pair<int, int>, std::int64_t> of_stages;
+  for (std::size_t part = 1; part < facts->parts.size(); ++part) {
+    for (const Flow& flow : facts->parts[part].flows) of_stages[{flow.from, flow.to}] += flow.bytes;
+  }
+  for (const Flow& flow : facts->parts[0].flows) {
+    EXPECT_EQ((of_stages[{flow.from, flow.to}]), flow.bytes);
+  }
+}
+
 TEST(MethodsModel, HasEveryMethodAndSaysWhyOneCannotBeUsed) {
   MethodsModel model;
   QAbstractItemModelTester tester(&model, kFatal);
@@ -145,13 +182,15 @@ TEST(MethodsModel, HasEveryMethodAndSaysWhyOneCannotBeUsed) {
                                       .workload = "grpo-7b-1k",
                                       .fixed = {"placement=actor+reference | rollout"}});
   const auto facts = facts_of(*std::get<SharedPlan>(found.result));
-  model.setMethods(facts->methods);
+  model.setMethods(facts->methods, facts->used);
   ASSERT_EQ(model.rowCount(), static_cast<int>(kReshardMethods.size()));
   int unusable = 0;
   for (int row = 0; row < model.rowCount(); ++row) {
     const MethodCost& cost = facts->methods[static_cast<std::size_t>(row)];
-    EXPECT_EQ(model.index(row, MethodsModel::Method).data().toString().toStdString(),
-              name_of(cost.method));
+    const QString name = model.index(row, MethodsModel::Method).data().toString();
+    const bool used = model.index(row, MethodsModel::Method).data(MethodsModel::UsedRole).toBool();
+    EXPECT_EQ(used, cost.method == ReshardMethod::copy_engine);  // as a plan of ours is priced
+    EXPECT_EQ(name.toStdString(), std::string(name_of(cost.method)) + (used ? " (this plan)" : ""));
     if (cost.unusable.empty()) {
       EXPECT_DOUBLE_EQ(
           model.index(row, MethodsModel::Total).data(MethodsModel::SortRole).toDouble(),

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -19,6 +20,7 @@
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/layout/sharding.h"
 #include "planner/plan/plan.h"
+#include "simulator/reshard/gathered_flows.h"
 #include "simulator/reshard/layout_words.h"
 #include "simulator/reshard/methods.h"
 #include "simulator/reshard/methods_report.h"
@@ -73,6 +75,52 @@ ParameterTable even_table() {
     table.rows.push_back(row);
   }
   return table;
+}
+
+// Whose bytes they are, of trainers that are cut by stages, tensors, experts' ranks and shards.
+TEST(ReshardMethods, GatheredFlowsAreTheModelOnEveryRank) {
+  for (const ParameterTable& table : {even_table(), parameter_table(even_model(16))}) {
+    for (const auto& [degrees, shard] :
+         {std::pair(Degree3{.pp = 2, .tp = 4, .dp = 2}, 1), std::pair(Degree3{.tp = 2}, 4),
+          std::pair(Degree3{.pp = 1, .tp = 1, .dp = 2}, 2)}) {
+      const ParallelLayout layout = layout_with(table, degrees, shard);
+      const ReshardQuestion question =
+          question_of(table, layout, layout_with(table, {.dp = layout.ranks()}));
+      std::map<int, std::int64_t> received, held;
+      for (const WeightFlow& flow : gathered_flows(table, question.from, 8)) {
+        (flow.from == flow.to ? held : received)[flow.to] += flow.elements;
+      }
+      std::int64_t most = 0;
+      for (const auto& [rank, elements] : received) {
+        EXPECT_EQ(elements + held[rank], table.elements());
+        const RankCoord& at = question.from.coords[static_cast<std::size_t>(rank)];
+        EXPECT_EQ(held[rank], stored_elements(table, layout, at));
+        most = std::max(most, elements);
+      }
+      EXPECT_EQ(received.size(), static_cast<std::size_t>(layout.ranks()));
+      const MethodCost cost = ReshardComparison(question).cost(ReshardMethod::gather_model);
+      EXPECT_EQ(most * size_of(question.weights), cost.received.value);
+    }
+  }
+}
+
+// The first rank gathers the model, and sends it to GPUs of the rollout's own.
+TEST(ReshardMethods, BroadcastFlowsComeFromOneRank) {
+  const ParameterTable table = even_table();
+  const ReshardQuestion question = question_of(table, layout_with(table, {.pp = 2, .tp = 2}),
+                                               layout_with(table, {.dp = 4}), true);
+  std::int64_t gathered = 0;
+  std::set<int> receivers;
+  for (const WeightFlow& flow : broadcast_flows(table, question.from, question.to_ranks, 8)) {
+    if (flow.to == 0) {
+      gathered += flow.elements;
+      continue;
+    }
+    EXPECT_EQ(flow, (WeightFlow{0, flow.to, table.elements()}));
+    receivers.insert(flow.to);
+  }
+  EXPECT_EQ(gathered, table.elements());
+  EXPECT_EQ(receivers, std::set<int>(question.to_ranks.begin(), question.to_ranks.end()));
 }
 
 // arXiv 2409.19256, table 2: what a GPU receives, its peak, and what it keeps beside, in parts of
