@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/export_views.h"
 
-#include <QCoreApplication>
+#include <QApplication>
 #include <QDir>
 #include <QElapsedTimer>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QPainter>
 #include <QPixmap>
+#include <QPointer>
 #include <QStatusBar>
 #include <QSvgGenerator>
 #include <QTabWidget>
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cost_models/documents/document.h"
 #include "gui/document/text.h"
@@ -91,6 +94,44 @@ void saveReport(MainWindow& window, const QString& file) {
     window.session().report(problemsText(error.problems()));
   }
 }
+
+/// Takes folders whose names are typed, too.
+class FolderDialog : public QFileDialog {
+ public:
+  FolderDialog(QWidget* parent, const QString& title) : QFileDialog(parent, title) {
+    setFileMode(QFileDialog::Directory);
+    setOption(QFileDialog::ShowDirsOnly);
+    setOption(QFileDialog::DontUseNativeDialog);  // which takes only those that are there
+    setLabelText(QFileDialog::Accept, Words::tr("Export"));
+  }
+
+  void accept() override {
+    for (const QString& folder : selectedFiles()) QDir().mkpath(folder);
+    QFileDialog::accept();
+  }
+};
+
+/// The pages and tabs that are in front, which come there again when it goes.
+class Front {
+ public:
+  explicit Front(QWidget& window) : focus_(QApplication::focusWidget()) {
+    for (QTabWidget* tabs : window.findChildren<QTabWidget*>()) {
+      shown_.emplace_back(tabs, tabs->currentIndex());
+    }
+  }
+  ~Front() {
+    for (const auto& [tabs, shown] : shown_) {
+      if (tabs) tabs->setCurrentIndex(shown);
+    }
+    if (focus_) focus_->setFocus();
+  }
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+
+ private:
+  std::vector<std::pair<QPointer<QTabWidget>, int>> shown_;
+  QPointer<QWidget> focus_;
+};
 
 /// Of a view in a tab: a page that is not shown has no size.
 void bringToFront(QWidget& view) {
@@ -171,6 +212,7 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
   Export to{QDir(folder), formats, {}};
   if (!to.folder.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
   window.show();
+  const Front front(window);
   if (formats.png || formats.svg || formats.csv || formats.json || formats.whole) {
     save_pages(window, to);
   }
@@ -182,6 +224,12 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
     to.written << file;
   }
   return to.written;
+}
+
+QString chooseExportFolder(QWidget* parent) {
+  FolderDialog dialog(parent, Words::tr("Export views into"));
+  const bool taken = dialog.exec() == QDialog::Accepted;
+  return taken ? dialog.selectedFiles().value(0) : QString();
 }
 
 void chooseReport(MainWindow& window) {

@@ -22,9 +22,13 @@ std::optional<ExportFormats> formats_of(const QString& words);
 
 /// Writes explore, understand and run as pictures and every named view in the formats it has; where
 /// nothing fits explore alone, and the page of the run only where one is open. The report is
-/// report.html. Returns the files written. Throws Error(io).
+/// report.html. What is in front comes to the front again. Returns the files written. Throws
+/// Error(io).
 QStringList exportViews(MainWindow& window, const QString& folder,
                         const ExportFormats& formats = {});
+
+/// Asks for a folder, which is made where there is none of that name; empty = none was chosen.
+QString chooseExportFolder(QWidget* parent);
 
 /// Asks for a file, and saves the report there once the plan's step has been worked out; a file
 /// that cannot be written is told.

@@ -254,7 +254,7 @@ void MainWindow::askLast(const PlanQuery& otherwise) {
 }
 
 void MainWindow::chooseExport() {
-  const QString folder = QFileDialog::getExistingDirectory(this, Words::tr("Export views into"));
+  const QString folder = chooseExportFolder(this);
   if (folder.isEmpty()) return;
   try {
     const QStringList written = exportViews(*this, folder, kAllFormats);

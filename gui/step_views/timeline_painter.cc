@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kLeastText = 26;     // pixels of a span that says its name
 constexpr int kNameWidth = 118;    // of the ranks, left of the streams' names
-constexpr int kLeastBar = 12;    // pixels of a span that has a bar on top
+constexpr int kLeastBar = 12;      // pixels of a span that has a bar on top
 constexpr int kCommunication = 3;  // pixels of the bar that says how much is communication
 constexpr int kShades = 32;        // of a pixel that is covered in part
 
