@@ -5,6 +5,7 @@
 #include <QRegularExpression>
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 namespace tessera::gui {
 namespace {
@@ -73,24 +74,27 @@ void RunLog::choose() {
     file_ = own_;
   } else if (file_.empty() || file_ == own_ || now - chosen_at_ >= kLookAgain) {
     chosen_at_ = now;
-    const std::filesystem::path before = file_;
     file_ = slurm_log(folder_);
-    if (file_ != before) size_ = 0;
   }
 }
 
 const QString& RunLog::read() {
   choose();
+  return tail_.read(file_);
+}
+
+const QString& LogTail::read(const std::filesystem::path& path) {
   std::error_code error;
-  const bool regular = std::filesystem::is_regular_file(file_, error);
-  const std::uintmax_t size = regular ? std::filesystem::file_size(file_, error) : 0;
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  const std::uintmax_t size = regular ? std::filesystem::file_size(path, error) : 0;
+  const bool same = std::exchange(file_, path) == path;
   if (error || size == 0) {
     size_ = 0;
     text_.clear();
     return text_;
   }
-  if (size == size_) return text_;
-  QFile file(QString::fromStdString(file_.string()));
+  if (same && size == size_) return text_;
+  QFile file(QString::fromStdString(path.string()));
   if (!file.open(QIODevice::ReadOnly)) return text_;
   const bool cut = size > kMostBytes;
   if (cut) file.seek(static_cast<qint64>(size - kMostBytes));

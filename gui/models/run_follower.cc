@@ -29,6 +29,8 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   loading_ = true;
   summary_ = {};
   log_.clear();
+  step_log_.clear();
+  rough_times_ = false;
   copied_ = false;
   own_plan_.reset();
   steps_.clear();
@@ -84,6 +86,8 @@ void RunFollower::take(RunNews news) {
   summary_ = news.summary;
   log_ = news.log;
   log_file_ = news.log_file;
+  step_log_ = news.step_log;
+  rough_times_ = news.rough_times;
   copied_ = news.copied;
   if (news.restarted) steps_.clear();
   if (news.expectation) rules_.setExpectation(*news.expectation);

@@ -69,6 +69,11 @@ class RunFollower : public QObject {
   const QString& log() const { return log_; }
   /// The name of its file.
   const QString& logFile() const { return log_file_; }
+  /// The end of the run's log.txt, which has a line for every step; empty = it has none.
+  const QString& stepLog() const { return step_log_; }
+  /// What it is compared with predicts times that may be wrong by factors (has_rough_times): rules
+  /// do not judge by them.
+  bool hasRoughTimes() const { return rough_times_; }
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }
@@ -105,7 +110,8 @@ class RunFollower : public QObject {
   bool loading_ = false, reading_ = false, copied_ = false;
   int telling_ = 0;
   RunSummary summary_;
-  QString log_, log_file_;
+  QString log_, log_file_, step_log_;
+  bool rough_times_ = false;
   QTimer timer_;
   RunModel steps_;
   RankStateModel ranks_;

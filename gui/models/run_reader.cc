@@ -168,6 +168,8 @@ void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
       calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
     }
     news.expectation = plan && calibration_ ? expectation_of(*plan, *calibration_) : Expectation{};
+    rough_times_ = plan && calibration_ && has_rough_times(*plan, *calibration_);
+    if (rough_times_) drop_times(*news.expectation);
   }
   news.comparison = compared();
   compared_steps_ = steps_.size();
@@ -185,10 +187,12 @@ RunNews RunReader::read(const SharedPlan& plan) {
   readSteps(news);
   news.log = log_.read();
   news.log_file = QString::fromStdString(log_.file().filename().string());
+  news.step_log = step_log_.read(run_ / "log.txt");
   const SharedPlan& with = own_plan_ ? own_plan_ : plan;
   if (first || with != compared_ || steps_.size() != compared_steps_ || news.restarted) {
     comparePlan(with, news);
   }
+  news.rough_times = rough_times_;
   tellRanks(std::move(seen), news);
   return news;
 }

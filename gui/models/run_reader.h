@@ -40,6 +40,8 @@ struct RunNews {
   SharedPlan own_plan;                      // the folder's plan.json
   QString log;                              // the end of what the run printed
   QString log_file;                         // where it is, without folders
+  QString step_log;                         // the end of its log.txt, a line for every step
+  bool rough_times = false;  // what it is compared with has rough times (has_rough_times)
   Problems problems;
 };
 
@@ -68,9 +70,11 @@ class RunReader {
   std::filesystem::path run_;
   MetricsTail tail_;
   RunLog log_;
+  LogTail step_log_;
   bool began_ = false;
   SharedPlan own_plan_, compared_;
   std::optional<Calibration> calibration_;  // of compared_
+  bool rough_times_ = false;                // likewise
   std::size_t compared_steps_ = 0;
   std::chrono::steady_clock::time_point compared_at_;
   HeartWatch hearts_;               // of a copy of a run elsewhere

@@ -59,6 +59,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   remembering_.setInterval(kRememberMs);
   connect(&remembering_, &QTimer::timeout, this, &MainWindow::rememberNow);
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
+  connect(run_, &RunPage::remoteRequested, this, [this] { chooseRemote({}); });
   connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
   connect(run_, &RunPage::startedIn, this, [this](const QString& folder) { openRun(folder); });
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);

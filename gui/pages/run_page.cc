@@ -15,6 +15,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/run_views/no_run.h"
 #include "gui/run_views/start_dialog.h"
 #include "gui/views/view.h"
 #include "planner/plan/plan.h"
@@ -49,6 +50,7 @@ Tone toneOf(RunState state) {
 RunPage::RunPage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
+      body_(new QStackedWidget),
       folder_(new ElidedLabel(Words::tr("No run is open"), Qt::ElideLeft)),
       state_(new MessageBar(Words::tr("State of the run"))),
       rules_(new MessageBar(Words::tr("Rules that are violated"))),
@@ -66,6 +68,21 @@ RunPage::RunPage(Session& session, QWidget* parent)
   layout->addWidget(message_);
   layout->addWidget(rules_);
   layout->addWidget(gaps_);
+  body_->addWidget(noRun());
+  body_->addWidget(views());
+  layout->addWidget(body_, 1);
+  hear();
+  showState();
+}
+
+QWidget* RunPage::noRun() {
+  auto* panel = new NoRun(start_);
+  connect(panel, &NoRun::openRequested, this, &RunPage::openRequested);
+  connect(panel, &NoRun::remoteRequested, this, &RunPage::remoteRequested);
+  return panel;
+}
+
+QWidget* RunPage::views() {
   auto* split = new QSplitter;
   split->setObjectName("run_figures");
   split->addWidget(charts());
@@ -77,11 +94,9 @@ RunPage::RunPage(Session& session, QWidget* parent)
   tabs->setAccessibleName(Words::tr("Views of the run"));
   tabs->addTab(split, Words::tr("Figures"));
   for (const ViewKind& kind : viewsOf(Place::run_tabs)) {
-    tabs->addTab(makeView(kind, session), titleOf(kind));
+    tabs->addTab(makeView(kind, session_), titleOf(kind));
   }
-  layout->addWidget(tabs, 1);
-  hear();
-  showState();
+  return tabs;
 }
 
 void RunPage::hear() {
@@ -117,7 +132,13 @@ void RunPage::hear() {
   });
   connect(run->comparison(), &QAbstractItemModel::modelReset, this, [this, run] {
     const QStringList gaps = run->comparison()->gaps();
-    gaps_->say(gaps.isEmpty() ? QString() : gaps.first(), Tone::calm, gaps.join("\n"));
+    // A gap from what may be wrong by factors says nothing of the run.
+    const QString first = run->hasRoughTimes()
+                              ? Words::tr(
+                                    "Not calibrated: predicted times are rough, and no rule "
+                                    "judges by them. tessera calibrate measures this machine.")
+                              : gaps.value(0);
+    gaps_->say(gaps.isEmpty() ? QString() : first, Tone::calm, gaps.join("\n"));
   });
 }
 
@@ -193,6 +214,7 @@ void RunPage::showState() {
       run.plan() != nullptr && !run.steps()->steps().empty() && !lesson_.isBusy();
   learn_->setEnabled(can_learn);
   advise_->setEnabled(can_learn);
+  body_->setCurrentIndex(run.folder().empty() ? 0 : 1);
   if (run.folder().empty()) return;
   const auto& steps = run.steps()->steps();
   const QString folder = QString::fromStdString(run.folder().string());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Follows a run: its figures step by step, what its ranks do, prediction beside measurement.
+// Follows a run: its figures step by step, what its ranks do, prediction beside measurement. While
+// none is open it says what can be done.
 #pragma once
 
 #include <QAction>
 #include <QLabel>
 #include <QPushButton>
+#include <QStackedWidget>
 #include <QWidget>
 
 #include "gui/control/run_start.h"
@@ -29,11 +31,14 @@ class RunPage : public QWidget {
   /// A run that was asked for here has begun.
   void startedIn(const QString& folder);
   void openRequested();
+  void remoteRequested();
   void compareRequested();
 
  private:
   void hear();
   QWidget* header();
+  QWidget* noRun();
+  QWidget* views();
   QWidget* charts();
   QWidget* tables();
   QAction* control(const QString& text, const QString& key, void (RunPage::*does)());
@@ -50,6 +55,7 @@ class RunPage : public QWidget {
   void showLesson(const QString& title, const Lesson& lesson);
 
   Session& session_;
+  QStackedWidget* body_;  // the run's views, or what can be done without one
   ElidedLabel* folder_;
   MessageBar *state_, *rules_, *gaps_, *message_;
   QAction *start_, *pause_, *go_, *stop_;

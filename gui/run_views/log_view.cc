@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the run printed: the end of its log, which goes on while one looks at the end of it.
+// The end of the run's logs, of every step and of what it printed, which goes on while one looks at
+// the end of it.
+#include <QComboBox>
 #include <QFontDatabase>
-#include <QLabel>
 #include <QPlainTextEdit>
 #include <QScrollBar>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <vector>
 
 #include "gui/document/words.h"
 #include "gui/views/view.h"
@@ -12,27 +15,34 @@
 namespace tessera::gui {
 namespace {
 
+/// A log that there is, and what it is.
+struct Log {
+  QString title;
+  const QString* text = nullptr;
+};
+
 class LogView : public QWidget {
  public:
   explicit LogView(Session& session)
-      : run_(*session.run()), file_(new QLabel), text_(new QPlainTextEdit) {
-    file_->setTextFormat(Qt::PlainText);
-    file_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    file_->setContentsMargins(6, 2, 6, 0);
-    file_->hide();
+      : run_(*session.run()), which_(new QComboBox), text_(new QPlainTextEdit) {
+    which_->setAccessibleName(Words::tr("Which log"));
+    which_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    which_->hide();
     text_->setReadOnly(true);
     text_->setTabChangesFocus(true);
     text_->setLineWrapMode(QPlainTextEdit::NoWrap);
     text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     text_->setAccessibleName(Words::tr("Log of the run"));
-    text_->setPlaceholderText(
-        Words::tr("No log is here. What a run prints is read from a file beside its folder: of the "
-                  "same name with .log behind it, or the one of its Slurm job."));
+    text_->setPlaceholderText(Words::tr(
+        "No log is here. Every step has a line in log.txt of the run's folder. What a run prints "
+        "is read from a file beside its folder: of the same name with .log behind it, or the one "
+        "of its Slurm job."));
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(2);
-    layout->addWidget(file_);
+    layout->addWidget(which_, 0, Qt::AlignLeft);
     layout->addWidget(text_, 1);
+    connect(which_, &QComboBox::currentIndexChanged, this, &LogView::showLog);
     connect(&run_, &RunFollower::folderChanged, this, &LogView::showLog);
     connect(&run_, &RunFollower::polled, this, &LogView::showLog);
   }
@@ -44,21 +54,48 @@ class LogView : public QWidget {
   }
 
  private:
+  // That of every step first: it goes on.
+  std::vector<Log> logs() const {
+    std::vector<Log> logs;
+    if (!run_.stepLog().isEmpty())
+      logs.push_back({Words::tr("log.txt: every step"), &run_.stepLog()});
+    if (!run_.log().isEmpty()) {
+      logs.push_back({Words::tr("%1: what the run printed").arg(run_.logFile()), &run_.log()});
+    }
+    return logs;
+  }
+
+  // The one that was chosen stays while it is there.
+  void offer(const std::vector<Log>& logs) {
+    QStringList titles, known;
+    for (const Log& log : logs) titles << log.title;
+    for (int i = 0; i < which_->count(); ++i) known << which_->itemText(i);
+    which_->setVisible(!logs.empty());
+    if (titles == known) return;
+    const QSignalBlocker quiet(which_);
+    const QString chosen = which_->currentText();
+    which_->clear();
+    which_->addItems(titles);
+    which_->setCurrentIndex(std::max(0, static_cast<int>(titles.indexOf(chosen))));
+  }
+
   void showLog() {
     if (!isVisible()) return;
-    file_->setVisible(!run_.log().isEmpty());
-    file_->setText(run_.logFile());
-    if (run_.log() == shown_) return;
-    shown_ = run_.log();
+    const std::vector<Log> all = logs();
+    offer(all);
+    const int at = which_->currentIndex();
+    const QString now = at < 0 ? QString() : *all[static_cast<std::size_t>(at)].text;
+    if (now == shown_) return;
+    shown_ = now;
     QScrollBar* bar = text_->verticalScrollBar();
-    const int at = bar->value();
-    const bool follows = at == bar->maximum();
+    const int before = bar->value();
+    const bool follows = before == bar->maximum();
     text_->setPlainText(shown_);
-    bar->setValue(follows ? bar->maximum() : at);
+    bar->setValue(follows ? bar->maximum() : before);
   }
 
   RunFollower& run_;
-  QLabel* file_;
+  QComboBox* which_;
   QPlainTextEdit* text_;
   QString shown_;
 };

@@ -2224,10 +2224,6 @@ select it to plan it in full</source>
         <translation>运行的日志</translation>
     </message>
     <message>
-        <source>No log is here. What a run prints is read from a file beside its folder: of the same name with .log behind it, or the one of its Slurm job.</source>
-        <translation>这里没有日志。运行的输出读自其目录旁的文件：同名的 .log 文件，或其 Slurm 作业的输出文件。</translation>
-    </message>
-    <message>
         <source>Log</source>
         <translation>日志</translation>
     </message>
@@ -6706,6 +6702,58 @@ select it to plan it in full</source>
     <message>
         <source>With %1 ranks the ends are nodes: what their %2 ranks send and receive together.</source>
         <translation>共 %1 个 rank，因此两端是节点：其 %2 个 rank 合计的收发量。</translation>
+    </message>
+    <message>
+        <source>This page follows a run step by step: its figures, what its ranks do, and what the plan predicted beside what was measured.</source>
+        <translation>本页逐步跟随一次运行：它的指标、各 rank 在做什么，以及方案的预测与实测的对照。</translation>
+    </message>
+    <message>
+        <source>Start this plan...</source>
+        <translation>启动该方案...</translation>
+    </message>
+    <message>
+        <source>Runs the plan that is looked at on this machine (F6). It goes on when the window is closed.</source>
+        <translation>在本机运行当前查看的方案（F6）。关闭窗口后它继续运行。</translation>
+    </message>
+    <message>
+        <source>Open a run&apos;s folder...</source>
+        <translation>打开运行的文件夹...</translation>
+    </message>
+    <message>
+        <source>A folder that tessera run writes or has written, or one of verl&apos;s with its metrics.jsonl. It can be dropped on the window, too (Ctrl+R).</source>
+        <translation>tessera run 正在写或已写完的文件夹，或含 metrics.jsonl 的 verl 文件夹。也可以拖到窗口上（Ctrl+R）。</translation>
+    </message>
+    <message>
+        <source>Follow a remote run...</source>
+        <translation>跟随远程运行...</translation>
+    </message>
+    <message>
+        <source>A run on another host that tessera serve offers there, through ssh -L (Ctrl+Alt+R).</source>
+        <translation>另一台主机上由 tessera serve 提供的运行，通过 ssh -L 访问（Ctrl+Alt+R）。</translation>
+    </message>
+    <message>
+        <source>Not calibrated: predicted times are rough, and no rule judges by them. tessera calibrate measures this machine.</source>
+        <translation>未校准：预测的时间很粗略，规则不以它们判断。tessera calibrate 可测量本机。</translation>
+    </message>
+    <message>
+        <source>Which log</source>
+        <translation>哪个日志</translation>
+    </message>
+    <message>
+        <source>log.txt: every step</source>
+        <translation>log.txt：每一步</translation>
+    </message>
+    <message>
+        <source>%1: what the run printed</source>
+        <translation>%1：运行打印的内容</translation>
+    </message>
+    <message>
+        <source>No log is here. Every step has a line in log.txt of the run&apos;s folder. What a run prints is read from a file beside its folder: of the same name with .log behind it, or the one of its Slurm job.</source>
+        <translation>这里没有日志。运行文件夹的 log.txt 中每一步有一行。运行打印的内容从其文件夹旁的文件读取：同名加 .log 的文件，或其 Slurm 作业的日志。</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>导出</translation>
     </message>
 </context>
 </TS>

@@ -1,7 +1,10 @@
 #include "simulator/rules/plan_metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string>
+#include <string_view>
 
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
@@ -156,6 +159,26 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
         static_cast<double>(parameter_count(plan.models.at("actor").spec)) * 1e-9;
   }
   return result;
+}
+
+bool has_rough_times(const Plan& plan, const Calibration& calibration) {
+  if (!constant_names(calibration, true).empty()) return false;
+  // As calibration_for_cluster names what it derives.
+  const bool derived = calibration.name.find(", derived from ") != std::string::npos;
+  return derived || plan.cluster.device.name == "cpu";
+}
+
+void drop_times(Expectation& expectation) {
+  static constexpr std::array<std::string_view, 6> kWithoutTimes{
+      "perf/max_memory_allocated_gb", "perf/memory_share",
+      "perf/usable_memory_share",     "reshard/bytes",
+      "reshard/lower_bound_bytes",    "reshard/traffic_ratio"};
+  for (MetricValues* values : {&expectation.predicted, &expectation.bound}) {
+    std::erase_if(*values, [](const auto& value) {
+      return std::find(kWithoutTimes.begin(), kWithoutTimes.end(), value.first) ==
+             kWithoutTimes.end();
+    });
+  }
 }
 
 }  // namespace tessera

@@ -17,4 +17,11 @@ struct Plan;
 /// reshard/{seconds, bytes, gbps, share, traffic_ratio}, comm/share, timing_s/gen_share.
 Expectation expectation_of(const Plan& plan, const Calibration& calibration);
 
+/// Predicted times may be wrong by factors: no constant was measured on the machine, and those that
+/// are shipped are of processors, which differ so much, or of another device.
+bool has_rough_times(const Plan& plan, const Calibration& calibration);
+
+/// Leaves what does not depend on times: bytes and memory.
+void drop_times(Expectation& expectation);
+
 }  // namespace tessera

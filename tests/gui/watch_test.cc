@@ -61,6 +61,12 @@ struct Watch : testing::Test {
     }
     return nullptr;
   }
+  QString details(const QString& name) {
+    for (QPlainTextEdit* text : window.findChildren<QPlainTextEdit*>()) {
+      if (text->accessibleName() == name + ", details") return text->toPlainText();
+    }
+    return {};
+  }
   MessageBar* bar(const QString& name) {
     for (MessageBar* bar : window.findChildren<MessageBar*>()) {
       if (bar->accessibleName() == name) return bar;
@@ -76,7 +82,7 @@ TEST_F(Watch, TheComparisonIsThatOfTheCommandLine) {
       compare_run(measured, calibration, read_wire_options(kRun.toStdString(), problems));
   EXPECT_EQ(to_json(run().comparison()->run()), to_json(wanted));
   ASSERT_FALSE(wanted.gaps.empty());
-  const QString gaps = bar("Largest difference from the prediction")->text();
+  const QString gaps = details("Largest difference from the prediction");
   EXPECT_TRUE(gaps.contains(QString::fromStdString(wanted.gaps.front().cause))) << qPrintable(gaps);
   // Its error bars are those of the chart.
   auto* chart = window.findChild<Chart*>("gaps");
@@ -145,11 +151,28 @@ TEST(RuleModel, HasTheVerdictsOfTheRules) {
 TEST_F(Watch, AViolatedRuleIsABannerAndALine) {
   MessageBar* banner = bar("Rules that are violated");
   ASSERT_NE(banner, nullptr);
+  Expectation expectation;
+  expectation.predicted = {{"perf/throughput", 1.0}, {"timing_s/step", 1.0}};
+  run().rules()->setExpectation(expectation);
   run().rules()->setValues({{"perf/throughput", 1e-6}, {"timing_s/step", 1e6}});
   EXPECT_EQ(banner->text(), run().rules()->banner());
   EXPECT_FALSE(banner->isHidden());
   run().rules()->setValues({});
   EXPECT_TRUE(banner->isHidden());
+}
+
+// The constants of processors are assumptions: times do not come true, bytes do.
+TEST_F(Watch, APredictionWithoutCalibrationRaisesNoAlarms) {
+  EXPECT_TRUE(run().hasRoughTimes());
+  EXPECT_EQ(run().rules()->violated(), 0) << run().rules()->banner().toStdString();
+  const QString said = bar("Largest difference from the prediction")->text();
+  EXPECT_TRUE(said.startsWith("Not calibrated: predicted times are rough")) << said.toStdString();
+  EXPECT_TRUE(said.contains("tessera calibrate"));
+  run().rules()->setValues(
+      {{"timing_s/step", 1e6}, {"perf/throughput", 1e-6}, {"reshard/seconds", 1e6}});
+  EXPECT_EQ(run().rules()->violated(), 0);
+  run().rules()->setValues({{"timing_s/step", 1e6}, {"reshard/bytes", 1e12}});
+  EXPECT_EQ(run().rules()->violated(), 1);
 }
 
 TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {

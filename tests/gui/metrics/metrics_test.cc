@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
+#include <QComboBox>
 #include <QDir>
 #include <QSlider>
 #include <cmath>
@@ -312,6 +313,29 @@ TEST_F(Metrics, TheLogStandsBesideTheRunAndBehindItsState) {
   std::ofstream((run + ".log").toStdString(), std::ios::app) << "CUDA out of memory\n";
   window.session().run()->poll();
   EXPECT_TRUE(log->toPlainText().endsWith("CUDA out of memory"));
+}
+
+// What a run prints ends with its first steps; the other log goes on.
+TEST_F(Metrics, TheLogOfEveryStepIsInFrontOfWhatWasPrinted) {
+  const auto* log = named<QPlainTextEdit>(window, "Log of the run");
+  auto* which = named<QComboBox>(window, "Which log");
+  showTab("Log");
+  QTemporaryDir above;
+  const QString run = above.filePath("run");
+  ASSERT_TRUE(QDir().mkpath(run));
+  std::ofstream((run + ".log").toStdString()) << "step 1\n";
+  std::ofstream((run + "/log.txt").toStdString()) << "step 1\nstep 2\n";
+  ASSERT_TRUE(window.openRun(run, false));
+  EXPECT_EQ(log->toPlainText(), "step 1\nstep 2");
+  ASSERT_EQ(which->count(), 2);
+  which->setCurrentIndex(1);
+  EXPECT_EQ(log->toPlainText(), "step 1");
+  EXPECT_EQ(which->currentText(), "run.log: what the run printed");
+  std::ofstream((run + "/log.txt").toStdString(), std::ios::app) << "step 3\n";
+  window.session().run()->poll();
+  EXPECT_EQ(log->toPlainText(), "step 1");  // the choice stays
+  which->setCurrentIndex(0);
+  EXPECT_TRUE(log->toPlainText().endsWith("step 3"));
 }
 
 }  // namespace

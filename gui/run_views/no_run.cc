@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/run_views/no_run.h"
+
+#include <QGridLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "gui/document/words.h"
+
+namespace tessera::gui {
+
+NoRun::NoRun(QAction* start, QWidget* parent) : QWidget(parent) {
+  auto* title = new QLabel(Words::tr("No run is open"));
+  QFont large = font();
+  large.setPointSizeF(1.4 * large.pointSizeF());
+  large.setBold(true);
+  title->setFont(large);
+  auto* says = new QLabel(
+      Words::tr("This page follows a run step by step: its figures, what its ranks do, and what "
+                "the plan predicted beside what was measured."));
+  says->setWordWrap(true);
+  says->setMinimumWidth(440);
+  auto* ways = new QGridLayout;
+  ways->setHorizontalSpacing(14);
+  ways->setVerticalSpacing(8);
+  const auto add = [&](QPushButton* button, const QString& what) {
+    const int row = ways->rowCount();
+    auto* label = new QLabel(what);
+    label->setWordWrap(true);
+    label->setBuddy(button);
+    ways->addWidget(button, row, 0);
+    ways->addWidget(label, row, 1);
+    ways->setColumnStretch(1, 1);
+  };
+  auto* begin = new QPushButton(Words::tr("Start this plan..."));
+  const auto allow = [begin, start] { begin->setEnabled(start->isEnabled()); };
+  connect(start, &QAction::changed, begin, allow);
+  connect(begin, &QPushButton::clicked, start, &QAction::trigger);
+  allow();
+  add(begin, Words::tr("Runs the plan that is looked at on this machine (F6). It goes on when the "
+                       "window is closed."));
+  auto* open = new QPushButton(Words::tr("Open a run's folder..."));
+  connect(open, &QPushButton::clicked, this, &NoRun::openRequested);
+  add(open, Words::tr("A folder that tessera run writes or has written, or one of verl's with its "
+                      "metrics.jsonl. It can be dropped on the window, too (Ctrl+R)."));
+  auto* remote = new QPushButton(Words::tr("Follow a remote run..."));
+  connect(remote, &QPushButton::clicked, this, &NoRun::remoteRequested);
+  add(remote, Words::tr("A run on another host that tessera serve offers there, through ssh -L "
+                        "(Ctrl+Alt+R)."));
+  auto* middle = new QVBoxLayout;
+  middle->setSpacing(12);
+  middle->addStretch(2);
+  middle->addWidget(title);
+  middle->addWidget(says);
+  middle->addLayout(ways);
+  middle->addStretch(3);
+  auto* layout = new QHBoxLayout(this);
+  layout->addStretch(1);
+  layout->addLayout(middle, 3);
+  layout->addStretch(1);
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the page of a run says while none is open: what can be done, with a button for each.
+#pragma once
+
+#include <QAction>
+#include <QWidget>
+
+namespace tessera::gui {
+
+class NoRun : public QWidget {
+  Q_OBJECT
+
+ public:
+  /// `start`: starts a run of the plan that is looked at; its button goes with it.
+  explicit NoRun(QAction* start, QWidget* parent = nullptr);
+
+ signals:
+  void openRequested();
+  void remoteRequested();
+};
+
+}  // namespace tessera::gui

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The page of a run says what to do while none is open.
+#include "gui/run_views/no_run.h"
+
+#include <gtest/gtest.h>
+
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+
+#include "gui/pages/main_window.h"
+#include "gui/run_views/remote_dialog.h"
+#include "tests/gui/window_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+const QString kRun = QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run";
+
+TEST(NoRun, OffersWhatCanBeDoneUntilARunIsOpen) {
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
+  auto* panel = window.findChild<NoRun*>();
+  ASSERT_NE(panel, nullptr);
+  ASSERT_TRUE(panel->isVisible());
+  const auto button = [&](const QString& text) {
+    for (QPushButton* each : panel->findChildren<QPushButton*>()) {
+      if (each->text() == text) return each;
+    }
+    ADD_FAILURE() << text.toStdString();
+    return static_cast<QPushButton*>(nullptr);
+  };
+  // Without a plan there is nothing to start.
+  EXPECT_FALSE(button("Start this plan...")->isEnabled());
+  ASSERT_TRUE(window.openPlan(kRun + "/plan.json"));
+  EXPECT_TRUE(button("Start this plan...")->isEnabled());
+  bool asked = false;
+  with_dialog(&window, [&](QDialog& dialog) {
+    asked = qobject_cast<RemoteDialog*>(&dialog) != nullptr;
+    dialog.reject();
+  });
+  QTest::mouseClick(button("Follow a remote run..."), Qt::LeftButton);
+  EXPECT_TRUE(asked);
+  answer_file_dialog(&window, kRun);
+  QTest::mouseClick(button("Open a run's folder..."), Qt::LeftButton);
+  EXPECT_TRUE(wait_for([&] { return !panel->isVisible(); }));
+  EXPECT_EQ(window.session().run()->folder().string(), kRun.toStdString());
+}
+
+}  // namespace
+}  // namespace tessera::gui
