@@ -66,9 +66,9 @@ QString margin_text(const Certificate& found) {
   }
   const QString text =
       Words::tr(
-          "Margin: another plan wins if the predictions of the two err by %1 % in opposite "
+          "Margin: another plan wins if the predictions of the two err by %1 in opposite "
           "directions")
-          .arg(100 * found.margin, 0, 'f', 1);
+          .arg(differenceText(found.margin));
   const double deviations = found.margin_deviations;
   if (found.margin == 0) return Words::tr("%1; a tie: the nearest is as good.").arg(text);
   if (deviations <= 0) return Words::tr("%1.").arg(text);

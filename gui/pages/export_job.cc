@@ -7,6 +7,7 @@
 #include <QLabel>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
+#include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/interop/write_export.h"
 #include "planner/plan/plan.h"
@@ -26,16 +28,34 @@ bool takes(const ExportTarget& target, const Plan& plan) {
          target.engines.end();
 }
 
-// Of the target's engines, and for verl of all that it has, the one that refuses least of the plan,
-// so that little changes.
-QString engine_for(const ExportTarget& target, const Plan& plan) {
-  std::vector<std::string_view> engines = target.engines;
-  for (const ExportTarget& other : every_export_target()) {
-    const bool also = target.program == ExportedProgram::verl && other.program == target.program;
-    if (also) engines.insert(engines.end(), other.engines.begin(), other.engines.end());
+// For verl one of all engines that it usually has, unless the target is for an unusual one.
+std::vector<std::string_view> engines_of(const ExportTarget& target, const Plan& plan) {
+  std::vector<Role> roles;
+  for (const RolePlan& role : plan.roles) roles.push_back(role.role);
+  const std::vector<const Engine*> usual = answering(engine_named(kAnyEngine), roles);
+  const auto is_usual = [&](std::string_view name) {
+    return std::any_of(usual.begin(), usual.end(),
+                       [&](const Engine* one) { return one->name == name; });
+  };
+  if (target.program != ExportedProgram::verl || !is_usual(target.engines.front())) {
+    return {target.engines.front()};
   }
+  std::vector<std::string_view> engines;
+  for (const ExportTarget& other : every_export_target()) {
+    if (other.program != target.program) continue;
+    std::copy_if(other.engines.begin(), other.engines.end(), std::back_inserter(engines), is_usual);
+  }
+  return engines;
+}
+
+// The one that refuses least of the plan, so that little changes; one that does not have the model
+// refuses all of it.
+QString engine_for(const ExportTarget& target, const Plan& plan) {
+  const std::vector<std::string_view> engines = engines_of(target, plan);
   const auto refusals = [&](std::string_view engine) {
-    return outside_capabilities(plan, "plan", engine).size();
+    const Problems problems = outside_capabilities(plan, "plan", engine);
+    const auto unknown = [](const Problem& one) { return one.place.ends_with("/family"); };
+    return std::pair(std::count_if(problems.begin(), problems.end(), unknown), problems.size());
   };
   return toText(*std::min_element(
       engines.begin(), engines.end(),
@@ -52,7 +72,8 @@ QString called(const QString& field) {
       {"ep", QT_TRANSLATE_NOOP("Words", "expert parallelism")},
       {"zero", QT_TRANSLATE_NOOP("Words", "ZeRO stage")},
       {"dp_shard", QT_TRANSLATE_NOOP("Words", "shards of its weights")},
-      {"recompute", QT_TRANSLATE_NOOP("Words", "recomputation")}};
+      {"recompute", QT_TRANSLATE_NOOP("Words", "recomputation")},
+      {"sequence_parallel", QT_TRANSLATE_NOOP("Words", "sequence parallelism")}};
   const auto found = kNames.find(field);
   return found == kNames.end() ? field : Words::tr(found->second);
 }

@@ -560,6 +560,10 @@
         <translation>权重分片数</translation>
     </message>
     <message>
+        <source>sequence parallelism</source>
+        <translation>序列并行</translation>
+    </message>
+    <message>
         <source>recomputation</source>
         <translation>重计算</translation>
     </message>
@@ -3180,8 +3184,8 @@ select it to plan it in full</source>
         <translation>裕度：没有方案只用这么少的 GPU；预测时间的误差不会改变这一点。</translation>
     </message>
     <message>
-        <source>Margin: another plan wins if the predictions of the two err by %1 % in opposite directions</source>
-        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 % 时，另一方案才会胜出</translation>
+        <source>Margin: another plan wins if the predictions of the two err by %1 in opposite directions</source>
+        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 时，另一方案才会胜出</translation>
     </message>
     <message>
         <source>%1; a tie: the nearest is as good.</source>
@@ -5686,14 +5690,6 @@ select it to plan it in full</source>
     <message>
         <source>a size: the indexer reads the compressed queries</source>
         <translation>维度：索引器读取压缩后的查询</translation>
-    </message>
-    <message>
-        <source>an indexer in every layer (full, frequency 1)</source>
-        <translation>每层都有索引器（full，频率 1）</translation>
-    </message>
-    <message>
-        <source>layers that share another&apos;s choice (GLM-5.2) are not planned</source>
-        <translation>不支持规划共用其他层选择的层 (GLM-5.2)</translation>
     </message>
     <message>
         <source>default, linear, llama3, yarn or longrope</source>

@@ -260,7 +260,7 @@ TEST(Headline, AProofSaysAmongWhatByWhatMarginAndWhatIsLeftOpen) {
   Plan plan = free_plan();
   const QString proof = proof_text(plan, 0, {}, {});
   EXPECT_TRUE(proof.startsWith("Proven best of the space"));
-  EXPECT_TRUE(proof.contains(QString("err by %1 %").arg(100 * plan.certificate.margin, 0, 'f', 1)))
+  EXPECT_TRUE(proof.contains("err by " + differenceText(plan.certificate.margin) + " in "))
       << proof.toStdString();
   EXPECT_TRUE(proof.contains("\nLeft open: token limits")) << proof.toStdString();
   EXPECT_FALSE(proof.contains("Only plans with"));

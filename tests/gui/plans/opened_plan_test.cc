@@ -15,6 +15,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/headline.h"
+#include "gui/document/plan_answer.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_job.h"
 #include "gui/pages/main_window.h"
@@ -129,6 +130,26 @@ TEST(ExportJob, PlansForTheTargetsEngineAndExportsThatPlan) {
   EXPECT_EQ(document.plan->engine.substr(0, 4), "verl");
   EXPECT_EQ(document.question.fixed, std::vector<std::string>{"actor.tp=2"});
   EXPECT_EQ(document.plan->find(Role::actor)->layout.tp, 2) << "Megatron holds what FSDP cannot";
+}
+
+// A plan that is cut by layers and heads is Megatron's kind, whatever else verl can be told to use.
+TEST(ExportJob, OffersTheUsualEngineThatHoldsThePlanAndHasItsModel) {
+  const PlanAnswer found = answer({.model = "qwen2.5-32b",
+                                   .cluster = "h800-64",
+                                   .workload = "grpo-7b-1k",
+                                   .fixed = {"actor.tp=8"}});
+  ExportJob job(std::get<SharedPlan>(found.result));
+  auto* target = named<QComboBox>(job, "For whom");
+  auto* plan_for = job.findChild<QPushButton*>("plan_for");
+  const auto offered = [&](const QString& name) {
+    target->setCurrentIndex(target->findText(name, Qt::MatchStartsWith));
+    return plan_for->text();
+  };
+  EXPECT_EQ(offered("verl:"), "&Plan for verl-megatron");
+  EXPECT_EQ(offered("ray:"), "&Plan for verl-megatron");
+  EXPECT_EQ(offered("verl-torchtitan:"), "&Plan for verl-torchtitan") << "who asks for it";
+  offered("vllm:");
+  EXPECT_TRUE(plan_for->isHidden()) << "it serves the plan's rollout as it is";
 }
 
 // Every setting can be asked, from a menu that the palette has, too.
