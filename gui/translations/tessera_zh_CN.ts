@@ -5956,14 +5956,6 @@ select it to plan it in full</source>
         <translation>其服务支持的并行布局</translation>
     </message>
     <message>
-        <source>equally many layers in all stages but the first and the last</source>
-        <translation>除首尾外各阶段的层数相同</translation>
-    </message>
-    <message>
-        <source>equally many layers in all chunks of virtual stages</source>
-        <translation>各虚拟阶段块的层数相同</translation>
-    </message>
-    <message>
         <source>false, as the rollout reads them on the device</source>
         <translation>false，因为 rollout 在设备上读取它们</translation>
     </message>

@@ -39,7 +39,8 @@ struct TrainingLimits {
   bool expert_parallel = false, fully_sharded = false, sequence_parallel = false;
   ExpertRule experts = nullptr;  // with expert_parallel; nullptr = any degrees
   bool virtual_stages = false;
-  /// Stages as Megatron states them: equal, but for a first and a last one of their own.
+  /// The search makes stages that are equal, but for a first and a last one of their own, as
+  /// Megatron's usual arguments state them; its text of a layout states any others that a plan has.
   bool equal_middle_stages = false;
   HeadRule heads = HeadRule::any;
   bool one_critic_limit = false;  // of tokens: for the critic's values and its update alike

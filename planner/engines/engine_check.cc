@@ -64,7 +64,6 @@ class LayoutCheck {
         refuse("tp", std::to_string(layout_.tp), "a layout that its server can hold", why);
       }
     }
-    if (can_.training.equal_middle_stages && !rollout) check_stages();
   }
 
  private:
@@ -142,24 +141,6 @@ class LayoutCheck {
            rule == HeadRule::all_heads
                ? "a divisor of the " + std::to_string(kv) + " key-value heads"
                : "a divisor or a multiple of the " + std::to_string(kv) + " key-value heads");
-  }
-
-  void check_stages() {
-    if (layout_.stages.empty() || layout_.pp * layout_.vpp == 1) return;
-    const auto layers = [&](std::size_t i) {
-      return layout_.stages[i].last - layout_.stages[i].first;
-    };
-    const std::size_t count = layout_.stages.size();
-    const bool own_ends = layout_.vpp == 1;
-    const std::size_t begin = own_ends ? 1 : 0, end = own_ends ? count - 1 : count;
-    for (std::size_t i = begin + 1; i < end; ++i) {
-      if (layers(i) == layers(begin)) continue;
-      refuse("stages",
-             std::to_string(layers(begin)) + " and " + std::to_string(layers(i)) + " layers",
-             own_ends ? "equally many layers in all stages but the first and the last"
-                      : "equally many layers in all chunks of virtual stages");
-      return;
-    }
   }
 
   const std::string& name_;

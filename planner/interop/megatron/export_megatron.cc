@@ -5,6 +5,7 @@
 #include "cost_models/packing.h"
 #include "planner/engines/engine.h"
 #include "planner/interop/config/recompute_modules.h"
+#include "planner/interop/config/stage_text.h"
 #include "planner/interop/files/arguments.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/script.h"
@@ -23,16 +24,16 @@ Words layout_arguments(const RolePlan& role, const ModelSpec& model) {
   put(words, "--context-parallel-size", layout.cp);
   if (layout.ep > 1) put(words, "--expert-model-parallel-size", layout.ep);
   if (model.moe) put(words, "--expert-tensor-parallel-size", layout.etp);  // else Megatron takes tp
-  const auto layers = [&](std::size_t i) { return layout.stages[i].last - layout.stages[i].first; };
-  if (layout.vpp > 1) {
-    put(words, "--num-layers-per-virtual-pipeline-stage", layers(0));
+  const StageEnds ends = stage_ends(layout.stages);
+  const bool uneven = ends.first > 0 || ends.last > 0;
+  if (layout.pp > 1 && (!ends.others_alike || (layout.vpp > 1 && uneven))) {
+    put(words, "--pipeline-model-parallel-layout", stage_text(layout.stages));
+  } else if (layout.vpp > 1) {
+    put(words, "--num-layers-per-virtual-pipeline-stage",
+        layout.stages[0].last - layout.stages[0].first);
   } else if (layout.pp > 1) {
-    const std::size_t last = layout.stages.size() - 1;
-    const std::int64_t middle = last >= 2 ? layers(1) : layers(last);
-    if (layers(0) != middle) put(words, "--decoder-first-pipeline-num-layers", layers(0));
-    if (last >= 2 && layers(last) != middle) {
-      put(words, "--decoder-last-pipeline-num-layers", layers(last));
-    }
+    if (ends.first > 0) put(words, "--decoder-first-pipeline-num-layers", ends.first);
+    if (ends.last > 0) put(words, "--decoder-last-pipeline-num-layers", ends.last);
   }
   if (layout.sequence_parallel) words.emplace_back("--sequence-parallel");
   if (layout.zero == 1) words.emplace_back("--use-distributed-optimizer");

@@ -8,6 +8,7 @@
 #include "planner/engines/read_plan.h"
 #include "planner/interop/config/imported.h"
 #include "planner/interop/config/imported_recompute.h"
+#include "planner/interop/config/stage_text.h"
 #include "planner/interop/megatron/megatron.h"
 #include "planner/interop/megatron/megatron_model.h"
 
@@ -25,6 +26,7 @@ constexpr std::array kFlags = std::to_array<std::string_view>({
     "num-virtual-stages-per-pipeline-rank",
     "decoder-first-pipeline-num-layers",
     "decoder-last-pipeline-num-layers",
+    "pipeline-model-parallel-layout",
     "sequence-parallel",
     "use-distributed-optimizer",
     "recompute-activations",
@@ -234,6 +236,7 @@ class Importer {
   std::int64_t read_world();  // GPUs
   void read_layout(const Launch& launch);
   bool read_stages(ParallelLayout& layout, std::int64_t layers);
+  bool read_stage_text(const std::string& text, ParallelLayout& layout, std::int64_t layers);
 
   const ConfigValues& config_;
   const ImportOptions& options_;
@@ -243,6 +246,8 @@ class Importer {
 };
 
 bool Importer::read_stages(ParallelLayout& layout, std::int64_t layers) {
+  const std::string text = config_.text("pipeline-model-parallel-layout", "", problems_);
+  if (!text.empty()) return read_stage_text(text, layout, layers);
   const std::int64_t per_chunk = integer("num-layers-per-virtual-pipeline-stage", 0);
   if (per_chunk > 0) {
     if (layers % (per_chunk * layout.pp) != 0) {
@@ -255,26 +260,36 @@ bool Importer::read_stages(ParallelLayout& layout, std::int64_t layers) {
   } else {
     layout.vpp = static_cast<int>(integer("num-virtual-stages-per-pipeline-rank", 1));
   }
-  const std::int64_t first = integer("decoder-first-pipeline-num-layers", 0);
-  const std::int64_t last = integer("decoder-last-pipeline-num-layers", 0);
   const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
-  const std::int64_t open = chunks - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
-  const std::int64_t left = layers - first - last;
-  if (chunks > layers || left < 0 || open < 0 || (open == 0 ? left != 0 : left % open != 0)) {
+  const auto each =
+      even_but_for_ends(layers, chunks, integer("decoder-first-pipeline-num-layers", 0),
+                        integer("decoder-last-pipeline-num-layers", 0));
+  if (!each || chunks > layers) {
     refuse("pipeline-model-parallel-size", std::to_string(layout.pp),
            "equally many of the " + std::to_string(layers) + " layers in every stage",
            "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers make uneven "
-           "ones");
+           "ones, or --pipeline-model-parallel-layout");
     return false;
   }
-  std::int64_t at = 0;
-  for (std::int64_t i = 0; i < chunks; ++i) {
-    std::int64_t count = open > 0 ? left / open : 0;
-    if (i == 0 && first > 0) count = first;
-    if (i == chunks - 1 && last > 0) count = last;
-    layout.stages.push_back({at, at + count});
-    at += count;
+  layout.stages = stage_ranges(*each);
+  return true;
+}
+
+// The text tells the number of stages, and with it how many a rank has.
+bool Importer::read_stage_text(const std::string& text, ParallelLayout& layout,
+                               std::int64_t layers) {
+  const auto each = stage_layers(text);
+  const std::int64_t stages = each ? std::ssize(*each) : 0;
+  if (!each || stages % layout.pp != 0 ||
+      std::accumulate(each->begin(), each->end(), std::int64_t{0}) != layers) {
+    refuse("pipeline-model-parallel-layout", "'" + text + "'",
+           std::to_string(layers) + " decoder layers (t) in a multiple of " +
+               std::to_string(layout.pp) + " stages (|)",
+           "as in 'Et*6|t*6|t*5L'");
+    return false;
   }
+  layout.vpp = static_cast<int>(stages / layout.pp);
+  layout.stages = stage_ranges(*each);
   return true;
 }
 

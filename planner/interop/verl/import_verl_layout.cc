@@ -1,6 +1,8 @@
 // Layouts of training roles from verl's keys: FSDP with Ulysses, and Megatron.
 #include <algorithm>
+#include <numeric>
 
+#include "planner/interop/config/stage_text.h"
 #include "planner/interop/verl/verl_import.h"
 
 namespace tessera {
@@ -19,44 +21,47 @@ int ulysses_of(const VerlImport& in, const std::string& block, const std::string
   return static_cast<int>(std::min<std::int64_t>(outer > 1 ? outer : own, 1 << 20));
 }
 
-struct EndStages {
-  std::int64_t first = 0, last = 0;  // layers; 0 = as many as the others
-};
-
-EndStages end_stages(const VerlImport& in, const std::string& block) {
-  // The reference's override_transformer_config is the actor's.
+// The reference's override_transformer_config is the actor's.
+std::string transformer_config(const std::string& block) {
   const bool reference = block.find(".ref.") != std::string::npos;
-  const std::string prefix = (reference ? "actor_rollout_ref.actor.megatron" : block) +
-                             ".override_transformer_config.num_layers_in_";
-  return {in.integer(prefix + "first_pipeline_stage", 0),
-          in.integer(prefix + "last_pipeline_stage", 0)};
+  return (reference ? "actor_rollout_ref.actor.megatron" : block) + ".override_transformer_config.";
+}
+
+// pipeline_model_parallel_layout states them all.
+std::vector<LayerRange> stated_stages(const VerlImport& in, const std::string& key,
+                                      const std::string& text, const ModelSpec& model,
+                                      std::int64_t chunks) {
+  const auto layers = stage_layers(text);
+  if (layers && std::ssize(*layers) == chunks &&
+      std::accumulate(layers->begin(), layers->end(), std::int64_t{0}) == model.layers) {
+    return stage_ranges(*layers);
+  }
+  in.refuse(key, "'" + text + "'",
+            std::to_string(model.layers) + " decoder layers (t) in " + std::to_string(chunks) +
+                " stages (|)",
+            "as in 'Et*6|t*6|t*5L'");
+  return {};
 }
 
 std::vector<LayerRange> stages_of(const VerlImport& in, const std::string& block,
                                   const ModelSpec& model, const ParallelLayout& layout) {
-  const auto [first, last] = end_stages(in, block);
+  const std::string prefix = transformer_config(block);
   const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
-  const std::int64_t open = chunks - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
-  const std::int64_t left = model.layers - first - last;
-  const bool given = first > 0 || last > 0;
-  if (left < 0 || open < 0 || (open == 0 && left != 0) || (open > 0 && left % open != 0) ||
-      (given && layout.vpp > 1)) {
+  const std::string text = in.text(prefix + "pipeline_model_parallel_layout", "");
+  if (!text.empty()) {
+    return stated_stages(in, prefix + "pipeline_model_parallel_layout", text, model, chunks);
+  }
+  const std::int64_t first = in.integer(prefix + "num_layers_in_first_pipeline_stage", 0);
+  const std::int64_t last = in.integer(prefix + "num_layers_in_last_pipeline_stage", 0);
+  const auto layers = even_but_for_ends(model.layers, chunks, first, last);
+  if (!layers || ((first > 0 || last > 0) && layout.vpp > 1)) {
     in.refuse(block + ".pipeline_model_parallel_size", std::to_string(layout.pp),
               "stages of equally many of the " + std::to_string(model.layers) + " layers",
               "num_layers_in_first_pipeline_stage and num_layers_in_last_pipeline_stage make "
-              "uneven ones");
+              "uneven ones, or pipeline_model_parallel_layout");
     return {};
   }
-  std::vector<LayerRange> made;
-  std::int64_t at = 0;
-  for (std::int64_t i = 0; i < chunks; ++i) {
-    std::int64_t count = open > 0 ? left / open : 0;
-    if (i == 0 && first > 0) count = first;
-    if (i == chunks - 1 && last > 0) count = last;
-    made.push_back({at, at + count});
-    at += count;
-  }
-  return made;
+  return stage_ranges(*layers);
 }
 
 ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::string& ulysses_key,

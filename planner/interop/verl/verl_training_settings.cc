@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "planner/interop/config/recompute_modules.h"
+#include "planner/interop/config/stage_text.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/plan.h"
@@ -36,13 +37,15 @@ void fsdp_block(VerlWriter& w, const std::string& prefix, const RolePlan& role, 
 }
 
 void stage_keys(VerlWriter& w, const std::string& prefix, const ParallelLayout& layout) {
-  if (layout.pp == 1 || layout.vpp > 1) return;
-  const auto layers = [&](std::size_t i) { return layout.stages[i].last - layout.stages[i].first; };
-  const std::size_t last = layout.stages.size() - 1;
-  const std::int64_t middle = last >= 2 ? layers(1) : layers(last);
-  const std::string block = prefix + ".override_transformer_config.num_layers_in_";
-  if (layers(0) != middle) w.add(block + "first_pipeline_stage", layers(0));
-  if (last >= 2 && layers(last) != middle) w.add(block + "last_pipeline_stage", layers(last));
+  if (layout.pp == 1) return;
+  const std::string block = prefix + ".override_transformer_config.";
+  const StageEnds ends = stage_ends(layout.stages);
+  if (!ends.others_alike || (layout.vpp > 1 && (ends.first > 0 || ends.last > 0))) {
+    w.add(block + "pipeline_model_parallel_layout", stage_text(layout.stages));
+    return;
+  }
+  if (ends.first > 0) w.add(block + "num_layers_in_first_pipeline_stage", ends.first);
+  if (ends.last > 0) w.add(block + "num_layers_in_last_pipeline_stage", ends.last);
 }
 
 void megatron_block(VerlWriter& w, const std::string& prefix, const RolePlan& role, bool trained) {

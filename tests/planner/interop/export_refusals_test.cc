@@ -127,7 +127,8 @@ TEST(Export, MicroBatchesOfMegatronFillTheRoundsOfVirtualStages) {
   EXPECT_EQ(problems[0].place, "/roles/0/layout/vpp");
 }
 
-TEST(Capabilities, MegatronStagesMayDifferOnlyAtTheEnds) {
+// Its text of a layout states what its counts of the first and the last stage do not.
+TEST(Capabilities, MegatronStagesMayHoldAnyLayers) {
   Problems problems;
   const Engine& megatron = engine_named("megatron");
   const ModelSpec model = *read_model_spec("qwen3-8b", problems);
@@ -135,12 +136,12 @@ TEST(Capabilities, MegatronStagesMayDifferOnlyAtTheEnds) {
   layout.stages = {{0, 8}, {8, 18}, {18, 28}, {28, 36}};
   EXPECT_TRUE(outside_capabilities(megatron, model, Role::actor, layout).empty());
   layout.stages = {{0, 8}, {8, 17}, {17, 28}, {28, 36}};
-  EXPECT_EQ(outside_capabilities(megatron, model, Role::actor, layout).at(0).place, "stages");
+  EXPECT_TRUE(outside_capabilities(megatron, model, Role::actor, layout).empty());
   layout.stages = even_stages(36, 2, 2);
   layout.pp = layout.vpp = 2;
   EXPECT_TRUE(outside_capabilities(megatron, model, Role::actor, layout).empty());
   layout.stages = {{0, 8}, {8, 18}, {18, 27}, {27, 36}};
-  EXPECT_EQ(outside_capabilities(megatron, model, Role::actor, layout).size(), 1U);
+  EXPECT_TRUE(outside_capabilities(megatron, model, Role::actor, layout).empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "planner/interop/config/stage_text.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
 #include "tests/planner/interop/imported.h"
@@ -104,6 +105,60 @@ TEST(Import, ReadsTheModulesThatMegatronRecomputes) {
   EXPECT_THAT(notes, ::testing::Contains(HasSubstr("[moe_act, layernorm] is priced as")));
   EXPECT_EQ(read("--recompute-activations", notes), Recompute::none);
   EXPECT_THAT(notes, ::testing::Contains(HasSubstr("[core_attn] is priced as no recomputation")));
+}
+
+// The examples of Megatron-LM's own documentation and of verl's script of DeepSeek-V4; what its
+// parser refuses is refused.
+TEST(StageText, TellsTheLayersOfEachStage) {
+  using Layers = std::vector<std::int64_t>;
+  EXPECT_EQ(stage_layers("Et*3|(tt|)*29,m|L"),
+            (Layers{3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+                    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0}));
+  EXPECT_EQ(stage_layers("Et*6|t*6|t*6|t*5|t*5|t*5|t*5|t*5L"), (Layers{6, 6, 6, 5, 5, 5, 5, 5}));
+  EXPECT_EQ(stage_layers("E|(t|(tt)*2|)*2L"), (Layers{0, 1, 4, 1, 4, 0}));
+  for (const char* const wrong : {"", "Et*|L", "E(t|L", "Et)L", "Ex|L", "E(t*65536)*65536L"}) {
+    EXPECT_FALSE(stage_layers(wrong)) << wrong;
+  }
+  for (const Layers& layers : {Layers{6, 6, 5}, Layers{1, 0, 12, 3}, Layers{0, 7}}) {
+    EXPECT_EQ(stage_layers(stage_text(stage_ranges(layers))), layers);
+  }
+}
+
+// Stages that are neither alike nor told by their ends, on one chunk and on two chunks a rank.
+TEST(Import, ReadsStagesOfAnyLengthThatAnExportStates) {
+  RandomPlans plans("verl-megatron", 79);
+  int compared = 0;
+  for (int i = 0; i < 200 && compared < 4; ++i) {
+    Plan plan = plans.next();
+    RolePlan& actor = plan.roles[0];
+    const std::int64_t layers = plan.models.at("actor").spec.layers;
+    std::vector<LayerRange>& stages = actor.layout.stages;
+    if (stages.size() < 4 || layers < std::ssize(stages) + 2) continue;
+    std::vector<std::int64_t> each(stages.size(), 1);
+    each[1] = 2;
+    each[2] = layers - std::ssize(stages);
+    stages = stage_ranges(each);
+    actor.batching.update_tokens = plan.workload.prompt_tokens + plan.workload.response_tokens.max;
+    const auto script = megatron_script(plan);
+    if (!script) continue;
+    EXPECT_THAT(script->text, HasSubstr("--pipeline-model-parallel-layout\n  'Et|t*2|"));
+    ImportOptions options = on(plan);
+    options.model = plan.models.at("actor").path;
+    const Imported back = must_import(script->text, script->name, options);
+    EXPECT_EQ(back.plan.roles[0].layout, actor.layout);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 4);
+  EXPECT_THAT(
+      refusals("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 256 "
+               "--num-attention-heads 8 --seq-length 512 --max-position-embeddings 512 "
+               "--micro-batch-size 1 --global-batch-size 8 --bf16 --vocab-size 512 "
+               "--pipeline-model-parallel-size 2 "
+               "--pipeline-model-parallel-layout 'Et|t*2L'\n",
+               "a.sh")
+          .at(0)
+          .expected,
+      HasSubstr("4 decoder layers (t)"));
 }
 
 TEST(Import, BuildsAModelFromMegatronArgumentsWhereTheySuffice) {

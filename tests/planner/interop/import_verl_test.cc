@@ -302,5 +302,27 @@ TEST(ImportVerl, DeepSeekV3FitsTheTwelveNodesThatItsScriptAsksFor) {
   EXPECT_FALSE(whole_fits);
 }
 
+// The stages of verl's example of DeepSeek-V4 on Megatron, whose 43 layers no 8 equal ones make.
+TEST(ImportVerl, StagesAreThoseThatMegatronsTextStates) {
+  const std::string actor = "actor_rollout_ref.actor.megatron.";
+  const std::string script =
+      grpo("deepseek-ai/DeepSeek-V4-Flash",
+           "model_engine=megatron actor_rollout_ref.rollout.tensor_model_parallel_size=8 " + actor +
+               "pipeline_model_parallel_size=8 \"++" + actor +
+               "override_transformer_config.pipeline_model_parallel_layout="
+               "'Et*6|t*6|t*6|t*5|t*5|t*5|t*5|t*5L'\"");
+  const Read made = read(script);
+  ASSERT_TRUE(made.imported) << made.told();
+  const std::vector<LayerRange>& stages = made.role(Role::actor).layout.stages;
+  ASSERT_EQ(stages.size(), 8U);
+  EXPECT_EQ(stages[2], (LayerRange{12, 18}));
+  EXPECT_EQ(stages[7], (LayerRange{38, 43}));
+  std::string wrong = script;
+  wrong.replace(wrong.find("t*5L"), 4, "t*4L");
+  const Read refused = read(wrong);
+  EXPECT_FALSE(refused.imported);
+  EXPECT_THAT(refused.told(), HasSubstr("43 decoder layers (t) in 8 stages (|)"));
+}
+
 }  // namespace
 }  // namespace tessera
