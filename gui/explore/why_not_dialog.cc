@@ -75,7 +75,6 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, QWidget* parent)
   form->addRow(Words::tr("&Value"), value_);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
   ask_ = buttons->addButton(Words::tr("&Ask"), QDialogButtonBox::ActionRole);
-  ask_->setDefault(true);
   plan_with_it_ = buttons->addButton(Words::tr("&Plan with it"), QDialogButtonBox::AcceptRole);
   plan_with_it_->setAutoDefault(false);
   plan_with_it_->setEnabled(false);
@@ -83,6 +82,7 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, QWidget* parent)
   layout->addLayout(form);
   layout->addWidget(says_, 1);
   layout->addWidget(buttons);
+  ask_->setDefault(true);  // of the dialog that it is in by now
   const auto offer_values = [this] {
     value_->clear();
     value_->addItems(values_of(setting_->currentText().trimmed()));

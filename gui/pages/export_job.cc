@@ -134,7 +134,6 @@ ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
   form->addRow(name, where);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel);
   write_ = buttons->addButton(Words::tr("&Write"), QDialogButtonBox::AcceptRole);
-  write_->setDefault(true);
   plan_for_ = buttons->addButton(QString(), QDialogButtonBox::ActionRole);
   plan_for_->setAutoDefault(false);
   plan_for_->setObjectName("plan_for");
@@ -143,6 +142,7 @@ ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
   layout->addLayout(form);
   layout->addWidget(files_, 1);
   layout->addWidget(buttons);
+  write_->setDefault(true);  // of the dialog that it is in by now
   connect(folder_, &QLineEdit::textChanged, this, &ExportJob::allow);
   connect(browse, &QPushButton::clicked, this, &ExportJob::chooseFolder);
   connect(plan_for_, &QPushButton::clicked, this, [this] {

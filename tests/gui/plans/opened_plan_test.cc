@@ -118,7 +118,7 @@ TEST(ExportJob, PlansForTheTargetsEngineAndExportsThatPlan) {
     with_dialog(&window, [&](QDialog& again) {  // opens once that plan is there
       EXPECT_TRUE(named<QComboBox>(again, "For whom")->currentText().startsWith("ray:"));
       named<QLineEdit>(again, "Folder")->setText(folder.filePath("job"));
-      again.accept();
+      QTest::keyClick(named<QLineEdit>(again, "Folder"), Qt::Key_Return);  // writes
     });
     dialog.findChild<QPushButton*>("plan_for")->click();
   });
@@ -169,10 +169,10 @@ TEST(WhyNot, OfAnySettingIsAMenusAction) {
     auto* says = named<QPlainTextEdit>(dialog, "Why not");
     const auto ask = [&](const QString& setting, const QString& value) {
       named<QComboBox>(dialog, "Setting")->setCurrentText(setting);
-      named<QComboBox>(dialog, "Value")->setCurrentText(value);
-      for (QPushButton* button : dialog.findChildren<QPushButton*>()) {
-        if (button->text() == "&Ask") button->click();
-      }
+      auto* line = named<QComboBox>(dialog, "Value");
+      line->setCurrentText(value);
+      QTest::keyClick(line->lineEdit(), Qt::Key_Return);
+      EXPECT_TRUE(dialog.isVisible()) << "Enter asks";
       EXPECT_TRUE(wait_for([&] { return !says->toPlainText().startsWith("Planning"); }));
       return says->toPlainText();
     };
