@@ -51,17 +51,15 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
   RolePricer& pricer = costs.pricer(role.role, candidate_.view);
   layout_ = role_layout(pricer.assumed(), pricer.parts(), candidate_, groups_of(plan, role, map));
   const CandidateGroups& groups = layout_.groups;
-  if (std::max({groups.tp.nodes, groups.cp.nodes, groups.ep.nodes}) > 1) {
+  const bool pipelined = role.role == Role::rollout && candidate_.pp > 1;
+  const int hop_nodes = pipelined ? groups.hop_nodes : 1;
+  if (std::max({groups.tp.nodes, groups.cp.nodes, groups.ep.nodes, hop_nodes}) > 1) {
     Assumptions assumed = *layout_.assumed;
     assumed.request.cluster.nic = BytesPerSecond{std::numeric_limits<double>::infinity()};
     free_cards_ = std::make_shared<const Assumptions>(std::move(assumed));
   }
-  const bool pipelined = role.role == Role::rollout && candidate_.pp > 1;
   if (pipelined || std::max({groups.tp.ranks, groups.cp.ranks, groups.ep.ranks}) > 1) {
     slow_ports_ = std::make_shared<const Assumptions>(with_slow_ports(*layout_.assumed));
-    const int hops = candidate_.pp > 1 ? groups.hop_nodes : 1;
-    generates_within_ = role.role == Role::rollout &&
-                        std::max({groups.tp.nodes, groups.cp.nodes, groups.ep.nodes, hops}) == 1;
   }
   for (const Phase phase : pricer.model().phases) {
     if (pricer.model().calls[phase] != CallKind::train) continue;
@@ -232,7 +230,7 @@ OperationTime RoleOperations::decode(double sequences, double context) const {
 
 // A prompt passes every stage once, each of which has its part of the layers.
 Traffic RoleOperations::prefill_within(double prompts, double sequences) const {
-  if (!generates_within_) return {};
+  if (!slow_ports_) return {};
   const double all = tessera::prefill(counted_layout(), prompts, sequences).communication.value;
   return Traffic{all / candidate_.pp};
 }
@@ -240,8 +238,41 @@ Traffic RoleOperations::prefill_within(double prompts, double sequences) const {
 // In a step each stage decodes as many micro-batches as there are stages: a rank moves what one of
 // them moves in all layers.
 Traffic RoleOperations::decode_within(double sequences) const {
-  if (!generates_within_) return {};
+  if (!slow_ports_) return {};
   return Traffic{decode_communication(counted_layout(), candidate_, sequences).value};
+}
+
+// As in add_across: of one kind of groups alone, what takes no time where cards take none.
+template <class Price>
+AcrossNodes RoleOperations::generation_across(const Price& price) const {
+  if (!free_cards_) return {};
+  const BytesPerSecond card =
+      inter_node_bandwidth(layout_.assumed->cluster(), layout_.assumed->calibration());
+  const auto carried = [&](RoleLayout alone) {
+    const Seconds with = price(alone);
+    alone.assumed = free_cards_.get();
+    return (with - price(alone)) * card;
+  };
+  RoleLayout none = layout_;
+  none.groups.tp = none.groups.cp = none.groups.ep = GroupShape{};
+  none.groups.hop_nodes = 1;
+  RoleLayout tensor = none, experts = none, stages = none;
+  tensor.groups.tp = layout_.groups.tp;
+  experts.groups.ep = layout_.groups.ep;
+  stages.groups.hop_nodes = layout_.groups.hop_nodes;
+  return {.tensor = carried(tensor), .experts = carried(experts), .stages = carried(stages)};
+}
+
+AcrossNodes RoleOperations::prefill_across(double prompts, double sequences) const {
+  return generation_across([&](const RoleLayout& layout) {
+    return tessera::prefill(layout, prompts, sequences).communication / candidate_.pp;
+  });
+}
+
+AcrossNodes RoleOperations::decode_across(double sequences) const {
+  return generation_across([&](const RoleLayout& layout) {
+    return decode_communication(layout, candidate_, sequences);
+  });
 }
 
 double RoleOperations::cache_tokens() const {

@@ -26,6 +26,7 @@ struct RolePlan;
 /// exchange them, as far as nothing hides them.
 struct AcrossNodes {
   Traffic tensor, context, experts;
+  Traffic stages;  // hidden states for the next stage of a replica that decodes
 };
 
 /// One micro-batch on one chunk of one stage: kernels with the collectives between them (tensor,
@@ -69,10 +70,13 @@ class RoleOperations {
   OperationTime prefill(double prompts, double sequences) const;
   OperationTime decode(double sequences, double context) const;
   /// Bytes that a rank of a replica sends over its port within its node in a prefill, and in a
-  /// decode step (hidden states for the next stage included); the mean of all stages. 0 where any
-  /// of its groups spans nodes. Precondition: the role is the rollout.
+  /// decode step (hidden states for the next stage included); the mean of all stages. Precondition:
+  /// the role is the rollout.
   Traffic prefill_within(double prompts, double sequences) const;
   Traffic decode_within(double sequences) const;
+  /// Likewise over its network card.
+  AcrossNodes prefill_across(double prompts, double sequences) const;
+  AcrossNodes decode_across(double sequences) const;
   /// Tokens that the paged KV cache of a replica holds; 0 = it has a longest sequence's room for
   /// each that it decodes at once.
   double cache_tokens() const;
@@ -104,6 +108,9 @@ class RoleOperations {
   Seconds communication_in(const MicroBatchCost& cost, int chunk, bool backward) const;
   void add_across(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,
                   std::vector<ChunkPass>& passes) const;
+  /// Of what takes so long in a layout: what its cards carry, by kind of group.
+  template <class Price>
+  AcrossNodes generation_across(const Price& price) const;
   Candidate candidate_in(Phase phase) const;
   StageClass stage_of(int index) const;
   RoleLayout counted_layout() const;
@@ -113,12 +120,11 @@ class RoleOperations {
   Candidate candidate_;
   RoleLayout layout_;
   /// What the layout assumes, but for cards that take no time; nullptr where no tensor, context or
-  /// expert parallel group spans nodes.
+  /// expert parallel group spans nodes, nor a rollout's pipeline.
   std::shared_ptr<const Assumptions> free_cards_;
   /// What the layout assumes, but for ports that carry a byte a second and cost nothing else;
   /// nullptr where no such group, nor a rollout's pipeline, has several ranks.
   std::shared_ptr<const Assumptions> slow_ports_;
-  bool generates_within_ = false;              // a rollout, each of whose replicas lies on one node
   EnumArray<Phase, double> mini_batch_parts_;  // of phases that train
 };
 

@@ -13,8 +13,7 @@ namespace tessera {
 /// Of the rank on which the most of it is exposed.
 struct CommunicationPart {
   /// `none` is what layers exchange within their passes (tensor, context and expert parallelism) as
-  /// far as nothing there hides it; its group is not known here, nor are the bytes of
-  /// replicas that generate on several nodes.
+  /// far as nothing there hides it; its group is not known here.
   Exchange exchange = Exchange::none;
   Phase phase = Phase::gen;
   int group_ranks = 0, group_nodes = 0;  // 0: not known

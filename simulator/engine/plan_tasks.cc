@@ -176,7 +176,8 @@ class Builder {
       for (const RolloutSegment& segment :
            coarsened(result_.replicas.back().segments, options_.rollout_segments)) {
         Task task = segment_task(segment, call.phase, ranks, previous);
-        links_.put_generation(graph(), task, costs, replica, within_of(segment, costs));
+        links_.put_generation(graph(), task, costs, replica, across_of(segment, costs),
+                              within_of(segment, costs));
         previous = graph().add(std::move(task));
       }
       tails.push_back(previous);
@@ -191,6 +192,20 @@ class Builder {
     return segment.kind == SegmentKind::prefill
                ? costs.operations().prefill_within(steps, sequences)
                : steps * costs.operations().decode_within(sequences);
+  }
+
+  // Of a rank's card, likewise.
+  static AcrossNodes across_of(const RolloutSegment& segment, const RoleCosts& costs) {
+    const auto sequences = static_cast<double>(segment.sequences);
+    const auto steps = static_cast<double>(segment.steps);
+    if (segment.kind == SegmentKind::prefill) {
+      return costs.operations().prefill_across(steps, sequences);
+    }
+    const AcrossNodes each = costs.operations().decode_across(sequences);
+    return {.tensor = steps * each.tensor,
+            .context = {},
+            .experts = steps * each.experts,
+            .stages = steps * each.stages};
   }
 
   static Task segment_task(const RolloutSegment& segment, Phase phase,

@@ -7,8 +7,8 @@
 // FSDP's gathers and reductions beside them, then per mini-batch the gradients' reduction, the
 // optimizer and the gathering of parameters. The ranks of a tensor and context parallel group
 // act as one: what they and their expert parallel groups exchange is part of the operation; what of
-// it crosses nodes is a flow at its end, what stays within one crosses their ports meanwhile, as
-// what the ranks of a replica on one node exchange while they generate. Integer nanoseconds; pure.
+// it crosses nodes is a flow at its end, what stays within one crosses their ports meanwhile, and
+// so is what the ranks of a replica exchange while they generate. Integer nanoseconds; pure.
 #pragma once
 
 #include <cstdint>

@@ -154,16 +154,62 @@ void TaskLinks::put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs,
   put(task, pattern, {crosses ? all : Traffic{}, pass.within});
 }
 
+const TaskLinks::GenerationLinks& TaskLinks::generation_links(const RoleCosts& costs, int replica) {
+  const auto [known, fresh] =
+      generation_links_.try_emplace({costs.role().role, replica}, GenerationLinks{});
+  if (!fresh) return known->second;
+  GenerationLinks& links = known->second;
+  const auto add = [](const LinkWeights& more, LinkWeights& to) {
+    for (const auto& [link, weight] : more) to[link] += weight;
+  };
+  for (int stage = 0; stage < costs.role().layout.pp; ++stage) {
+    const LayerLinks& layers = layer_links(costs, replica, stage);
+    add(layers[0], links.tensor);
+    add(layers[2], links.experts);
+    if (stage == 0) continue;
+    const std::vector<int>& from = costs.stage_ranks(replica, stage - 1);
+    const std::vector<int>& to = costs.stage_ranks(replica, stage);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      add_message(network_, from[i], to[i], links.stages);
+    }
+  }
+  return links;
+}
+
 void TaskLinks::put_generation(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
-                               Traffic within) {
-  if (within <= 0) return;
-  const auto [known, fresh] = generation_patterns_.try_emplace({costs.role().role, replica}, -1);
-  if (fresh) {
+                               const AcrossNodes& across, Traffic within) {
+  const Traffic all = across.tensor + across.experts + across.stages;
+  if (all <= 0 && within <= 0) return;
+  std::array parts{1.0, 0.0, 0.0};
+  if (all > 0) parts = {across.tensor / all, across.experts / all, across.stages / all};
+  const auto only = std::find(parts.begin(), parts.end(), 1.0) - parts.begin();
+  const auto make = [&] {
     LinkPattern pattern;
     pattern.in = pattern.out = costs.replica_ranks(replica);
-    known->second = add(graph, std::move(pattern));
+    if (all > 0) {
+      const GenerationLinks& links = generation_links(costs, replica);
+      const std::array kinds{&links.tensor, &links.experts, &links.stages};
+      LinkWeights weights;
+      for (std::size_t kind = 0; kind < parts.size(); ++kind) {
+        if (parts[kind] <= 0) continue;
+        for (const auto& [link, weight] : *kinds[kind]) weights[link] += parts[kind] * weight;
+      }
+      set_links(weights, pattern);
+    }
+    return add(graph, std::move(pattern));
+  };
+  int pattern = -1;
+  if (only < static_cast<std::ptrdiff_t>(parts.size())) {  // of one kind, as most are
+    const int kind = all > 0 ? static_cast<int>(only) : -1;
+    const auto [known, fresh] =
+        generation_patterns_.try_emplace({costs.role().role, replica, kind}, -1);
+    if (fresh) known->second = make();
+    pattern = known->second;
+  } else {
+    pattern = make();
   }
-  put(task, known->second, {{}, within});
+  const bool crosses = !graph.patterns[at(pattern)].links.empty();
+  put(task, pattern, {crosses ? all : Traffic{}, within});
 }
 
 void TaskLinks::put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const {

@@ -44,9 +44,9 @@ class TaskLinks {
   /// their ports within a node.
   void put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica, int stage,
                   const ChunkPass& pass);
-  /// What each rank of a replica sends over its port while it generates.
+  /// What each rank of a replica sends while it generates: to other nodes, and over its port.
   void put_generation(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
-                      Traffic within);
+                      const AcrossNodes& across, Traffic within);
   /// What one rank receives. Its time is known, whatever else crosses the links.
   void put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const;
 
@@ -62,7 +62,13 @@ class TaskLinks {
   std::map<Key, int> known_;
   std::map<std::tuple<Role, int, int>, LayerLinks> layer_links_;   // by replica and stage
   std::map<std::tuple<Role, int, int, int>, int> layer_patterns_;  // and kind of group: of it alone
-  std::map<std::pair<Role, int>, int> generation_patterns_;        // by replica
+  /// Of a replica that generates: of its tensor and expert parallel groups, and between its stages.
+  struct GenerationLinks {
+    LinkWeights tensor, experts, stages;
+  };
+  const GenerationLinks& generation_links(const RoleCosts& costs, int replica);
+  std::map<std::pair<Role, int>, GenerationLinks> generation_links_;  // by replica
+  std::map<std::tuple<Role, int, int>, int> generation_patterns_;     // and kind, where it is one
 };
 
 }  // namespace tessera
