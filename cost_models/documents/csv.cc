@@ -170,15 +170,6 @@ void append_cell(std::string& out, const std::string& cell) {
   out += '"';
 }
 
-void append_row(std::string& out, const std::vector<std::string>& cells) {
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) out += ',';
-    append_cell(out, cells[i]);
-  }
-  if (cells.size() == 1 && cells[0].empty()) out += "\"\"";  // an empty line would be skipped
-  out += '\n';
-}
-
 // Cells are printed again as they are.
 bool check_controls(std::string_view text, const std::string& file, Problems& problems) {
   std::size_t at = find_control_character(text);
@@ -224,6 +215,15 @@ std::optional<CsvTable> read_csv(const std::filesystem::path& file, Problems& pr
 std::optional<CsvTable> read_csv_as_far(const std::filesystem::path& file, Problems& problems) {
   const auto text = read_text_file(file, kMostBytes, problems);
   return text ? parse_csv_as_far(*text, file.string(), problems) : std::nullopt;
+}
+
+void append_row(std::string& out, const std::vector<std::string>& cells) {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) out += ',';
+    append_cell(out, cells[i]);
+  }
+  if (cells.size() == 1 && cells[0].empty()) out += "\"\"";  // an empty line would be skipped
+  out += '\n';
 }
 
 std::string to_csv(const CsvTable& table) {

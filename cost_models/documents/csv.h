@@ -44,6 +44,9 @@ std::optional<CsvTable> parse_csv_as_far(std::string_view text, const std::strin
 std::optional<CsvTable> read_csv(const std::filesystem::path& file, Problems& problems);
 std::optional<CsvTable> read_csv_as_far(const std::filesystem::path& file, Problems& problems);
 
+/// A row as text, as to_csv has it; for those whose rows are too many for a table.
+void append_row(std::string& out, const std::vector<std::string>& cells);
+
 /// The table as text, cells quoted where they must be, lines ending with '\n'.
 std::string to_csv(const CsvTable& table);
 
