@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // tessera-gui: the window, or its views as pictures without one.
-#include <QApplication>
 #include <QStandardPaths>
 #include <QStyleFactory>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
+#include "gui/application.h"
 #include "gui/document/workspace.h"
 #include "gui/pages/arguments.h"
 #include "gui/pages/export_views.h"
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
                           !qEnvironmentVariableIsSet("WAYLAND_DISPLAY") &&
                           !qEnvironmentVariableIsSet("QT_QPA_PLATFORM");
   if (no_display) qputenv("QT_QPA_PLATFORM", "offscreen");
-  QApplication application(argc, argv);
+  tessera::gui::Application application(argc, argv);
   QApplication::setApplicationName("tessera-gui");
   QApplication::setApplicationVersion(TESSERA_VERSION);
   QApplication::setStyle(QStyleFactory::create("Fusion"));
@@ -92,11 +92,9 @@ int main(int argc, char** argv) {
   if (no_display && !exports) return refuse_without_display();
   tessera::gui::speak(language_for(arguments, exports));
   tessera::gui::MainWindow window(exports ? std::filesystem::path() : memory_file());
-  if (exports || arguments.has_theme) {
-    window.setTheme(arguments.theme);
-  } else {
-    window.setTheme(window.workspace().dark ? Theme::dark : Theme::light);
-  }
+  application.tellFaults([&](const QString& what) { window.session().report(what); });
+  const Theme kept = window.workspace().dark ? Theme::dark : Theme::light;
+  window.setTheme(exports || arguments.has_theme ? arguments.theme : kept);
   if (!arguments.size.isEmpty()) window.resize(arguments.size);
   // Pictures of something else than was asked for help nobody.
   QString problems;

@@ -2,12 +2,14 @@
 // Work in the background of which only the newest result is heard.
 //
 // The owner and take() belong to one thread with an event loop, the window's; the work runs in a
-// thread of its own, one at a time. What has not begun when newer work comes never runs.
+// thread of its own, one at a time. What has not begun when newer work comes never runs. What the
+// work throws it throws there, in the event that would have taken the result.
 #pragma once
 
 #include <QMetaObject>
 #include <QObject>
 #include <QThreadPool>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -31,10 +33,17 @@ class Newest {
     busy_ = true;
     const quint64 mine = generation_;
     pool_.start([this, mine, work = std::move(work), take = std::move(take)] {
-      const auto result = std::make_shared<Result>(work());
-      const auto deliver = [this, mine, result, take] {
+      std::shared_ptr<Result> result;
+      std::exception_ptr fault;
+      try {
+        result = std::make_shared<Result>(work());
+      } catch (...) {
+        fault = std::current_exception();
+      }
+      const auto deliver = [this, mine, result, fault, take] {
         if (mine != generation_) return;
         busy_ = false;
+        if (fault) std::rethrow_exception(fault);
         take(std::move(*result));
       };
       QMetaObject::invokeMethod(&context_, deliver, Qt::QueuedConnection);

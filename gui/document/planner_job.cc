@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/planner_job.h"
 
+#include <exception>
 #include <utility>
 
 namespace tessera::gui {
@@ -21,9 +22,22 @@ quint64 PlannerJob::submit(Work work) {
   busy_ = true;
   emit started();
   pool_.start([this, generation, work = std::move(work)] {
-    PlanAnswer answer = work();
+    PlanAnswer answer;
+    std::exception_ptr fault;
+    try {
+      answer = work();
+    } catch (...) {
+      fault = std::current_exception();
+    }
     QMetaObject::invokeMethod(
-        this, [this, generation, answer = std::move(answer)] { deliver(generation, answer); },
+        this,
+        [this, generation, fault, answer = std::move(answer)] {
+          if (fault && generation == generation_) {
+            busy_ = false;
+            std::rethrow_exception(fault);
+          }
+          deliver(generation, answer);
+        },
         Qt::QueuedConnection);
   });
   return generation;

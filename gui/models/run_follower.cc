@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/run_follower.h"
 
+#include <exception>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -66,14 +67,22 @@ void RunFollower::pollLater() {
     if (other.tail) tails.push_back(other.tail);
   }
   pool_.start([this, reader = reader_, plan = plan_, tails] {
-    const auto news = std::make_shared<RunNews>(reader->read(plan));
-    const auto beside = std::make_shared<std::vector<OtherNews>>(readTails(tails));
+    const auto news = std::make_shared<RunNews>();
+    const auto beside = std::make_shared<std::vector<OtherNews>>();
+    std::exception_ptr fault;
+    try {
+      *news = reader->read(plan);
+      *beside = readTails(tails);
+    } catch (...) {
+      fault = std::current_exception();
+    }
     QMetaObject::invokeMethod(
         this,
-        [this, reader, news, beside] {
+        [this, reader, news, beside, fault] {
           takeTails(std::move(*beside));
           if (reader != reader_) return;  // another run was opened meanwhile
           reading_ = false;
+          if (fault) std::rethrow_exception(fault);
           take(std::move(*news));
         },
         Qt::QueuedConnection);

@@ -6743,5 +6743,21 @@ select it to plan it in full</source>
         <source>Export</source>
         <translation>导出</translation>
     </message>
+    <message>
+        <source>there is not enough memory for it</source>
+        <translation>内存不足</translation>
+    </message>
+    <message>
+        <source>This did not work, and the window goes on: %1</source>
+        <translation>此操作未成功，窗口继续工作：%1</translation>
+    </message>
+    <message>
+        <source>(not set)</source>
+        <translation>（未设置）</translation>
+    </message>
+    <message>
+        <source>(free)</source>
+        <translation>（未固定）</translation>
+    </message>
 </context>
 </TS>

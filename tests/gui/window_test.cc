@@ -24,6 +24,7 @@
 #include <set>
 #include <string>
 
+#include "gui/application.h"
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
@@ -366,7 +367,8 @@ TEST(Program, ExportsNothingForAPlanThatIsNotThere) {
 }  // namespace tessera::gui
 
 int main(int argc, char** argv) {
-  QApplication application(argc, argv);
+  tessera::gui::Application application(argc, argv);
+  application.tellFaults([](const QString& what) { ADD_FAILURE() << what.toStdString(); });
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }
