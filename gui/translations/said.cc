@@ -101,6 +101,14 @@ QString filled(const QString& sentence, const std::vector<QString>& values) {
   return text;
 }
 
+/// With what stands for a value that is not there: "actor.tp (free) -> 4".
+QString withMarks(QString text) {
+  static constexpr const char* kMarks[] = {QT_TRANSLATE_NOOP("Words", "(not set)"),
+                                           QT_TRANSLATE_NOOP("Words", "(free)")};
+  for (const char* mark : kMarks) text.replace(QLatin1String(mark), translated(mark));
+  return text;
+}
+
 bool isQuoted(const QString& text) {
   return text.size() > 1 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0] &&
          text.indexOf(text[0], 1) == text.size() - 1;
@@ -144,7 +152,7 @@ QString said(std::string_view english) {
     }
   }
   const QString names = listed(text);
-  return names.isEmpty() ? text : names;
+  return names.isEmpty() ? withMarks(text) : names;
 }
 
 QString saidLines(std::string_view english) {

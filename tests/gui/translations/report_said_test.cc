@@ -147,6 +147,8 @@ TEST_F(ReportSaid, OfAdvice) {
     advice.changes.push_back(change);
   }
   hold(to_text(advice, "plan.json", "calibration.json"));
+  EXPECT_EQ(said("actor.tokens (free) -> 4096"), "actor.tokens （未固定） -> 4096");
+  EXPECT_EQ(said("actor.tokens (not set) -> 4096"), "actor.tokens （未设置） -> 4096");
 }
 
 TEST_F(ReportSaid, ColumnsStandWhereTheyStoodOrTwoBlanksFurther) {
