@@ -97,7 +97,7 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "no column '%1'"),
     QT_TRANSLATE_NOOP("Words", "a whole number of tokens from 1 to %1"),
     // Models (cost_models/spec/model_document.cc, config).
-    QT_TRANSLATE_NOOP("Words", "a map, as %1 has"),
+    QT_TRANSLATE_NOOP("Words", "0, %1 or %2"), QT_TRANSLATE_NOOP("Words", "a map, as %1 has"),
     QT_TRANSLATE_NOOP("Words", "null: %1 has no such part"),
     QT_TRANSLATE_NOOP("Words", "one word per layer (%1)"),
     QT_TRANSLATE_NOOP("Words", "%1, as this architecture has"),
@@ -161,6 +161,10 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "a divisor of the %1 query heads"),
     QT_TRANSLATE_NOOP("Words", "a divisor of the %1 ffn columns"),
     QT_TRANSLATE_NOOP("Words", "a divisor of the %1 key-value heads"),
+    QT_TRANSLATE_NOOP("Words",
+                      "a divisor of the %1 groups of heads whose outputs are projected "
+                      "together"),
+    QT_TRANSLATE_NOOP("Words", "no rank has a part of a group"),
     QT_TRANSLATE_NOOP("Words", "a divisor or a multiple of the %1 key-value heads"),
     QT_TRANSLATE_NOOP("Words",
                       "engine '%1' gives every rank equally many; tessera does not need that"),

@@ -4896,6 +4896,14 @@ select it to plan it in full</source>
         <translation>%1 个 FFN 列的约数</translation>
     </message>
     <message>
+        <source>a divisor of the %1 groups of heads whose outputs are projected together</source>
+        <translation>%1 个一起投影输出的注意力头分组的约数</translation>
+    </message>
+    <message>
+        <source>no rank has a part of a group</source>
+        <translation>任何 rank 都不持有分组的一部分</translation>
+    </message>
+    <message>
         <source>a divisor of the %1 key-value heads</source>
         <translation>%1 个键值头的约数</translation>
     </message>
@@ -5618,6 +5626,46 @@ select it to plan it in full</source>
     <message>
         <source>models without a KV cache are not supported</source>
         <translation>不支持没有 KV 缓存的模型</translation>
+    </message>
+    <message>
+        <source>false, as DeepSeek-V4 was published</source>
+        <translation>false，与发布的 DeepSeek-V4 一致</translation>
+    </message>
+    <message>
+        <source>1: all query heads share one head of keys</source>
+        <translation>1：所有查询头共用一个键头</translation>
+    </message>
+    <message>
+        <source>an even number, at most head_dim</source>
+        <translation>偶数，至多为 head_dim</translation>
+    </message>
+    <message>
+        <source>1, as every layer of the class has</source>
+        <translation>1，与该类每层所有的一致</translation>
+    </message>
+    <message>
+        <source>sqrtsoftplus, as DeepSeek-V4 was published</source>
+        <translation>sqrtsoftplus，与发布的 DeepSeek-V4 一致</translation>
+    </message>
+    <message>
+        <source>moe or hash_moe</source>
+        <translation>moe 或 hash_moe</translation>
+    </message>
+    <message>
+        <source>full or shared</source>
+        <translation>full 或 shared</translation>
+    </message>
+    <message>
+        <source>an indexer in the first layer</source>
+        <translation>第一层要有索引器</translation>
+    </message>
+    <message>
+        <source>there is no layer before it whose choice it could take</source>
+        <translation>前面没有层可供沿用其选择</translation>
+    </message>
+    <message>
+        <source>0, %1 or %2</source>
+        <translation>0、%1 或 %2</translation>
     </message>
     <message>
         <source>false, as Nemotron-H was published</source>

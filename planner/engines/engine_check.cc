@@ -124,6 +124,13 @@ class LayoutCheck {
   }
 
   void check_heads(HeadRule rule) {
+    if (model_.compressed && model_.compressed->groups % layout_.tp != 0) {
+      refuse("tp", std::to_string(layout_.tp),
+             "a divisor of the " + std::to_string(model_.compressed->groups) +
+                 " groups of heads whose outputs are projected together",
+             "no rank has a part of a group");
+      return;
+    }
     if (rule == HeadRule::any || layout_.tp == 1) return;
     const std::int64_t tp = layout_.tp;
     const auto divides = [&](std::int64_t units, const char* what) {
@@ -282,6 +289,7 @@ void check_schedule(const Engine& engine, const Plan& plan, const std::string& f
 }  // namespace
 
 bool divides_heads(HeadRule rule, const ModelSpec& model, std::int64_t tp) {
+  if (model.compressed && model.compressed->groups % tp != 0) return false;
   if (rule == HeadRule::any || tp == 1) return true;
   if (model.query_heads % tp != 0 || model.ffn % tp != 0) return false;
   return model.kv_heads % tp == 0 || (rule == HeadRule::query_heads && tp % model.kv_heads == 0);

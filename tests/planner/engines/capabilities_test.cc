@@ -287,6 +287,26 @@ TEST(Capabilities, VerlRefusesClassesThatDoNotRunOnPackedSequences) {
   }
 }
 
+// A rank has whole groups of DeepSeek-V4's heads: its output's first projection is one matrix a
+// group.
+TEST(Capabilities, TensorParallelRanksHaveWholeGroupsOfHeads) {
+  Problems problems;
+  const ModelSpec model = *read_model_spec("deepseek-v4-flash", problems);
+  for (const char* const engine : {"any", "verl-megatron", "vllm"}) {
+    const auto refused = [&](int tp) {
+      ParallelLayout layout{{.tp = tp}};
+      layout.stages = even_stages(model.layers, 1);
+      const Role role = std::string(engine) == "vllm" ? Role::rollout : Role::actor;
+      const Problems all = outside_capabilities(engine_named(engine), model, role, layout);
+      return std::any_of(all.begin(), all.end(), [](const Problem& each) {
+        return each.expected.find("8 groups of heads") != std::string::npos;
+      });
+    };
+    EXPECT_FALSE(refused(8)) << engine;
+    EXPECT_TRUE(refused(16)) << engine;
+  }
+}
+
 // verl 0.9.1's registry of Megatron models, and what Megatron-LM's arguments can say.
 TEST(Capabilities, MegatronRefusesFamiliesThatItHasNot) {
   const auto refused = [](const char* engine, const char* name) {
