@@ -36,7 +36,7 @@ SavedBytes saved_by_compressed(const ModelSpec& model, LayerEntries entries, std
   std::int64_t bytes = norm(attention.query_rank, element) + element * attention.query_rank;
   bytes += (kWide + element) * (queries + heads);
   bytes += norm(d, element);
-  bytes += 3 * 2 * element * attention.rope_dim;
+  bytes += element * 6 * attention.rope_dim;
   bytes += 2 * element * queries + kWide * heads;
   bytes += element * (queries + attention.groups * attention.group_rank);
   if (entries == LayerEntries::none) return {bytes + element * d, 0};
