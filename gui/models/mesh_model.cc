@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
+#include "planner/explain/memory_account.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {
@@ -335,6 +337,16 @@ QVariant MeshModel::headerData(int section, Qt::Orientation orientation, int rol
   if (role != Qt::DisplayRole) return {};
   return orientation == Qt::Vertical ? Words::tr("node %1").arg(section)
                                      : QString("GPU %1").arg(section);
+}
+
+std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration) {
+  Problems problems;
+  std::vector<RankMemory> memory;
+  for (const RankPeak& rank : rank_peaks(plan, calibration, problems)) {
+    memory.push_back({rank.peak.value, rank.limit.value});
+  }
+  if (!problems.empty()) throw Error(problems);
+  return memory;
 }
 
 }  // namespace tessera::gui

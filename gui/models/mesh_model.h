@@ -20,6 +20,10 @@
 #include "gui/models/colours.h"
 #include "gui/timeline/rank_link.h"
 
+namespace tessera {
+struct Calibration;
+}
+
 namespace tessera::gui {
 
 enum class MeshBy { groups, memory, load, phase };
@@ -133,5 +137,8 @@ QString axisName(Axis axis);
 /// Of a rank that has no phase: idle or ended, and lost or failed.
 QColor colourOfIdle();
 QColor colourOfBad();
+
+/// What the planner counts for every rank; throws Error where a layout is impossible.
+std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration);
 
 }  // namespace tessera::gui

@@ -12,21 +12,10 @@
 #include "gui/timeline/link_steps.h"
 #include "gui/translations/said.h"
 #include "planner/engines/read_plan.h"
-#include "planner/explain/memory_account.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera::gui {
-
-std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration) {
-  Problems problems;
-  std::vector<RankMemory> memory;
-  for (const RankPeak& rank : rank_peaks(plan, calibration, problems)) {
-    memory.push_back({rank.peak.value, rank.limit.value});
-  }
-  if (!problems.empty()) throw Error(problems);
-  return memory;
-}
 
 Session::Session(QObject* parent) : QObject(parent) {
   connect(&search_, &PlannerJob::answerAvailable, this,
@@ -136,6 +125,7 @@ void Session::goTo(const Edit& edit) {
 
 void Session::search() {
   detail_.cancel();
+  free_search_.cancel();
   wanted_row_ = row_;
   search_.submit([this, query = document_.question] { return planner_.answer(query); });
   changed();
@@ -215,6 +205,19 @@ void Session::wantEveryPlan() {
     if (!plans_.row(row).plan) rivals.emplace_back(row, plans_.row(row).summary);
   }
   front_.planInFull(rivals);
+}
+
+void Session::wantFreer() {
+  if (!document_.valid() || !document_.freer.empty() || free_search_.isBusy()) return;
+  PlanQuery open = document_.question;
+  if (std::exchange(open.fixed, {}).empty()) return;
+  const auto take = [this, open](const PlanAnswer& found) {
+    const auto* plan = std::get_if<SharedPlan>(&found.result);
+    if (plan == nullptr) return;
+    document_.freer = freer_than(document_.question, {{open, *plan}});
+    changed();
+  };
+  free_search_.start([open] { return answer(open); }, take);
 }
 
 std::vector<std::string> Session::fixed() const {

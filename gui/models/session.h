@@ -36,9 +36,6 @@
 
 namespace tessera::gui {
 
-/// What the planner counts for every rank; throws Error where a layout is impossible.
-std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration);
-
 class Session : public QObject {
   Q_OBJECT
 
@@ -70,6 +67,8 @@ class Session : public QObject {
   /// Every row is planned in full, one after the other.
   void wantEveryPlan();
   const FrontSearch& front() const { return front_; }
+  /// What the question's fixed settings cost, where no answer without them is known.
+  void wantFreer();
   /// Keeps the plan that is looked at beside others.
   void pin();
   /// What all views look at: one of them chose it.
@@ -119,7 +118,7 @@ class Session : public QObject {
   /// What was asked to be worked out of the plan, or to be read of the run, is on its way.
   bool isWorking() const {
     return timeline_.isBusy() || reshard_.isBusy() || peaks_.isBusy() || front_.isBusy() ||
-           samples_.isBusy() || fix_search_.isBusy() || parts_.isBusy();
+           samples_.isBusy() || fix_search_.isBusy() || parts_.isBusy() || free_search_.isBusy();
   }
 
   /// What the plan that is shown is held against, and that plan: the first row, of another row; of
@@ -193,6 +192,7 @@ class Session : public QObject {
   FrontSearch front_;
   std::vector<PlannedFix> fixes_;
   Newest<std::vector<PlannedFix>> fix_search_;
+  Newest<PlanAnswer> free_search_;
   PlanParts parts_;  // of the plans that are compared
   KeptPlanner planner_;
   int row_ = -1, wanted_row_ = -1;

@@ -84,6 +84,7 @@ void wantStep(Session& session) {
   if (!session.document().valid()) return;
   session.timeline()->want();
   session.reshard()->want();
+  session.wantFreer();
 }
 
 void saveReport(MainWindow& window, const QString& file) {
@@ -175,6 +176,7 @@ void save_pages(MainWindow& window, Export& to) {
     save_page(window, window.explore(), "explore", {}, to);
   } else if (document.plan) {
     window.session().wantEveryPlan();  // what the table's rows say
+    window.session().wantFreer();
     save_page(window, window.explore(), "explore",
               {Place::plans, Place::left, Place::tabs, Place::right}, to);
     save_page(window, window.understand(), "understand", {Place::whole}, to);

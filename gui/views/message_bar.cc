@@ -13,7 +13,7 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kMostDetailHeight = 150;
-constexpr int kMostOfWindow = 7;  // a part of its height: pictures are what the window is for
+constexpr int kMostOfWindow = 10;  // a part of its height: pictures are what the window is for
 
 }  // namespace
 

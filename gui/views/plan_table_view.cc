@@ -77,7 +77,8 @@ void connectTable(const PlanTable& plans, QLineEdit* filter) {
   QObject::connect(filter, &QLineEdit::textChanged, table, [plans] { plans.show(); });
 }
 
-// What rows lack comes once the answer rests; of a search that took long, once a row is chosen.
+// What rows lack, and what fixed settings cost, comes once the answer rests; of a search that took
+// long, rows once they are chosen.
 void fillTable(QTableView* table, Session& session) {
   auto* fill = new QTimer(table);
   fill->setSingleShot(true);
@@ -88,7 +89,10 @@ void fillTable(QTableView* table, Session& session) {
     const bool rests = document.valid() && !document.planning && document.seconds < kQuick;
     rests ? fill->start() : fill->stop();
   });
-  QObject::connect(fill, &QTimer::timeout, table, [filled] { filled->wantEveryPlan(); });
+  QObject::connect(fill, &QTimer::timeout, table, [filled] {
+    filled->wantEveryPlan();
+    filled->wantFreer();
+  });
 }
 
 QWidget* makePlanTable(Session& session) {

@@ -54,7 +54,7 @@ void expectFits(const QPushButton& button) {
 void expectNamesApart(const Chart& chart) {
   if (qSharedPointerDynamicCast<QCPAxisTickerText>(chart.yAxis->ticker()) == nullptr) return;
   const double apart = std::abs(chart.yAxis->coordToPixel(1) - chart.yAxis->coordToPixel(0));
-  EXPECT_GE(apart, QFontMetrics(chart.yAxis->tickLabelFont()).ascent()) << nameOf(chart);
+  EXPECT_GE(apart, QFontMetrics(chart.yAxis->tickLabelFont()).capHeight()) << nameOf(chart);
 }
 
 /// Where a text ends with dots, what is told there is longer and begins alike.

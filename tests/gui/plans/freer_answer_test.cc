@@ -123,6 +123,12 @@ TEST(Session, AChoiceThatWasFixedFromTheBeginningMayHideABetterPlan) {
   const ShownAnswer shown = shown_answer(session);
   EXPECT_TRUE(shown.apart.isEmpty());
   EXPECT_TRUE(shown.proof.contains("without that another may be better"));
+
+  session.wantFreer();
+  ASSERT_TRUE(wait_for([&] { return !session.isWorking(); }));
+  const ShownAnswer known = shown_answer(session);
+  EXPECT_TRUE(known.apart.contains("the plan without actor.tp=2")) << known.apart.toStdString();
+  EXPECT_FALSE(known.details().contains("may be better"));
 }
 
 }  // namespace
