@@ -6,7 +6,7 @@
 #
 # BUILD holds gui/tessera-gui (default build/dev); pictures go to FOLDER (default docs/images/states)
 # as STATE_SIZE_THEME.png. The largest is of a screen of 3,840 x 2,160 at a scale of 2. With
-# ImageMagick's convert they have a palette of 128 colours, a third of the bytes.
+# ImageMagick's convert they have a palette of 256 colours, less than half of the bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/dev}
@@ -23,7 +23,7 @@ none=(--model qwen2.5-7b --cluster h100-8 --workload grpo-7b-1k --nodes 1 --fix 
 # keep WINDOW STATE: the picture of a window becomes that of a state.
 keep() {
   local to="$folder/$2_${size}_$theme.png"
-  convert "$made/$1.png" -strip -dither None -colors 128 "png8:$to" 2> /dev/null ||
+  convert "$made/$1.png" -strip -dither None -colors 256 "png8:$to" 2> /dev/null ||
     cp "$made/$1.png" "$to"
 }
 
