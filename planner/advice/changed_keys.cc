@@ -127,6 +127,17 @@ class ScriptChanges {
     changes_.merge(kept);
   }
 
+  // A server that never sleeps holds its share of the device beside training: a plan that counts
+  // with its own share there asks for it, whatever the run had while its server slept.
+  void state_kept_share(const Keys& planned) {
+    constexpr std::string_view kShare = ".gpu_memory_utilization", kFreed = ".free_cache_engine";
+    for (const auto& [key, exported] : planned) {
+      if (!key.ends_with(kShare)) continue;
+      const std::string server = key.substr(0, key.size() - kShare.size());
+      if (value_of(planned, server + std::string(kFreed)) == "false") change(key, exported.value);
+    }
+  }
+
   // A former name beside the new one is unknown to verl, unread, or copied over it
   // (migrate_legacy_reward_impl).
   void drop_former_names() {
@@ -179,6 +190,7 @@ std::vector<std::string> changed_keys(const Plan& before, const Plan& after,
     }
   }
   if (of_script) {
+    of_script->state_kept_share(new_keys);
     of_script->keep_inherited(new_keys);
     of_script->drop_former_names();
     changes = of_script->changes();

@@ -221,6 +221,20 @@ TEST(ChangedKeys, KeepWhatWouldFollow) {
   EXPECT_THAT(changed(stated), Not(Contains(HasSubstr("ref.log_prob_max_token_len_per_gpu"))));
 }
 
+// A server that slept may have had any share; one that stays awake beside training has the plan's.
+TEST(ChangedKeys, StateTheShareOfAServerThatStaysAwake) {
+  const std::string share = "actor_rollout_ref.rollout.gpu_memory_utilization";
+  Case of{"kept", with(by_tokens(), {share + "=0.6"}), double_update};
+  EXPECT_THAT(changed(of), Not(Contains(HasSubstr(share))));
+  of.change = [](Plan& plan) {
+    plan.reshard[0].keep = true;
+    role_of(plan, Role::rollout).offload.parameters = false;
+  };
+  EXPECT_THAT(changed(of),
+              Contains("actor_rollout_ref.rollout.free_cache_engine: (not set) -> false"));
+  EXPECT_THAT(changed(of), Contains(testing::MatchesRegex(share + ": 0.6 -> 0[.].*")));
+}
+
 TEST(ChangedKeys, AreFoundUnderTheirFormerNames) {
   const Words words =
       changed({"former",
