@@ -80,7 +80,10 @@ double core_share(const Calibration& calibration, double busy, double waiting) {
 }
 
 bool is_stated(const NamedConstant& named, const Calibration& calibration) {
-  return named.member != &Calibration::handover || calibration.handover != Calibration{}.handover;
+  const bool of_software = named.member == &Calibration::handover ||
+                           named.member == &Calibration::software ||
+                           named.member == &Calibration::serving;
+  return !of_software || calibration.*named.member != Calibration{}.*named.member;
 }
 
 std::vector<std::string> constant_names(const Calibration& calibration, bool measured) {

@@ -123,6 +123,11 @@ struct Calibration {
   /// Time of the software that hands new weights to the rollout, over what the engine's traits say
   /// (HandoverTraits). A run alone tells it (tessera learn), so files say it only where one did.
   Constant handover = {1, 0, false, "as the engine's traits say"};
+  /// Time of an engine's software around its passes, and of a server's host between two replayed
+  /// steps, over what is known of each (SoftwareTraits; DecodeTraits::step_gap and what rollout.cc
+  /// has of servers): hosts differ. As with handover, a run tells them.
+  Constant software = {1, 0.5, false, "as the engine's traits say"};
+  Constant serving = {1, 0.3, false, "as known of servers"};
   RatioTable matmul;   // axes m, n, k
   RatioTable prefill;  // axes sequences x query heads, length
   RatioTable decode;   // axes query heads per kv head, sequences x kv heads, context
@@ -158,7 +163,7 @@ struct NamedConstant {
   std::string_view name;
   Constant Calibration::*member;
 };
-inline constexpr std::array<NamedConstant, 23> kConstants = {{
+inline constexpr std::array<NamedConstant, 25> kConstants = {{
     {"matmul_flop_per_s", &Calibration::matmul_flops},
     {"fp32_factor", &Calibration::fp32_factor},
     {"memory_bytes_per_s", &Calibration::memory_bandwidth},
@@ -176,6 +181,8 @@ inline constexpr std::array<NamedConstant, 23> kConstants = {{
     {"grouped_rate", &Calibration::grouped_rate},
     {"narrow_heads", &Calibration::narrow_heads},
     {"handover", &Calibration::handover},
+    {"software", &Calibration::software},
+    {"serving", &Calibration::serving},
     {"inter_latency_s", &Calibration::inter_latency_s},
     {"inter_efficiency", &Calibration::inter_efficiency},
     {"host_bytes_per_s", &Calibration::host_bandwidth},

@@ -111,6 +111,9 @@ struct LayerKernels {
   /// Rate of the layers' products over that in 16 bit; above 1 their operands are cast to 8 bit
   /// before (the head's and attention's stay in 16).
   double product_speed = 1;
+  /// Host time of an operator over Calibration::dispatch_s, which is that of Tessera's executor:
+  /// modules of Python, autocast and the hooks of FSDP around each layer take longer.
+  double launch = 1;
   bool overlapped_tensor_parallel = false;  // its collectives run in pieces beside their GEMMs
   bool operator==(const LayerKernels&) const = default;
 };
@@ -163,9 +166,12 @@ struct ShardTraits {
   /// backward is exposed. Kernels of collectives slow what they run beside
   /// (Calibration::overlap_slowdown), copy engines do not.
   bool overlapped = false;
-  bool kept_gathered = false;        // layers stay whole from forward to backward
-  bool over_context = false;         // they lie over context parallel ranks, too
-  bool master_parameters = false;    // of fp32 parameters, with no 16-bit copy beside
+  bool kept_gathered = false;      // layers stay whole from forward to backward
+  bool over_context = false;       // they lie over context parallel ranks, too
+  bool master_parameters = false;  // of fp32 parameters, with no 16-bit copy beside
+  /// The reference's shards wait in host memory in fp32 and come layer by layer in every pass
+  /// (FSDP's CPUOffload), beside the layer before; else its weights come once a call.
+  bool frozen_fetched = false;
   bool reduced_every_batch = false;  // ZeRO-2 under a pipeline; else it sums micro-batches first
   ShardTransport transport = ShardTransport::collectives;
   bool operator==(const ShardTraits&) const = default;
@@ -262,6 +268,17 @@ struct HandoverTraits {
   bool operator==(const HandoverTraits&) const = default;
 };
 
+/// What an engine's software takes around its passes while the device waits; Calibration::software
+/// scales all but `looking`.
+struct SoftwareTraits {
+  Seconds call;      // once a call of a role: workers are called, a batch is cut and joined again
+  Seconds scored;    // each micro-batch without training: packed, and its results taken apart
+  Seconds trained;   // each micro-batch of an update
+  Seconds sequence;  // each sequence of a step, where its advantages are worked out
+  Seconds looking;   // until who waits for a whole generation sees that it has ended
+  bool operator==(const SoftwareTraits&) const = default;
+};
+
 /// Of low-rank adapters beside frozen weights.
 struct AdapterTraits {
   /// Every data-parallel rank has all adapters of its layers, with their gradients and states,
@@ -290,6 +307,7 @@ struct EngineTraits {
   ExpertTraits experts;
   DecodeTraits decode;
   HandoverTraits handover;
+  SoftwareTraits software;
   AdapterTraits adapters;
 
   bool operator==(const EngineTraits&) const = default;

@@ -20,9 +20,11 @@ constexpr auto kFates =
 constexpr double kHostTime = 1.1, kRate = 0.3, kRatios = 0.5, kCurve = 0.4, kFloor = 0.7;
 constexpr double kFactor = 0.2;  // ratios of two times of the same kernels
 
-constexpr std::array<Constant Calibration::*, 5> kHostTimes = {
-    &Calibration::dispatch_s, &Calibration::backward_dispatch_s, &Calibration::call_s,
-    &Calibration::decode_step_s, &Calibration::handover};
+constexpr std::array<Constant Calibration::*, 7> kHostTimes = {
+    &Calibration::dispatch_s, &Calibration::backward_dispatch_s,
+    &Calibration::call_s,     &Calibration::decode_step_s,
+    &Calibration::handover,   &Calibration::software,
+    &Calibration::serving};
 constexpr std::array<Constant Calibration::*, 4> kFloors = {
     &Calibration::matmul_floor_s, &Calibration::attention_floor_s, &Calibration::kernel_floor_s,
     &Calibration::inter_latency_s};

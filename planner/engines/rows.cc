@@ -89,8 +89,17 @@ void add_verl_fsdp(Engine& engine) {
   can.training.most_pp = 1;
   can.training.context_parallel = can.training.fully_sharded = true;
   engine.traits.loss.kernel = LossKernel::in_place;
+  // Layers of transformers under FSDP take 1.7 to 2.8 ms of the host in a forward pass and 3.0 ms
+  // more in a backward pass, whatever their size, where the executor's operators take 0.19 and 0.35
+  // (benchmarks/peers/transformers_time.py, results/h200-verl-host.json).
+  engine.traits.kernels.launch = 10;
+  // What a micro-batch takes of the host beside its modules, in the first two of the six runs there
+  // (fsdp/transformer_impl.py, forward_step). Nobody has measured verl's Megatron.
+  engine.traits.software.scored = Seconds{0.045};
+  engine.traits.software.trained = Seconds{0.14};
   engine.traits.shards.over_context = true;
   engine.traits.shards.master_parameters = true;  // mixed precision
+  engine.traits.shards.frozen_fetched = true;     // forward_only (fsdp/transformer_impl.py)
   engine.traits.gradients.fresh = true;
   engine.weights.gather->master_weights = true;  // the shards are these
   // 71 us to pack and load a tensor of Qwen3-30B-A3B in vLLM 0.24
@@ -122,10 +131,16 @@ void add_verl_loop(Engine& engine) {
   // over pp.
   engine.weights.gather = WholeGather{};
   // update_weights on the actor's GPUs: calls of Ray, messages between processes, buckets opened by
-  // CUDA IPC, weights and cache mapped again (0.3 s). What the tensors and the wire leave of 1.00
-  // to 1.15 s for Qwen2.5-7B on 4 H200 (FSDP2 to vLLM 0.24 TP1;
-  // benchmarks/results/h200-vllm-weights.json).
-  engine.traits.handover.call = Seconds{1.0};
+  // CUDA IPC, weights and cache mapped again. The tensors and the wire leave 0.27 to 0.59 s of six
+  // runs on one GPU (benchmarks/results/h200-verl-host.json), 0.4 s of a 7B on two and 1.0 s on
+  // four (h200-vllm-weights.json).
+  engine.traits.handover.call = Seconds{0.4};
+  // The same six runs: what a call leaves beside its passes, and advantages. The trainer looks
+  // every two seconds whether a generation has ended (trainer/ppo/v1/replay_buffer.py,
+  // poll_interval), so that half of that is waited on average.
+  engine.traits.software.call = Seconds{0.7};
+  engine.traits.software.sequence = Seconds{0.85e-3};
+  engine.traits.software.looking = Seconds{1.1};
   // Checkpoint engine nccl: 4.4 s for Qwen3-30B-A3B's 18,867 tensors (docs/advance/fully_async.md).
   engine.traits.handover.broadcast_tensor = Seconds{0.23e-3};
 }

@@ -178,17 +178,22 @@ Evaluator CostEvaluator::evaluator() {
           }};
 }
 
-Seconds host_call_seconds(const Workload& workload, const Calibration& calibration) {
+Seconds host_call_seconds(const Call& call, const Workload& workload, const EngineTraits& traits,
+                          const Calibration& calibration) {
   constexpr double kSequencesPerDispatch = 25;
-  return Seconds{calibration.dispatch_s.value} *
-         (1 + static_cast<double>(workload.sequences()) / kSequencesPerDispatch);
+  const auto sequences = static_cast<double>(workload.sequences());
+  const Seconds software = call.phase == Phase::adv
+                               ? calibration.software.value * sequences * traits.software.sequence
+                               : Seconds{};
+  return Seconds{calibration.dispatch_s.value} * (1 + sequences / kSequencesPerDispatch) + software;
 }
 
 PhaseSeconds compute_call_seconds(const PlanRequest& request) {
   PhaseSeconds seconds;
   for (const Call& call : request.workload.dataflow) {
     if (call.kind == CallKind::compute) {
-      seconds[call.phase] = host_call_seconds(request.workload, request.calibration);
+      seconds[call.phase] =
+          host_call_seconds(call, request.workload, request.traits, request.calibration);
     }
   }
   return seconds;

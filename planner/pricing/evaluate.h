@@ -118,8 +118,10 @@ class CostEvaluator {
 };
 
 /// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
-/// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).
-Seconds host_call_seconds(const Workload& workload, const Calibration& calibration);
+/// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200), and what the engine's software
+/// takes where they are advantages.
+Seconds host_call_seconds(const Call& call, const Workload& workload, const EngineTraits& traits,
+                          const Calibration& calibration);
 
 /// Seconds of the calls that run no model, by phase.
 PhaseSeconds compute_call_seconds(const PlanRequest& request);

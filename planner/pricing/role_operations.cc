@@ -286,6 +286,10 @@ Seconds RoleOperations::call_seconds() const {
   return Seconds{assumed.calibration().call_s.value} * slowdown(assumed, candidate_, 1);
 }
 
+Seconds RoleOperations::software_seconds(CallKind kind) const {
+  return tessera::software_seconds(*layout_.assumed, kind);
+}
+
 MemoryUse RoleOperations::memory(Phase phase, int stage, double in_flight) const {
   return stage_memory(layout_, candidate_in(phase), stage_of(stage), stage, phase,
                       {.count = mini_batch_parts_[phase], .in_flight = in_flight});

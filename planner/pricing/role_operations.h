@@ -81,8 +81,10 @@ class RoleOperations {
   /// each that it decodes at once.
   double cache_tokens() const;
 
-  /// Host time of a call.
+  /// Host time of a call, or of a mini-batch of an update; and what the engine's software takes
+  /// once a call besides.
   Seconds call_seconds() const;
+  Seconds software_seconds(CallKind kind) const;
 
   /// Bytes of a rank of a stage in a phase, its own or another; `in_flight` micro-batches' worth of
   /// activations in a phase that trains.

@@ -119,8 +119,10 @@ class Builder {
       case CallKind::train:
         return train(costs, call);
       case CallKind::compute:
-        return {
-            host(call, call.ranks, host_call_seconds(plan_.workload, calibration_), {call.start})};
+        return {host(
+            call, call.ranks,
+            host_call_seconds(*what, plan_.workload, traits_of(plan_.engine), calibration_).value,
+            {call.start})};
     }
     return {};
   }
@@ -170,7 +172,8 @@ class Builder {
         lengths_, ReplicaDeal{workload, engine.prompts, role.layout}, batching, costs.rollout());
     for (int replica = 0; replica < role.layout.dp; ++replica) {
       const std::vector<int> ranks = costs.replica_ranks(replica);
-      TaskId previous = host(call, ranks, costs.call_seconds(), {call.start});
+      const double software = costs.software_seconds(CallKind::generate);
+      TaskId previous = host(call, ranks, costs.call_seconds() + software, {call.start});
       result_.replicas.push_back({static_cast<int>(result_.calls.size()), replica, previous, ranks,
                                   segments[static_cast<std::size_t>(replica)]});
       for (const RolloutSegment& segment :
@@ -223,6 +226,17 @@ class Builder {
             .communication_ns = nanoseconds(segment.communication_s)};
   }
 
+  // What the engine's software takes once a call, on every replica.
+  std::vector<TaskId> called(const RoleCosts& costs, const CallTasks& call, CallKind kind) {
+    const double software = costs.software_seconds(kind);
+    if (software <= 0) return {call.start};
+    std::vector<TaskId> ready;
+    for (int replica = 0; replica < costs.role().layout.dp; ++replica) {
+      ready.push_back(host(call, costs.replica_ranks(replica), software, {call.start}));
+    }
+    return ready;
+  }
+
   // The host's part of a call on every replica, and what it fetches from host memory.
   std::vector<TaskId> prepared(const RoleCosts& costs, const CallTasks& call, double offload_s,
                                const std::vector<TaskId>& after) {
@@ -252,8 +266,8 @@ class Builder {
     const auto packed =
         pack_micro_batches(lengths_, plan_.workload.prompt_tokens, costs.role().layout.dp,
                            costs.token_limit(call.phase), round_of(costs.role()));
-    const auto ready =
-        prepared(costs, call, costs.operations().offload_seconds(false, 1), {call.start});
+    const auto ready = prepared(costs, call, costs.operations().offload_seconds(false, 1),
+                                called(costs, call, CallKind::infer));
     const PassEnd end = add_forward_pass(graph(), {costs, call.phase, packed, links_}, ready);
     std::vector<TaskId> tails;
     for (const auto& stage : end.last) tails.insert(tails.end(), stage.begin(), stage.end());
@@ -262,7 +276,7 @@ class Builder {
 
   std::vector<TaskId> train(const RoleCosts& costs, CallTasks& call) {
     const auto size = static_cast<std::size_t>(costs.role().batching.mini_batch);
-    std::vector<TaskId> ready = {call.start};
+    std::vector<TaskId> ready = called(costs, call, CallKind::train);
     for (std::int64_t epoch = 0; epoch < plan_.workload.epochs; ++epoch) {
       for (std::size_t first = 0; first < lengths_.size(); first += size) {
         const std::size_t count = std::min(size, lengths_.size() - first);

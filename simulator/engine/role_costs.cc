@@ -106,6 +106,10 @@ double RoleCosts::optimizer_seconds(int stage) const { return operations_.update
 
 double RoleCosts::call_seconds() const { return operations_.call_seconds(); }
 
+double RoleCosts::software_seconds(CallKind kind) const {
+  return operations_.software_seconds(kind).value;
+}
+
 ReplicaCosts RoleCosts::rollout() const {
   return {
       [this](double prompts, double sequences) { return operations_.prefill(prompts, sequences); },

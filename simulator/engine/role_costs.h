@@ -57,6 +57,8 @@ class RoleCosts {
 
   /// Host time of one call.
   double call_seconds() const;
+  /// What the engine's software takes once a call besides.
+  double software_seconds(CallKind kind) const;
 
   ReplicaCosts rollout() const;
 

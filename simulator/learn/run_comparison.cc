@@ -126,8 +126,21 @@ std::vector<Gap> gaps_of(const MeasuredRun& run, const Comparison& times, const 
   return gaps;
 }
 
-// What the actor's process allocates, by its role's classes; the whole device, as the plan's fit
-// counts it.
+// What a GPU's process that trains allocates in a phase: verl has the actor and the roles on its
+// GPUs in one, and the rollout in its own. What lies outside the allocator is no part of it.
+Bytes allocated_by_trainer(const Plan& plan, const RolePlan& actor, Phase phase) {
+  Bytes sum;
+  for (const RolePlan& role : plan.roles) {
+    const auto use = role.memory.find(phase);
+    if (role.role == Role::rollout || role.ranks != actor.ranks || use == role.memory.end()) {
+      continue;
+    }
+    sum += Bytes{use->second.total() - use->second.reserve};
+  }
+  return sum;
+}
+
+// What the actor's process allocates; the whole device, as the plan's fit counts it.
 std::vector<MemoryComparison> memory_of(const MeasuredRun& run, const Plan& planned,
                                         const Calibration& calibration) {
   std::vector<MemoryComparison> rows;
@@ -137,7 +150,7 @@ std::vector<MemoryComparison> memory_of(const MeasuredRun& run, const Plan& plan
   if (run.memory.allocated_gib > 0 && run.memory.device_gib <= 0 && actor != nullptr) {
     double most = 0;
     for (const auto& [phase, use] : actor->memory) {
-      most = std::max(most, gib(Bytes{use.total()}));
+      most = std::max(most, gib(allocated_by_trainer(planned, *actor, phase)));
     }
     const MemoryError error = memory_error(
         planned.cluster, calibration, request.memory.value_or(engine_named(planned.engine).memory));

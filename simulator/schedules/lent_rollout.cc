@@ -177,7 +177,7 @@ std::int64_t LentRollout::generation_ns(int draw, std::int64_t first, std::int64
   for (const auto& segments : simulate_replicas(mine, dealt, batching, costs.rollout())) {
     if (!segments.empty()) most = std::max(most, segments.back().end_s);
   }
-  return nanoseconds(costs.call_seconds() + most);
+  return nanoseconds(costs.call_seconds() + costs.software_seconds(CallKind::generate) + most);
 }
 
 CallTimes LentRollout::times(const CallTimes& whole, std::int64_t prompts) {

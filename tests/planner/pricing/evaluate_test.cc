@@ -209,12 +209,34 @@ TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {
   EXPECT_NEAR(shared.seconds[Phase::old_log_prob] / alone, 2, 1e-9);
 }
 
+// FSDP's CPUOffload fetches a reference's fp32 shards layer by layer in every micro-batch: beside
+// the layers where those take longer, else they are what the pass takes.
+TEST(FetchedReference, ComesInEveryPass) {
+  PlanRequest request = small_request();
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  const auto ref = [&](std::int64_t sequences, bool fetched) {
+    request.traits.shards.frozen_fetched = fetched;
+    return CostEvaluator(request)
+        .cost({{.dp = 8}, Role::reference, 8, 0, sequences * kLongest})
+        .seconds[Phase::ref];
+  };
+  const double layer = 4.0 * (4096LL * (32 + 16) * 128 + 4096LL * 4096 + 3LL * 4096 * 14336 + 8192);
+  const Seconds pass = 32 * host_copy_seconds(Traffic{layer}, request.calibration);
+  // 512 sequences over 8 replicas: 64 passes of one, 8 of eight.
+  const Seconds ones = ref(1, true) - ref(1, false), eights = ref(8, true) - ref(8, false);
+  EXPECT_GT(ones, 10 * eights);
+  EXPECT_GT(ref(1, true), 63 * pass);
+  EXPECT_LT(ref(1, true), 66 * pass + ref(1, false));
+}
+
 // verl's FSDP is one mesh of all GPUs: eight ranks hold an eighth of every parameter each, whatever
 // part of them Ulysses' groups are. One forward pass gathers every layer and the embedding.
 TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
   PlanRequest request = small_request();
   request.engine = "verl";
   request.traits = traits_of("verl");
+  request.traits.shards.frozen_fetched = false;
   request.calibration.overlapped_dispatch = false;
   CostEvaluator costs(request);
   const double layer = 2.0 * (4096LL * (32 + 16) * 128 + 4096LL * 4096 + 3LL * 4096 * 14336 + 8192);

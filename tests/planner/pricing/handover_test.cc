@@ -2,6 +2,8 @@
 // reshard.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <string>
 
 #include "cost_models/documents/problem.h"
@@ -44,12 +46,24 @@ Seconds without_software(PlanRequest request, bool shared, int gpus = 4) {
   return priced(request, shared, gpus);
 }
 
-// verl 0.9.1 on 4 H200, Qwen2.5-7B, FSDP2 to vLLM TP1: timing_s/update_weights of two steps
-// (benchmarks/results/h200-vllm-weights.json).
+// verl 0.9.1 on H200s of four hosts, FSDP and FSDP2 to vLLM TP1: means of timing_s/update_weights
+// behind the first step (benchmarks/results/h200-verl-host.json, h200x2-verl-7b.json,
+// h200x4-verl-7b.json). Hosts differ by more than models and numbers of GPUs do.
 TEST(Handover, TakesWhatVerlWasMeasuredToTake) {
-  const Seconds reshard = priced(request_for("verl", "qwen2.5-7b"), true);
-  EXPECT_NEAR(reshard / Seconds{1.00}, 1, 0.15);
-  EXPECT_NEAR(reshard / Seconds{1.15}, 1, 0.15);
+  struct Measured {
+    const char* model;
+    int gpus;
+    double seconds;
+  };
+  double sum = 0;
+  for (const Measured& of : {Measured{"qwen2.5-0.5b", 1, 0.41}, Measured{"qwen2.5-1.5b", 1, 0.44},
+                             Measured{"qwen2.5-7b", 2, 0.50}, Measured{"qwen2.5-7b", 4, 1.07}}) {
+    const double ratio = priced(request_for("verl", of.model), true, of.gpus) / Seconds{of.seconds};
+    EXPECT_GT(ratio, 0.45) << of.model << " " << of.gpus;
+    EXPECT_LT(ratio, 1.3) << of.model << " " << of.gpus;
+    sum += std::log(ratio) / 4;
+  }
+  EXPECT_NEAR(std::exp(sum), 0.9, 0.15);
 }
 
 // One GPU holds all that it needs, and hands it over all the same.

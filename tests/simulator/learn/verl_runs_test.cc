@@ -1,0 +1,128 @@
+// verl's own metrics of six configurations on one GPU (benchmarks/results/h200-verl-host.json)
+// beside what is said of their scripts: by the shipped constants, and by those that two of the runs
+// teach.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+#include "planner/interop/import.h"
+#include "planner/interop/price.h"
+#include "planner/interop/read_config.h"
+#include "planner/plan/plan.h"
+#include "simulator/learn/learned_runs.h"
+#include "simulator/learn/measured_run.h"
+#include "simulator/learn/run_comparison.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kRoot = TESSERA_SOURCE_DIR "/benchmarks/";
+
+// The script with a run's overrides in the places of the keys that they replace.
+std::string script_of(const Json& run) {
+  std::ifstream file(kRoot + "peers/" + run["script"].get<std::string>());
+  std::string text, overrides;
+  std::vector<std::string> keys;
+  for (const Json& each : run["overrides"]) {
+    overrides += each.get<std::string>() + " ";
+    const std::string key = each.get<std::string>();
+    keys.push_back(key.substr(key.starts_with('+') ? 1 : 0, key.find('=')));
+  }
+  for (std::string line; std::getline(file, line);) {
+    const bool replaced = std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+      return line.starts_with("    " + key.substr(0, key.find('=')) + "=");
+    });
+    if (!replaced) text += line + "\n";
+  }
+  const std::size_t rest = text.find("\"$@\"");
+  return text.replace(rest, 4, overrides);
+}
+
+Calibration shipped() {
+  Problems problems;
+  return find_calibration("h200", problems).value();
+}
+
+Plan plan_of(const Json& run) {
+  Problems problems;
+  ClusterSpec cluster = *read_cluster_spec("h200-8", problems);
+  cluster.gpus_per_node = 1;
+  const auto script = read_config_values(script_of(run), run["script"], problems);
+  auto imported = import_config(*script, {.cluster = cluster}, problems);
+  EXPECT_TRUE(imported) << Error(ExitCode::bad_input, problems).what();
+  if (!imported) return {};
+  price(imported->plan, shipped(), imported->memory_share);
+  return std::move(imported->plan);
+}
+
+std::vector<MeasuredRun> runs() {
+  std::ifstream file(kRoot + "results/h200-verl-host.json");
+  const Json results = Json::parse(file);
+  std::vector<MeasuredRun> runs;
+  for (const Json& run : results["runs"]) {
+    std::vector<StepNumbers> steps;
+    for (const Json& step : run["steps"]) {
+      steps.push_back({.step = step["step"], .data = step["data"]});
+    }
+    Problems problems;
+    auto measured = measured_run(run["name"], plan_of(run), steps, std::nullopt, problems);
+    EXPECT_TRUE(measured) << run["name"];
+    if (measured) runs.push_back(*std::move(measured));
+  }
+  EXPECT_EQ(runs.size(), 6U);
+  return runs;
+}
+
+double error_of(const FittedPhase& phase, double said) { return said / phase.measured_s - 1; }
+
+// Before verl's software had a price the steps were said 32 to 75 % too short.
+TEST(VerlRuns, AreSaidWithTheTimeOfTheSoftware) {
+  const LearnedRuns read = learn_from_runs(runs(), shipped());
+  for (const FittedRun& run : read.runs) {
+    for (const FittedPhase& phase : run.phases) {
+      // Half of a poll of two seconds, and hosts that serve at different speeds.
+      const bool generates = phase.what == "gen" || phase.what == "step";
+      const double most = generates ? 0.55 : phase.what == "reshard" ? 0.5 : 0.4;
+      EXPECT_LT(std::abs(error_of(phase, phase.before_s)), most) << run.name << " " << phase.what;
+    }
+    EXPECT_LT(std::abs(error_of(run.phases.back(), run.phases.back().before_s)), 0.3) << run.name;
+  }
+}
+
+TEST(VerlRuns, AreForetoldByTwoOthers) {
+  const std::vector<MeasuredRun> all = runs();
+  const LearnedRuns two = learn_from_runs({all[0], all[1]}, shipped());
+  double sum = 0;
+  for (std::size_t i = 2; i < all.size(); ++i) {
+    const LearnedRuns one = learn_from_runs({all[i]}, two.learned.calibration);
+    const FittedPhase& step = one.runs[0].phases.back();
+    ASSERT_EQ(step.what, "step");
+    const double error = std::abs(error_of(step, step.before_s));
+    EXPECT_LT(error, 0.14) << all[i].name;
+    sum += error;
+  }
+  EXPECT_LT(sum / 4, 0.1);
+}
+
+// The trainer's process holds all roles on its GPUs.
+TEST(VerlRuns, HoldNoMoreThanIsSaid) {
+  for (const MeasuredRun& run : runs()) {
+    const RunComparison compared = compare_run(run, shipped());
+    ASSERT_FALSE(compared.memory.empty()) << run.name;
+    const MemoryComparison& memory = compared.memory[0];
+    EXPECT_GT(memory.predicted_gib, 0.99 * memory.measured_gib) << run.name;
+    EXPECT_LT(memory.predicted_gib, 1.45 * memory.measured_gib) << run.name;
+  }
+}
+
+}  // namespace
+}  // namespace tessera
