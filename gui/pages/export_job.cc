@@ -64,7 +64,7 @@ QString engine_for(const ExportTarget& target, const Plan& plan) {
 
 // What a layout's field is called in a sentence; empty where it has no name but its own.
 QString called(const QString& field) {
-  static const std::map<QString, const char*> kNames{
+  static const std::map<QString, const char*> names{
       {"tp", QT_TRANSLATE_NOOP("Words", "tensor parallelism")},
       {"pp", QT_TRANSLATE_NOOP("Words", "pipeline stages")},
       {"vpp", QT_TRANSLATE_NOOP("Words", "virtual stages")},
@@ -74,8 +74,8 @@ QString called(const QString& field) {
       {"dp_shard", QT_TRANSLATE_NOOP("Words", "shards of its weights")},
       {"recompute", QT_TRANSLATE_NOOP("Words", "recomputation")},
       {"sequence_parallel", QT_TRANSLATE_NOOP("Words", "sequence parallelism")}};
-  const auto found = kNames.find(field);
-  return found == kNames.end() ? field : Words::tr(found->second);
+  const auto found = names.find(field);
+  return found == names.end() ? field : Words::tr(found->second);
 }
 
 // "the actor has tensor parallelism 2; possible: 1" of "/roles/0/layout/tp"; of what has no field
