@@ -5644,10 +5644,6 @@ select it to plan it in full</source>
         <translation>1，与该类每层所有的一致</translation>
     </message>
     <message>
-        <source>sqrtsoftplus, as DeepSeek-V4 was published</source>
-        <translation>sqrtsoftplus，与发布的 DeepSeek-V4 一致</translation>
-    </message>
-    <message>
         <source>moe or hash_moe</source>
         <translation>moe 或 hash_moe</translation>
     </message>
