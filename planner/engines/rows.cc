@@ -89,17 +89,8 @@ void add_verl_fsdp(Engine& engine) {
   can.training.most_pp = 1;
   can.training.context_parallel = can.training.fully_sharded = true;
   engine.traits.loss.kernel = LossKernel::in_place;
-  // Layers of transformers under FSDP take 1.7 to 2.8 ms of the host in a forward pass and 3.0 ms
-  // more in a backward pass, whatever their size, where the executor's operators take 0.19 and 0.35
-  // (benchmarks/peers/transformers_time.py, results/h200-verl-host.json).
-  engine.traits.kernels.launch = 10;
-  // What a micro-batch takes of the host beside its modules, in the first two of the six runs there
-  // (fsdp/transformer_impl.py, forward_step). Nobody has measured verl's Megatron.
-  engine.traits.software.scored = Seconds{0.045};
-  engine.traits.software.trained = Seconds{0.14};
   engine.traits.shards.over_context = true;
   engine.traits.shards.master_parameters = true;  // mixed precision
-  engine.traits.shards.frozen_fetched = true;     // forward_only (fsdp/transformer_impl.py)
   engine.traits.gradients.fresh = true;
   engine.weights.gather->master_weights = true;  // the shards are these
   // 71 us to pack and load a tensor of Qwen3-30B-A3B in vLLM 0.24

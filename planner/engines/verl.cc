@@ -43,6 +43,15 @@ Engine verl_engine() {
   can.model = refused_model;
   engine.traits.pipeline.cut_by_tp = false;
   engine.traits.kernels.account = ActivationAccount::transformers;
+  // Layers of transformers under FSDP take 1.7 to 2.8 ms of the host in a forward pass and 3.0 ms
+  // more in a backward pass, whatever their size, where the executor's operators take 0.19 and 0.35
+  // (benchmarks/peers/transformers_time.py, results/h200-verl-host.json).
+  engine.traits.kernels.launch = 10;
+  // What a micro-batch takes of the host beside its modules, in the first two of the six runs there
+  // (fsdp/transformer_impl.py, forward_step). Nobody has measured verl's Megatron.
+  engine.traits.software.scored = Seconds{0.045};
+  engine.traits.software.trained = Seconds{0.14};
+  engine.traits.shards.frozen_fetched = true;  // forward_only (fsdp/transformer_impl.py)
   engine.memory = kMeasuredMemory;
   return engine;
 }

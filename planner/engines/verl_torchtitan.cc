@@ -78,6 +78,7 @@ Engine verl_torchtitan_engine() {
   Engine engine = library_engine("verl-torchtitan", "0.9.1");
   add_verl_loop(engine);
   add_verl_fsdp(engine);
+  engine.traits.shards.frozen_fetched = true;  // forward_only (torchtitan/transformer_impl.py)
   Capabilities& can = engine.capabilities;
   can.roles = {Role::actor, Role::rollout, Role::reference, Role::reward};
   can.lora = false;

@@ -175,7 +175,10 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
     plan.environment = priced.environment;  // other tools' files say none
   plan.provenance.calibration = calibration.name;
   if (!left_out.empty()) {
-    pricing.notes.insert(pricing.notes.begin(), "the prediction leaves out " + left_out + ".");
+    pricing.notes.insert(pricing.notes.begin(),
+                         "the prediction leaves out " + left_out +
+                             ": it has equal ones, in its times and in whether it fits (tessera " +
+                             "simulate runs the plan's own).");
   }
   return pricing;
 }

@@ -73,7 +73,8 @@ Work launched(Work work, const Assumptions& assumed) {
 // The host works so long while the device waits.
 Work waiting(Seconds software, const Assumptions& assumed) {
   const Seconds taken = assumed.calibration().software.value * software;
-  return {.device = taken, .host = taken};
+  const bool overlapped = assumed.calibration().overlapped_dispatch;  // else Work::total adds them
+  return {.device = taken, .host = overlapped ? taken : Seconds{}};
 }
 
 }  // namespace

@@ -209,6 +209,35 @@ TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {
   EXPECT_NEAR(shared.seconds[Phase::old_log_prob] / alone, 2, 1e-9);
 }
 
+// What verl's workers do of forward_only: FSDP and torchtitan force CPUOffload, VeOmni has an
+// option.
+TEST(FetchedReference, IsOfTheEnginesThatForceIt) {
+  EXPECT_TRUE(traits_of("verl").shards.frozen_fetched);
+  EXPECT_TRUE(traits_of("verl-torchtitan").shards.frozen_fetched);
+  EXPECT_FALSE(traits_of("verl-veomni").shards.frozen_fetched);
+  EXPECT_EQ(traits_of("verl-torchtitan").kernels.launch, 1);  // compiled, and not measured
+}
+
+// The device waits for the host once, whether kernels run behind it or not.
+TEST(Software, OfAMicroBatchIsCountedOnce) {
+  PlanRequest request = small_request();
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  for (const bool overlapped : {true, false}) {
+    request.calibration.overlapped_dispatch = overlapped;
+    const auto update = [&](Seconds trained) {
+      request.traits.software.scored = Seconds{};
+      request.traits.software.trained = trained;
+      return CostEvaluator(request)
+          .cost({{.dp = 8}, Role::actor, 8, 0, kLongest})
+          .seconds[Phase::update_actor];
+    };
+    const double passes = (update(Seconds{1}) - update(Seconds{})) / Seconds{1};
+    EXPECT_GT(passes, 30) << overlapped;  // 64 sequences a replica, one or two a micro-batch
+    EXPECT_LT(passes, 65) << overlapped;
+  }
+}
+
 // FSDP's CPUOffload fetches a reference's fp32 shards layer by layer in every micro-batch: beside
 // the layers where those take longer, else they are what the pass takes.
 TEST(FetchedReference, ComesInEveryPass) {
