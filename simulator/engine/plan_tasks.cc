@@ -226,24 +226,13 @@ class Builder {
             .communication_ns = nanoseconds(segment.communication_s)};
   }
 
-  // What the engine's software takes once a call, on every replica.
-  std::vector<TaskId> called(const RoleCosts& costs, const CallTasks& call, CallKind kind) {
-    const double software = costs.software_seconds(kind);
-    if (software <= 0) return {call.start};
-    std::vector<TaskId> ready;
-    for (int replica = 0; replica < costs.role().layout.dp; ++replica) {
-      ready.push_back(host(call, costs.replica_ranks(replica), software, {call.start}));
-    }
-    return ready;
-  }
-
   // The host's part of a call on every replica, and what it fetches from host memory.
   std::vector<TaskId> prepared(const RoleCosts& costs, const CallTasks& call, double offload_s,
-                               const std::vector<TaskId>& after) {
+                               double software_s, const std::vector<TaskId>& after) {
     std::vector<TaskId> ready;
     for (int replica = 0; replica < costs.role().layout.dp; ++replica) {
       const std::vector<int> ranks = costs.replica_ranks(replica);
-      ready.push_back(host(call, ranks, costs.call_seconds(), after));
+      ready.push_back(host(call, ranks, costs.call_seconds() + software_s, after));
       if (offload_s <= 0) continue;
       ready.back() = graph().add({.name = "offload",
                                   .phase = call.phase,
@@ -267,7 +256,7 @@ class Builder {
         pack_micro_batches(lengths_, plan_.workload.prompt_tokens, costs.role().layout.dp,
                            costs.token_limit(call.phase), round_of(costs.role()));
     const auto ready = prepared(costs, call, costs.operations().offload_seconds(false, 1),
-                                called(costs, call, CallKind::infer));
+                                costs.software_seconds(CallKind::infer), {call.start});
     const PassEnd end = add_forward_pass(graph(), {costs, call.phase, packed, links_}, ready);
     std::vector<TaskId> tails;
     for (const auto& stage : end.last) tails.insert(tails.end(), stage.begin(), stage.end());
@@ -276,25 +265,27 @@ class Builder {
 
   std::vector<TaskId> train(const RoleCosts& costs, CallTasks& call) {
     const auto size = static_cast<std::size_t>(costs.role().batching.mini_batch);
-    std::vector<TaskId> ready = called(costs, call, CallKind::train);
+    std::vector<TaskId> ready = {call.start};
+    double software = costs.software_seconds(CallKind::train);
     for (std::int64_t epoch = 0; epoch < plan_.workload.epochs; ++epoch) {
       for (std::size_t first = 0; first < lengths_.size(); first += size) {
         const std::size_t count = std::min(size, lengths_.size() - first);
-        ready = mini_batch(costs, call, std::span(lengths_).subspan(first, count), ready);
+        const auto part = std::span(lengths_).subspan(first, count);
+        ready = mini_batch(costs, call, part, std::exchange(software, 0), ready);
       }
     }
     return ready;
   }
 
   std::vector<TaskId> mini_batch(const RoleCosts& costs, CallTasks& call,
-                                 std::span<const std::int64_t> lengths,
+                                 std::span<const std::int64_t> lengths, double software_s,
                                  const std::vector<TaskId>& after) {
     const auto packed =
         pack_micro_batches(lengths, plan_.workload.prompt_tokens, costs.role().layout.dp,
                            costs.token_limit(call.phase), round_of(costs.role()));
     const auto steps = static_cast<double>(plan_.workload.mini_batches * plan_.workload.epochs);
     const auto ready =
-        prepared(costs, call, costs.operations().offload_seconds(true, steps), after);
+        prepared(costs, call, costs.operations().offload_seconds(true, steps), software_s, after);
     return optimizer(
         costs, call,
         add_training_pass(graph(), {costs, call.phase, packed, links_}, ready, call.in_flight));
