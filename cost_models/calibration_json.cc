@@ -79,8 +79,7 @@ constexpr Real kConstantOrNone{.least = 0, .most = 1e30};
 bool is_later(const NamedConstant& named) {
   return named.member == &Calibration::overlap_slowdown ||
          named.member == &Calibration::grouped_rate || named.member == &Calibration::narrow_heads ||
-         named.member == &Calibration::handover || named.member == &Calibration::software ||
-         named.member == &Calibration::serving;
+         !is_stated(named, Calibration{});
 }
 
 void read_constants(ObjectReader& reader, Calibration& calibration) {

@@ -28,8 +28,8 @@ QString moreText(double seconds);
 /// known, or nothing takes longer.
 QString largest_cause(const NamedPlan& fast, const NamedPlan& slow);
 
-/// "B takes 3.10 s longer than A: communication +3.30 s, computation -200.0 ms (more of it in
-/// update_actor: 2.90 s)." The faster one may be either.
+/// "B takes 3.10 s longer than A: communication +3.30 s, computation -200.0 ms (by phase:
+/// update_actor +2.90 s)." The faster one may be either.
 QString apart_text(const NamedPlan& one, const NamedPlan& other);
 
 }  // namespace tessera::gui

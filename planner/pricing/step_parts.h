@@ -18,10 +18,12 @@ struct Plan;
 struct Calibration;
 
 enum class StepPart {
-  computation,
-  communication,  // that nothing hides, reshards included (Prediction::exposed_comm_s)
-  bubble,         // stages of a pipeline wait for what others compute
-  host            // calls, copies from and to host memory, what runs without a model
+  computation,  // with what an engine's software takes of the host for each micro-batch
+  /// That nothing hides, reshards and a reference's layers from host memory included
+  /// (Prediction::exposed_comm_s, ShardTraits::frozen_fetched).
+  communication,
+  bubble,  // stages of a pipeline wait for what others compute
+  host     // calls, copies from and to host memory, what runs without a model
 };
 template <>
 inline constexpr std::size_t kEnumerators<StepPart> = 4;

@@ -5,21 +5,10 @@
 #include "planner/engines/engine.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
-#include "tests/planner/sample_requests.h"
+#include "tests/planner/pricing/small_request.h"
 
 namespace tessera {
 namespace {
-
-constexpr std::int64_t kLongest = 1536;  // tokens of small_request's longest sequence
-
-PlanRequest small_request() {
-  Workload workload = workload_of("grpo", KlPlace::loss, false);
-  workload.prompts_per_step = 64;
-  workload.samples_per_prompt = 8;
-  workload.prompt_tokens = 512;
-  workload.response_tokens = {512, 0.5, 1024};
-  return request_of(llama_8b(), workload, cluster_of(8, 4, 80));
-}
 
 // What verl's workers do of forward_only: FSDP and torchtitan force CPUOffload, VeOmni has an
 // option.
