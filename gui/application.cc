@@ -2,10 +2,7 @@
 #include "gui/application.h"
 
 #include <cstdio>
-#include <exception>
-#include <new>
 
-#include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 
@@ -15,16 +12,16 @@ bool Application::notify(QObject* receiver, QEvent* event) {
   try {
     return QApplication::notify(receiver, event);
   } catch (const Error& error) {
-    told(error.problems().empty() ? QString(error.what()) : problemsText(error.problems()));
-  } catch (const std::bad_alloc&) {
-    told(Words::tr("there is not enough memory for it"));
-  } catch (const std::exception& error) {
-    told(error.what());
+    told(error, error.code());
+  } catch (const std::exception& fault) {
+    told(fault, ExitCode::internal);
   }
   return false;
 }
 
-void Application::told(const QString& what) {
+void Application::told(const std::exception& fault, ExitCode code) {
+  if (fault_ == ExitCode::ok) fault_ = code;
+  const QString what = faultText(fault);
   std::fprintf(stderr, "%s\n", qPrintable(what));
   if (tell_) tell_(Words::tr("This did not work, and the window goes on: %1").arg(what));
 }

@@ -7,8 +7,11 @@
 
 #include <QApplication>
 #include <QString>
+#include <exception>
 #include <functional>
 #include <utility>
+
+#include "cost_models/documents/problem.h"
 
 namespace tessera::gui {
 
@@ -19,10 +22,13 @@ class Application : public QApplication {
   /// Hears what was thrown, in words.
   void tellFaults(std::function<void(const QString&)> tell) { tell_ = std::move(tell); }
   bool notify(QObject* receiver, QEvent* event) override;
+  /// Of the first that was thrown: what a program ends with that shows nobody a window; ok = none.
+  ExitCode fault() const { return fault_; }
 
  private:
-  void told(const QString& what);
+  void told(const std::exception& fault, ExitCode code);
 
+  ExitCode fault_ = ExitCode::ok;
   std::function<void(const QString&)> tell_;
 };
 

@@ -74,6 +74,28 @@ QString language_for(const tessera::gui::Arguments& arguments, bool exports) {
   return known ? chosen : tessera::gui::languageOf(QLocale::system());
 }
 
+// What the arguments name is opened; what is wrong with it.
+QString open_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments& arguments,
+                 bool exports) {
+  QString problems;
+  const auto note = [&] { problems += window.session().document().file_problems; };
+  if (!arguments.plan.isEmpty() && !window.openPlan(arguments.plan)) note();
+  const auto noted =
+      QObject::connect(window.session().run(), &tessera::gui::RunFollower::problemsFound,
+                       [&](const QString& text) { problems += text + "\n"; });
+  if (!arguments.project.isEmpty()) {
+    window.openProject(arguments.project, !exports);
+    note();
+  }
+  if (!arguments.remote.isEmpty()) open_remote(window, arguments);
+  if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
+  for (const QString& other : arguments.other_runs) {
+    window.session().run()->addOther(other.toStdString(), !exports);
+  }
+  QObject::disconnect(noted);
+  return problems;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,23 +118,9 @@ int main(int argc, char** argv) {
   const Theme kept = window.workspace().dark ? Theme::dark : Theme::light;
   window.setTheme(exports || arguments.has_theme ? arguments.theme : kept);
   if (!arguments.size.isEmpty()) window.resize(arguments.size);
-  // Pictures of something else than was asked for help nobody.
-  QString problems;
-  const auto note = [&] { problems += window.session().document().file_problems; };
   try {
-    if (!arguments.plan.isEmpty() && !window.openPlan(arguments.plan)) note();
-    QObject::connect(window.session().run(), &tessera::gui::RunFollower::problemsFound,
-                     [&](const QString& text) { problems += text + "\n"; });
-    const bool opens = !arguments.project.isEmpty();
-    if (opens) {
-      window.openProject(arguments.project, !exports);
-      note();
-    }
-    if (!arguments.remote.isEmpty()) open_remote(window, arguments);
-    if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
-    for (const QString& other : arguments.other_runs) {
-      window.session().run()->addOther(other.toStdString(), !exports);
-    }
+    const QString problems = open_all(window, arguments, exports);
+    // Pictures of something else than was asked for help nobody.
     if (exports && !problems.isEmpty()) {
       std::fprintf(stderr, "%s\n", qPrintable(problems));
       return static_cast<int>(tessera::ExitCode::bad_input);
@@ -120,7 +128,7 @@ int main(int argc, char** argv) {
     const bool asked = window.session().isAsked();
     if (arguments.has_query || (exports && !asked)) {
       window.session().ask(arguments.query);
-    } else if (!asked && arguments.plan.isEmpty() && !opens) {
+    } else if (!asked && arguments.plan.isEmpty() && arguments.project.isEmpty()) {
       window.askLast(arguments.query);
     }
     if (!exports) {
@@ -128,9 +136,14 @@ int main(int argc, char** argv) {
       const int code = QApplication::exec();
       std::quick_exit(code);  // a search that still runs is not waited for
     }
-    return export_all(window, arguments);
+    const int code = export_all(window, arguments);
+    return application.fault() == tessera::ExitCode::ok ? code
+                                                        : static_cast<int>(application.fault());
   } catch (const tessera::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.code());
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "%s\n", fault.what());
+    return static_cast<int>(tessera::ExitCode::internal);
   }
 }

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "gui/document/newest.h"
 #include "gui/document/plan_answer.h"
+#include "gui/threads/newest.h"
 
 namespace tessera::gui {
 

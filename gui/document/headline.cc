@@ -12,7 +12,6 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
-#include "planner/request/plan_value.h"
 #include "planner/space/left_open.h"
 
 namespace tessera::gui {
@@ -46,15 +45,19 @@ QString rivals_text(const Plan& plan, const std::vector<std::string>& fixed) {
     return fixed.empty() ? Words::tr("no other plan was found")
                          : Words::tr("no other plan with what is fixed");
   }
-  const double behind = worse_by(plan, priced(plan, found.runner_up.front()));
+  const Priced second = priced(plan, found.runner_up.front());
+  const double behind = worse_by(plan, second);
   const bool tied = found.margin == 0 || behind < kNoPart ||
                     (found.margin_deviations > 0 && found.margin_deviations < 1);
-  return tied ? Words::tr("tied with row 2") : Words::tr("row 2: +%1").arg(differenceText(behind));
+  if (tied) return Words::tr("tied with row 2");
+  return compares_steps(plan, second)
+             ? Words::tr("row 2: +%1").arg(differenceText(behind))
+             : Words::tr("row 2: %1").arg(worse_than(plan, second, Words::tr("row %1").arg(1)));
 }
 
-QString behind_first_text(double behind) {
-  return behind < kNoPart ? Words::tr("tied with row 1")
-                          : Words::tr("%1 behind row 1").arg(differenceText(behind));
+QString behind_first_text(const Plan& first, const Priced& other) {
+  return worse_by(first, other) < kNoPart ? Words::tr("tied with row 1")
+                                          : worse_than(first, other, Words::tr("row %1").arg(1));
 }
 
 // How wrong the predictions would have to be for another plan to win; empty: there is no other.
@@ -112,17 +115,37 @@ Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibra
   line.throughput = Words::tr("%1 tok/s/GPU").arg(countText(prediction.tokens_per_s_per_gpu));
   line.fits = fits_text(plan, calibration);
   line.largest = largest_text(prediction);
-  line.rivals =
-      best == nullptr ? rivals_text(plan, fixed) : behind_first_text(worse_by(*best, priced(plan)));
+  line.rivals = best == nullptr ? rivals_text(plan, fixed) : behind_first_text(*best, priced(plan));
   return line;
 }
 
+QString worse_than(const Plan& best, const Priced& other, const QString& name) {
+  const double worse = worse_by(best, other);
+  if (!compares_steps(best, other)) {
+    switch (objective_of(best)) {
+      case Objective::step_time:
+        break;
+      case Objective::tokens_per_gpu:
+        return Words::tr("makes %1 fewer tokens/s/GPU than %2")
+            .arg(differenceText(1 - 1 / (1 + worse)), name);
+      case Objective::cost:
+        return Words::tr("costs %1 more than %2").arg(differenceText(worse), name);
+      case Objective::fewest_gpus:
+        return Words::tr("needs %1 GPUs instead of the %2 of %3")
+            .arg(other.gpus)
+            .arg(gpus_of(best))
+            .arg(name);
+    }
+  }
+  return Words::tr("%1 behind %2").arg(differenceText(worse), name);
+}
+
 QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
-  const double behind = worse_by(*freer.plan, priced(plan));
+  const Priced own = priced(plan);
   const QString settings = fixed_beyond(question, freer.question);
-  return behind < kNoPart
+  return worse_by(*freer.plan, own) < kNoPart
              ? Words::tr("as good as without %1").arg(settings)
-             : Words::tr("%1 behind the plan without %2").arg(differenceText(behind), settings);
+             : worse_than(*freer.plan, own, Words::tr("the plan without %1").arg(settings));
 }
 
 QString headline_of(const Infeasible& none) {

@@ -12,6 +12,7 @@
 #include "gui/document/document.h"
 #include "gui/document/shared_plan.h"
 #include "planner/explain/infeasible.h"
+#include "planner/request/plan_value.h"
 
 namespace tessera::gui {
 
@@ -21,7 +22,7 @@ struct Headline {
   QString throughput;  // "7,236 tok/s/GPU"
   QString fits;        // "fits with 98.4 % (125.7 of 133.0 GiB)"
   QString largest;     // "52 % in update_actor"
-  QString rivals;      // "tied with row 2", "row 2: +4.1 %", "4.1 % behind row 1"
+  QString rivals;      // "tied with row 2", "row 2: +4.1 %", "costs 4.1 % more than row 1"
   QString freer;       // "7.1 % behind the plan without actor.tp=8"
 
   /// All parts on one line.
@@ -33,6 +34,10 @@ struct Headline {
 /// rivals. `fixed`: what the question leaves no choice of.
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
                      const std::vector<std::string>& fixed, const Plan* best = nullptr);
+
+/// "7.1 % behind row 1"; where not their steps make the difference in what `best`'s search
+/// minimises, "costs 7.1 % more than row 1" or the like. `name`: of the best.
+QString worse_than(const Plan& best, const Priced& other, const QString& name);
 
 /// How much worse the answer to `question` is than one with less fixed, or that it is as good.
 QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer);

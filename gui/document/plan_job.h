@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "cost_models/calibration.h"
-#include "gui/document/newest.h"
 #include "gui/document/shared_plan.h"
 #include "gui/document/words.h"
+#include "gui/threads/newest.h"
 
 namespace tessera::gui {
 

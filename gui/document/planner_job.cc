@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/planner_job.h"
 
-#include <exception>
 #include <utility>
+
+#include "gui/threads/outcome.h"
 
 namespace tessera::gui {
 
@@ -21,24 +22,10 @@ quint64 PlannerJob::submit(Work work) {
   pool_.clear();
   busy_ = true;
   emit started();
-  pool_.start([this, generation, work = std::move(work)] {
-    PlanAnswer answer;
-    std::exception_ptr fault;
-    try {
-      answer = work();
-    } catch (...) {
-      fault = std::current_exception();
-    }
-    QMetaObject::invokeMethod(
-        this,
-        [this, generation, fault, answer = std::move(answer)] {
-          if (fault && generation == generation_) {
-            busy_ = false;
-            std::rethrow_exception(fault);
-          }
-          deliver(generation, answer);
-        },
-        Qt::QueuedConnection);
+  run_in(pool_, *this, std::move(work), [this, generation](Outcome<PlanAnswer> outcome) {
+    if (generation != generation_) return;
+    busy_ = false;
+    emit answerAvailable(generation, outcome.take());
   });
   return generation;
 }
@@ -47,12 +34,6 @@ void PlannerJob::cancel() {
   ++generation_;
   pool_.clear();
   busy_ = false;
-}
-
-void PlannerJob::deliver(quint64 generation, const PlanAnswer& answer) {
-  if (generation != generation_) return;
-  busy_ = false;
-  emit answerAvailable(generation, answer);
 }
 
 }  // namespace tessera::gui

@@ -35,8 +35,6 @@ class PlannerJob : public QObject {
   void answerAvailable(quint64 generation, const tessera::gui::PlanAnswer& answer);
 
  private:
-  void deliver(quint64 generation, const PlanAnswer& answer);
-
   QThreadPool pool_;
   quint64 generation_ = 0;
   bool busy_ = false;

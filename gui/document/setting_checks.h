@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/document/newest.h"
 #include "gui/document/plan_answer.h"
+#include "gui/threads/newest.h"
 
 namespace tessera::gui {
 

@@ -4,6 +4,7 @@
 #include <QLocale>
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
@@ -94,6 +95,13 @@ QString problemText(const Problem& problem) {
     where += (where.isEmpty() ? "" : ":") + placeText(beginning(problem.place));
   }
   return where.isEmpty() ? text : Words::tr("%1: %2").arg(where, text);
+}
+
+QString faultText(const std::exception& fault) {
+  const auto* error = dynamic_cast<const Error*>(&fault);
+  if (error != nullptr && !error->problems().empty()) return problemsText(error->problems());
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&fault) != nullptr;
+  return memory ? Words::tr("there is not enough memory for it") : QString::fromUtf8(fault.what());
 }
 
 QString problemsText(const Problems& problems) {

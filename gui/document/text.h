@@ -4,6 +4,7 @@
 
 #include <QString>
 #include <cstdint>
+#include <exception>
 #include <string_view>
 
 #include "cost_models/documents/problem_list.h"
@@ -33,6 +34,8 @@ QString toText(std::string_view text);
 QString noSuchFolder(const QString& folder);
 /// "file:place: found X, expected Y (hint)", as to_string(problem) says it in English.
 QString problemText(const Problem& problem);
+/// What was thrown, in words.
+QString faultText(const std::exception& fault);
 /// One line per problem; of many the first, and of long ones the beginning.
 QString problemsText(const Problems& problems);
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/explore/shown_answer.h"
 
+#include "gui/document/text.h"
 #include "gui/document/words.h"
 
 namespace tessera::gui {
 namespace {
 
-// "7.1 % behind the plan without actor.tp=8: communication +7.30 s".
+// "7.1 % behind the plan without actor.tp=8: communication +7.30 s". Seconds are no cause of what
+// costs more, or needs more GPUs.
 QString with_cause(const QString& behind, const Session::Compared& pair) {
+  const Priced shown = priced(*pair.shown.plan);
+  const bool slower =
+      compares_steps(*pair.other.plan, shown) && worse_by(*pair.other.plan, shown) >= kNoPart;
+  if (!slower) return behind;
   const QString cause = largest_cause(pair.other, pair.shown);
   return cause.isEmpty() ? behind : Words::tr("%1: %2").arg(behind, cause);
 }

@@ -54,13 +54,15 @@ QComboBox* editable(const QString& name) {
 
 }  // namespace
 
-WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, QWidget* parent)
+WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAnswer>& searches,
+                           QWidget* parent)
     : QDialog(parent),
       plan_(std::move(plan)),
       question_(std::move(question)),
       setting_(editable(Words::tr("Setting"))),
       value_(editable(Words::tr("Value"))),
-      says_(new QPlainTextEdit) {
+      says_(new QPlainTextEdit),
+      searches_(searches) {
   setWindowTitle(Words::tr("Why not another choice?"));
   resize(640, 340);
   setting_->addItems(settings_of(*plan_));
@@ -87,9 +89,9 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, QWidget* parent)
     value_->clear();
     value_->addItems(values_of(setting_->currentText().trimmed()));
   };
-  const auto forget = [this] { plan_with_it_->setEnabled(false); };
   connect(setting_, &QComboBox::currentTextChanged, this, offer_values);
-  connect(value_, &QComboBox::currentTextChanged, this, forget);
+  connect(setting_, &QComboBox::currentTextChanged, this, &WhyNotDialog::forget);
+  connect(value_, &QComboBox::currentTextChanged, this, &WhyNotDialog::forget);
   connect(ask_, &QPushButton::clicked, this, &WhyNotDialog::ask);
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
@@ -99,11 +101,19 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, QWidget* parent)
 
 void WhyNotDialog::ask() {
   const QString word = setting_->currentText().trimmed() + "=" + value_->currentText().trimmed();
-  plan_with_it_->setEnabled(false);
+  forget();
   says_->setPlainText(Words::tr("Planning with %1").arg(word));
-  work_.start([plan = plan_, question = question_,
-               word = word.toStdString()] { return why_not_answer(plan, question, word); },
-              [this](const WhyNotAnswer& answer) { take(answer); });
+  searches_.start([plan = plan_, question = question_,
+                   word = word.toStdString()] { return why_not_answer(plan, question, word); },
+                  [this](const WhyNotAnswer& answer) { take(answer); });
+}
+
+// The answer to another choice than the one that stands there.
+void WhyNotDialog::forget() {
+  searches_.cancel();
+  answer_ = {};
+  plan_with_it_->setEnabled(false);
+  says_->clear();
 }
 
 void WhyNotDialog::take(const WhyNotAnswer& answer) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Asks why the plan that is shown has not another choice, of any setting that a question can fix,
-// and answers it in the background.
-//
-// GUI thread.
+// and answers it in the background. The searches are the window's: a dialog that closes waits for
+// none. GUI thread.
 #pragma once
 
 #include <QComboBox>
@@ -12,8 +11,8 @@
 #include <QPushButton>
 #include <optional>
 
-#include "gui/document/newest.h"
 #include "gui/plans/why_not_answer.h"
+#include "gui/threads/newest.h"
 
 namespace tessera::gui {
 
@@ -21,7 +20,11 @@ class WhyNotDialog : public QDialog {
   Q_OBJECT
 
  public:
-  WhyNotDialog(SharedPlan plan, PlanQuery question, QWidget* parent = nullptr);
+  /// `searches` outlives the dialog.
+  WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAnswer>& searches,
+               QWidget* parent = nullptr);
+  /// What it asked is not heard any more.
+  ~WhyNotDialog() override { searches_.cancel(); }
 
   /// The question with the choice, once it was accepted.
   const std::optional<PlanQuery>& choice() const { return answer_.choice; }
@@ -29,6 +32,7 @@ class WhyNotDialog : public QDialog {
  private:
   void ask();
   void take(const WhyNotAnswer& answer);
+  void forget();
 
   SharedPlan plan_;
   PlanQuery question_;
@@ -36,7 +40,7 @@ class WhyNotDialog : public QDialog {
   QComboBox *setting_, *value_;
   QPlainTextEdit* says_;
   QPushButton *ask_, *plan_with_it_;
-  Newest<WhyNotAnswer> work_;  // last: its work ends before anything else goes
+  Newest<WhyNotAnswer>& searches_;
 };
 
 }  // namespace tessera::gui

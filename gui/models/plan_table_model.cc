@@ -125,8 +125,13 @@ double PlanTableModel::throughput(const Row& row) const {
   return own > 0 ? best.prediction.tokens_per_s_per_gpu * (all / own) : 0;
 }
 
+// By what the search minimises.
+double PlanTableModel::worse(const Row& row) const {
+  const Plan& best = *rows_.front().plan;
+  return worse_by(best, priced(best, row.summary));
+}
+
 QVariant PlanTableModel::text(const Row& row, int column) const {
-  const Seconds best = rows_.front().summary.step_s;
   switch (column) {
     case Placement:
       return said(row.summary.placement);
@@ -134,11 +139,11 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
       return row.summary.gpus > 0 ? countText(row.summary.gpus) : QString();
     case Step:
       return secondsText(row.summary.step_s);
-    case Slower: {
+    case Worse: {
       if (&row == &rows_.front()) return Words::tr("best");
-      const double slower = row.summary.step_s / best - 1;
-      if (std::abs(slower) < kNoPart) return Words::tr("as good");
-      return (slower < 0 ? "" : "+") + differenceText(slower);
+      const double behind = worse(row);
+      if (std::abs(behind) < kNoPart) return Words::tr("as good");
+      return (behind < 0 ? "" : "+") + differenceText(behind);
     }
     case Throughput: {
       const double tokens = throughput(row);
@@ -158,8 +163,9 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
     case Gpus:
       return row.summary.gpus;
     case Step:
-    case Slower:
       return row.summary.step_s.value;
+    case Worse:
+      return worse(row);
     case Throughput:
       return throughput(row);
     case Peak:

@@ -18,7 +18,7 @@ class PlanTableModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Columns { Placement, Gpus, Step, Slower, Throughput, Peak, Layouts, ColumnCount };
+  enum Columns { Placement, Gpus, Step, Worse, Throughput, Peak, Layouts, ColumnCount };
   enum Roles { SortRole = Qt::UserRole, HasPlanRole };
 
   struct Row {
@@ -48,6 +48,7 @@ class PlanTableModel : public QAbstractTableModel {
  private:
   QVariant text(const Row& row, int column) const;
   double throughput(const Row& row) const;  // tokens per second and GPU
+  double worse(const Row& row) const;       // than the first, as a part of it
   QVariant sortKey(const Row& row, int column) const;
 
   std::vector<Row> rows_;

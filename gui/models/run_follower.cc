@@ -4,7 +4,6 @@
 #include <exception>
 #include <utility>
 
-#include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
 
 namespace tessera::gui {
@@ -33,6 +32,7 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   step_log_.clear();
   rough_times_ = false;
   copied_ = false;
+  fault_.clear();
   own_plan_.reset();
   steps_.clear();
   ranks_.setStates({}, 0);
@@ -66,27 +66,33 @@ void RunFollower::pollLater() {
   for (const Other& other : others_) {
     if (other.tail) tails.push_back(other.tail);
   }
-  pool_.start([this, reader = reader_, plan = plan_, tails] {
-    const auto news = std::make_shared<RunNews>();
-    const auto beside = std::make_shared<std::vector<OtherNews>>();
-    std::exception_ptr fault;
-    try {
-      *news = reader->read(plan);
-      *beside = readTails(tails);
-    } catch (...) {
-      fault = std::current_exception();
-    }
-    QMetaObject::invokeMethod(
-        this,
-        [this, reader, news, beside, fault] {
-          takeTails(std::move(*beside));
-          if (reader != reader_) return;  // another run was opened meanwhile
-          reading_ = false;
-          if (fault) std::rethrow_exception(fault);
-          take(std::move(*news));
-        },
-        Qt::QueuedConnection);
+  using News = std::pair<RunNews, std::vector<OtherNews>>;
+  const auto read = [reader = reader_, plan = plan_, tails] {
+    RunNews news = reader->read(plan);
+    return News(std::move(news), readTails(tails));
+  };
+  run_in(pool_, *this, read, [this, reader = reader_](Outcome<News> outcome) {
+    const bool now = reader == reader_;  // no other run was opened meanwhile
+    if (now) reading_ = false;
+    const auto news = takeOnce(outcome);
+    if (!news) return;
+    takeTails(std::move(news->second));
+    if (now) take(std::move(news->first));
   });
+}
+
+// What every reading throws is thrown once.
+template <class News>
+std::optional<News> RunFollower::takeOnce(Outcome<News>& outcome) {
+  try {
+    std::optional<News> news = outcome.take();
+    fault_.clear();
+    return news;
+  } catch (const std::exception& fault) {
+    const QString text = faultText(fault);
+    if (text == std::exchange(fault_, text)) return std::nullopt;
+    throw;
+  }
 }
 
 void RunFollower::take(RunNews news) {
@@ -141,11 +147,9 @@ void RunFollower::addOther(const std::filesystem::path& run, bool live) {
     takeOther(run, readOther(run, live));
     return;
   }
-  pool_.start([this, run] {
-    const auto news = std::make_shared<OtherNews>(readOther(run, true));
-    QMetaObject::invokeMethod(
-        this, [this, run, news] { takeOther(run, std::move(*news)); }, Qt::QueuedConnection);
-  });
+  run_in(
+      pool_, *this, [run] { return readOther(run, true); },
+      [this, run](Outcome<OtherNews> news) { takeOther(run, news.take()); });
 }
 
 void RunFollower::takeOther(const std::filesystem::path& run, OtherNews news) {
@@ -182,21 +186,18 @@ void RunFollower::clearOthers() {
 void RunFollower::tell(RunSignal signal) {
   if (run_.empty()) return;
   ++telling_;
-  pool_.start([this, run = run_, signal] {
-    QString problems;
+  const auto send = [run = run_, signal] {
     try {
       send_signal(run, signal, "the window");
-    } catch (const Error& error) {
-      problems = problemsText(error.problems());
+    } catch (const std::exception& fault) {
+      return faultText(fault);
     }
-    QMetaObject::invokeMethod(
-        this,
-        [this, problems] {
-          --telling_;
-          if (!problems.isEmpty()) emit problemsFound(problems);
-          emit told();
-        },
-        Qt::QueuedConnection);
+    return QString();
+  };
+  run_in(pool_, *this, send, [this](Outcome<QString> problems) {
+    --telling_;
+    if (const QString text = problems.take(); !text.isEmpty()) emit problemsFound(text);
+    emit told();
   });
 }
 

@@ -19,6 +19,7 @@
 #include "gui/models/rule_model.h"
 #include "gui/models/run_model.h"
 #include "gui/models/run_reader.h"
+#include "gui/threads/outcome.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/run_signal.h"
 
@@ -90,6 +91,8 @@ class RunFollower : public QObject {
 
  private:
   void pollLater();
+  template <class News>
+  std::optional<News> takeOnce(Outcome<News>& outcome);
   void take(RunNews news);
   /// What came of a run beside it.
   struct OtherNews {
@@ -109,6 +112,7 @@ class RunFollower : public QObject {
   SharedPlan plan_, own_plan_;
   bool loading_ = false, reading_ = false, copied_ = false;
   int telling_ = 0;
+  QString fault_;  // that the last reading in the background threw; empty = none
   RunSummary summary_;
   QString log_, log_file_, step_log_;
   bool rough_times_ = false;

@@ -112,6 +112,7 @@ void Session::goTo(const Edit& edit) {
   }
   search_.cancel();
   detail_.cancel();
+  forgetFreer();
   document_.file = edit.file;
   document_.saved = true;
   document_.answered = edit.question;
@@ -125,7 +126,7 @@ void Session::goTo(const Edit& edit) {
 
 void Session::search() {
   detail_.cancel();
-  free_search_.cancel();
+  forgetFreer();
   wanted_row_ = row_;
   search_.submit([this, query = document_.question] { return planner_.answer(query); });
   changed();
@@ -134,6 +135,7 @@ void Session::search() {
 void Session::cancel() {
   search_.cancel();
   detail_.cancel();
+  free_search_.cancel();
   wanted_row_ = row_;
   changed();
 }
@@ -208,16 +210,22 @@ void Session::wantEveryPlan() {
 }
 
 void Session::wantFreer() {
-  if (!document_.valid() || !document_.freer.empty() || free_search_.isBusy()) return;
+  if (!document_.valid() || !document_.freer.empty() || freer_wanted_) return;
   PlanQuery open = document_.question;
   if (std::exchange(open.fixed, {}).empty()) return;
+  freer_wanted_ = true;
   const auto take = [this, open](const PlanAnswer& found) {
-    const auto* plan = std::get_if<SharedPlan>(&found.result);
-    if (plan == nullptr) return;
-    document_.freer = freer_than(document_.question, {{open, *plan}});
+    if (const auto* plan = std::get_if<SharedPlan>(&found.result)) {
+      document_.freer = freer_than(document_.question, {{open, *plan}});
+    }
     changed();
   };
   free_search_.start([open] { return answer(open); }, take);
+}
+
+void Session::forgetFreer() {
+  free_search_.cancel();
+  freer_wanted_ = false;
 }
 
 std::vector<std::string> Session::fixed() const {

@@ -15,7 +15,6 @@
 #include "gui/document/document.h"
 #include "gui/document/front_search.h"
 #include "gui/document/history.h"
-#include "gui/document/newest.h"
 #include "gui/document/plan_job.h"
 #include "gui/document/planner_job.h"
 #include "gui/document/project.h"
@@ -32,6 +31,7 @@
 #include "gui/remote/remote_copy.h"
 #include "gui/reshard/reshard_facts.h"
 #include "gui/samples/sample_follower.h"
+#include "gui/threads/newest.h"
 #include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
@@ -67,8 +67,11 @@ class Session : public QObject {
   /// Every row is planned in full, one after the other.
   void wantEveryPlan();
   const FrontSearch& front() const { return front_; }
-  /// What the question's fixed settings cost, where no answer without them is known.
+  /// What the question's fixed settings cost, where no answer without them is known; once for an
+  /// answer.
   void wantFreer();
+  /// What a plan is slower for than the one that it is held against is on its way.
+  bool isComparing() const { return free_search_.isBusy() || parts_.isBusy(); }
   /// Keeps the plan that is looked at beside others.
   void pin();
   /// What all views look at: one of them chose it.
@@ -118,7 +121,7 @@ class Session : public QObject {
   /// What was asked to be worked out of the plan, or to be read of the run, is on its way.
   bool isWorking() const {
     return timeline_.isBusy() || reshard_.isBusy() || peaks_.isBusy() || front_.isBusy() ||
-           samples_.isBusy() || fix_search_.isBusy() || parts_.isBusy() || free_search_.isBusy();
+           samples_.isBusy() || fix_search_.isBusy() || isComparing();
   }
 
   /// What the plan that is shown is held against, and that plan: the first row, of another row; of
@@ -168,6 +171,7 @@ class Session : public QObject {
   void takeAnswer(const PlanQuery& query, const PlanAnswer& answer);
   void searchFixes();
   void forgetFixes();
+  void forgetFreer();
   void takeDetail(int row, const PlanAnswer& answer);
   void wantParts();
   void setWinner(const SharedPlan& winner);
@@ -196,6 +200,7 @@ class Session : public QObject {
   PlanParts parts_;  // of the plans that are compared
   KeptPlanner planner_;
   int row_ = -1, wanted_row_ = -1;
+  bool freer_wanted_ = false;   // of this answer
   bool began_ = false;          // a question was asked
   bool edited_ = false;         // since it began, or since a plan was opened or saved
   PlannerJob search_, detail_;  // last: their work ends before anything else goes

@@ -13,6 +13,7 @@
 #include <QSvgGenerator>
 #include <QTabWidget>
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,9 +30,11 @@ namespace {
 constexpr int kMostEventsMs = 50;
 constexpr double kWorkSeconds = 120;
 
-[[noreturn]] void refuse(const QString& file) {
-  throw Error(ExitCode::io, "cannot write " + file.toStdString());
+[[noreturn]] void refuse(const QString& path, const char* why) {
+  throw Error(ExitCode::io, Problems{{.file = path.toStdString(), .found = why}});
 }
+constexpr const char* kNotWritten = QT_TRANSLATE_NOOP("Words", "the file cannot be written");
+constexpr const char* kNotMade = QT_TRANSLATE_NOOP("Words", "the folder cannot be made");
 
 /// What is written where, and what was.
 struct Export {
@@ -41,7 +44,7 @@ struct Export {
 
   void png(QWidget& widget, const QString& name) {
     const QString file = folder.filePath(name + ".png");
-    if (!widget.grab().save(file)) refuse(file);
+    if (!widget.grab().save(file)) refuse(file, kNotWritten);
     written << file;
   }
   void picture(QWidget& widget, const QString& name) {
@@ -54,7 +57,7 @@ struct Export {
       generator.setViewBox(widget.rect());
       generator.setTitle(name);
       QPainter painter;
-      if (!painter.begin(&generator)) refuse(file);
+      if (!painter.begin(&generator)) refuse(file, kNotWritten);
       widget.render(&painter);
       painter.end();
       written << file;
@@ -212,7 +215,7 @@ std::optional<ExportFormats> formats_of(const QString& words) {
 
 QStringList exportViews(MainWindow& window, const QString& folder, const ExportFormats& formats) {
   Export to{QDir(folder), formats, {}};
-  if (!to.folder.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
+  if (!to.folder.mkpath(".")) refuse(folder, kNotMade);
   window.show();
   const Front front(window);
   if (formats.png || formats.svg || formats.csv || formats.json || formats.whole) {
@@ -240,17 +243,23 @@ void chooseReport(MainWindow& window) {
                                                     "report.html", Words::tr("Reports (*.html)"));
   if (file.isEmpty()) return;
   auto* waiting = new QObject(&window);
-  const auto go_on = [&window, &session, file, waiting] {
+  const auto saved = std::make_shared<bool>(false);  // events that are under way come after it
+  const auto go_on = [&window, &session, file, waiting, saved] {
+    if (*saved) return;
     wantStep(session);
-    if (session.timeline()->isBusy() || session.reshard()->isBusy()) return;
-    session.timeline()->disconnect(waiting);
-    session.reshard()->disconnect(waiting);
+    if (session.timeline()->isBusy() || session.reshard()->isBusy() || session.isComparing()) {
+      return;
+    }
+    *saved = true;
     waiting->deleteLater();
     saveReport(window, file);
   };
   window.statusBar()->showMessage(Words::tr("Working out the step for the report"));
-  QObject::connect(session.timeline(), &PlanWatch::changed, waiting, go_on, Qt::QueuedConnection);
-  QObject::connect(session.reshard(), &PlanWatch::changed, waiting, go_on, Qt::QueuedConnection);
+  for (PlanWatch* work :
+       {static_cast<PlanWatch*>(session.timeline()), static_cast<PlanWatch*>(session.reshard())}) {
+    QObject::connect(work, &PlanWatch::changed, waiting, go_on, Qt::QueuedConnection);
+  }
+  QObject::connect(&session, &Session::documentChanged, waiting, go_on, Qt::QueuedConnection);
   go_on();
 }
 

@@ -288,18 +288,23 @@ void MainWindow::planForJob(const QString& engine, const QString& target) {
   session_.ask(question);
 }
 
-// Where no plan answers, the line above the pictures says why.
+// Where no plan answers, the line above the pictures says why; where another question was asked
+// meanwhile, nothing is exported.
 void MainWindow::goOnWithJob() {
   const Document& document = session_.document();
-  if (!job_question_ || (document.planning && document.question == *job_question_)) return;
+  const bool asked = document.question == job_question_;
+  if (!job_question_ || (document.planning && asked)) return;
   job_question_.reset();
-  if (document.valid()) {
+  if (!asked || !document.valid()) {
+    job_target_.clear();
+  } else {
     QMetaObject::invokeMethod(this, &MainWindow::chooseJob, Qt::QueuedConnection);
   }
 }
 
 void MainWindow::askWhyNot() {
-  WhyNotDialog dialog(session_.document().plan, *session_.document().answered, this);
+  WhyNotDialog dialog(session_.document().plan, *session_.document().answered, why_not_searches_,
+                      this);
   if (dialog.exec() != QDialog::Accepted || !dialog.choice()) return;
   pages_->setCurrentWidget(explore_);
   session_.ask(*dialog.choice());

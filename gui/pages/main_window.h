@@ -17,6 +17,8 @@
 #include "gui/pages/explore_page.h"
 #include "gui/pages/run_page.h"
 #include "gui/pages/understand_page.h"
+#include "gui/plans/why_not_answer.h"
+#include "gui/threads/newest.h"
 
 namespace tessera::gui {
 
@@ -106,8 +108,9 @@ class MainWindow : public QMainWindow {
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
           *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr, *job_ = nullptr,
           *why_not_ = nullptr;
-  std::optional<PlanQuery> job_question_;  // whose plan is to be exported once it is there
-  QString job_target_;                     // for whom
+  std::optional<PlanQuery> job_question_;     // whose plan is to be exported once it is there
+  QString job_target_;                        // for whom
+  Newest<WhyNotAnswer> why_not_searches_{4};  // last: they end before anything else goes
 };
 
 }  // namespace tessera::gui

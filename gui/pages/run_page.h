@@ -10,9 +10,9 @@
 #include <QWidget>
 
 #include "gui/control/run_start.h"
-#include "gui/document/newest.h"
 #include "gui/models/run_lessons.h"
 #include "gui/models/session.h"
+#include "gui/threads/newest.h"
 #include "gui/views/elided_label.h"
 #include "gui/views/message_bar.h"
 

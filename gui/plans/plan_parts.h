@@ -10,8 +10,8 @@
 #include <map>
 #include <vector>
 
-#include "gui/document/newest.h"
 #include "gui/document/shared_plan.h"
+#include "gui/threads/newest.h"
 #include "planner/pricing/step_parts.h"
 
 namespace tessera::gui {

@@ -15,12 +15,24 @@
 #include "planner/explain/report.h"
 #include "planner/plan/plan.h"
 #include "planner/request/describe.h"
-#include "planner/request/plan_value.h"
 
 namespace tessera::gui {
 namespace {
 
 std::string key_of(const std::string& word) { return word.substr(0, word.find('=')); }
+
+QString cost_text(const Plan& plan, const Priced& other, const QString& setting) {
+  const double worse = worse_by(plan, other);
+  if (worse < kNoPart) {
+    return Words::tr("The best plan with %1 is as good as this one or better.").arg(setting);
+  }
+  if (compares_steps(plan, other)) {
+    return Words::tr("The best plan with %1 is %2 behind this one.")
+        .arg(setting, differenceText(worse));
+  }
+  return Words::tr("The best plan with %1 %2.")
+      .arg(setting, worse_than(plan, other, Words::tr("this plan")));
+}
 
 QString with_it(const SharedPlan& plan, const SharedPlan& other, const std::string& word) {
   const PartsByPlan parts = parts_of({plan, other});
@@ -30,13 +42,7 @@ QString with_it(const SharedPlan& plan, const SharedPlan& other, const std::stri
   };
   const QString setting = QString::fromStdString(word);
   if (plan->roles == other->roles) return Words::tr("This plan has %1.").arg(setting);
-  const double worse = worse_by(*plan, priced(*other));
-  QStringList lines;
-  lines
-      << (worse > 0
-              ? Words::tr("The best plan with %1 is %2 behind this one.")
-                    .arg(setting, differenceText(worse))
-              : Words::tr("The best plan with %1 is as good as this one or better.").arg(setting));
+  QStringList lines{cost_text(*plan, priced(*other), setting)};
   lines << apart_text(named(Words::tr("this plan"), plan),
                       named(Words::tr("the plan with %1").arg(setting), other));
   lines << Words::tr("Its layouts: %1.").arg(toText(describe_layouts(*other)));

@@ -82,14 +82,14 @@ void add_compared(Markup& to, const Session& session) {
   PinnedModel compared;
   PartsByPlan parts;
   for (const NamedPlan& one : {pair->other, pair->shown}) {
-    compared.pin(one.plan);
     if (one.parts != nullptr) parts[one.plan] = *one.parts;
   }
+  compared.setPlans({pair->other.plan, pair->shown.plan});
   compared.setNames({pair->other.name, pair->shown.name});
   compared.setParts(parts);
   to.element("h2", Words::tr("Compared with %1").arg(pair->other.name));
   to.element("p", apart_text(pair->other, pair->shown));
-  add_table(to, compared);
+  if (compared.rowCount() > 0) add_table(to, compared);
 }
 
 void add_pinned(Markup& to, const PinnedModel& pinned) {

@@ -11,8 +11,8 @@
 #include <QTimer>
 #include <stop_token>
 
-#include "gui/document/newest.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/threads/newest.h"
 
 namespace tessera::gui {
 

@@ -9,9 +9,9 @@
 #include <memory>
 #include <optional>
 
-#include "gui/document/newest.h"
 #include "gui/samples/sample_model.h"
 #include "gui/samples/sample_reader.h"
+#include "gui/threads/newest.h"
 
 namespace tessera::gui {
 

@@ -436,16 +436,28 @@
         <translation>第 2 行：+%1</translation>
     </message>
     <message>
+        <source>row 2: %1</source>
+        <translation>第 2 行：%1</translation>
+    </message>
+    <message>
         <source>%1 tok/s/GPU</source>
         <translation>%1 tok/s/GPU</translation>
     </message>
     <message>
-        <source>%1 behind row 1</source>
-        <translation>比第 1 行慢 %1</translation>
+        <source>%1 behind %2</source>
+        <translation>比%2差 %1</translation>
     </message>
     <message>
-        <source>%1 behind the plan without %2</source>
-        <translation>比不限定 %2 的方案差 %1</translation>
+        <source>makes %1 fewer tokens/s/GPU than %2</source>
+        <translation>每 GPU 每秒的 token 数比%2少 %1</translation>
+    </message>
+    <message>
+        <source>costs %1 more than %2</source>
+        <translation>成本比%2高 %1</translation>
+    </message>
+    <message>
+        <source>needs %1 GPUs instead of the %2 of %3</source>
+        <translation>需要 %1 张 GPU，而%3需要 %2 张</translation>
     </message>
     <message>
         <source>as good as without %1</source>
@@ -614,6 +626,10 @@
     <message>
         <source>The best plan with %1 is %2 behind this one.</source>
         <translation>满足 %1 的最佳方案比该方案差 %2。</translation>
+    </message>
+    <message>
+        <source>The best plan with %1 %2.</source>
+        <translation>满足 %1 的最佳方案%2。</translation>
     </message>
     <message>
         <source>The best plan with %1 is as good as this one or better.</source>
@@ -6794,6 +6810,14 @@ select it to plan it in full</source>
     <message>
         <source>This did not work, and the window goes on: %1</source>
         <translation>此操作未成功，窗口继续工作：%1</translation>
+    </message>
+    <message>
+        <source>the file cannot be written</source>
+        <translation>无法写入该文件</translation>
+    </message>
+    <message>
+        <source>the folder cannot be made</source>
+        <translation>无法创建该文件夹</translation>
     </message>
     <message>
         <source>(not set)</source>

@@ -77,8 +77,8 @@ void connectTable(const PlanTable& plans, QLineEdit* filter) {
   QObject::connect(filter, &QLineEdit::textChanged, table, [plans] { plans.show(); });
 }
 
-// What rows lack, and what fixed settings cost, comes once the answer rests; of a search that took
-// long, rows once they are chosen.
+// What rows lack, and what fixed settings cost, comes once the answer rests; after a search that
+// took long, rows once they are chosen.
 void fillTable(QTableView* table, Session& session) {
   auto* fill = new QTimer(table);
   fill->setSingleShot(true);
@@ -86,11 +86,11 @@ void fillTable(QTableView* table, Session& session) {
   Session* filled = &session;
   QObject::connect(&session, &Session::documentChanged, fill, [fill, filled] {
     const Document& document = filled->document();
-    const bool rests = document.valid() && !document.planning && document.seconds < kQuick;
+    const bool rests = document.valid() && !document.planning;
     rests ? fill->start() : fill->stop();
   });
   QObject::connect(fill, &QTimer::timeout, table, [filled] {
-    filled->wantEveryPlan();
+    if (filled->document().seconds < kQuick) filled->wantEveryPlan();
     filled->wantFreer();
   });
 }

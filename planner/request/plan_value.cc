@@ -100,6 +100,12 @@ double worse_by(const Plan& plan, const Priced& other) {
   return best > 0 ? value / best - 1 : 0;
 }
 
+bool compares_steps(const Plan& plan, const Priced& other) {
+  const Priced own = priced(plan);
+  return objective_of(plan) == Objective::step_time ||
+         (other.gpus == own.gpus && other.billed_gpus == own.billed_gpus);
+}
+
 std::string worse_text(const Plan& plan, const Priced& other) {
   const double worse = worse_by(plan, other);
   const std::string part = percent(std::abs(worse));

@@ -44,6 +44,8 @@ StepCost cost_of(const Plan& plan, const Priced& other);
 /// By how much another plan is worse, as a part of the plan's value; of equal GPUs the step, where
 /// those are the objective. Below zero: it is better.
 double worse_by(const Plan& plan, const Priced& other);
+/// What makes the other worse is its step alone: that is the objective, or the GPUs are as many.
+bool compares_steps(const Plan& plan, const Priced& other);
 /// "takes 5.1 % longer", "costs 5.1 % more", "makes 5.1 % fewer tokens/s/GPU", "needs 2 GPUs
 /// instead of 1".
 std::string worse_text(const Plan& plan, const Priced& other);

@@ -1,6 +1,8 @@
 #include "simulator/timeline/wire_options.h"
 
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
@@ -24,9 +26,10 @@ void read_wire(ObjectReader& reshard, std::optional<DType>& wire, std::int64_t& 
 
 WireOptions read_wire_options(const std::filesystem::path& run, Problems& problems) {
   WireOptions options;
-  const bool folder = std::filesystem::is_directory(run);
+  std::error_code error;  // what cannot be looked at is not there
+  const bool folder = std::filesystem::is_directory(run, error);
   const std::filesystem::path file = (folder ? run : run.parent_path()) / "run.yaml";
-  if (!std::filesystem::is_regular_file(file)) return options;
+  if (!std::filesystem::is_regular_file(file, error)) return options;
   const auto text = read_text_file(file, std::size_t{1} << 20, problems);
   if (!text) return options;
   const auto document = parse_yaml(*text, file.string(), problems);

@@ -189,8 +189,8 @@ TEST(PlanTableModel, ADifferenceIsNeverPlusZero) {
   plan.certificate.runner_up[1].step_s = plan.prediction.step_s * 1.0004;
   PlanTableModel model;
   model.setWinner(std::make_shared<const Plan>(plan));
-  EXPECT_EQ(model.index(1, PlanTableModel::Slower).data().toString(), "as good");
-  EXPECT_EQ(model.index(2, PlanTableModel::Slower).data().toString(), "+0.04 %");
+  EXPECT_EQ(model.index(1, PlanTableModel::Worse).data().toString(), "as good");
+  EXPECT_EQ(model.index(2, PlanTableModel::Worse).data().toString(), "+0.04 %");
   plan.certificate.margin_deviations = 2;
   plan.certificate.digest = certified_digest(plan);
   EXPECT_EQ(headline_of(plan, std::nullopt, {}).rivals, "tied with row 2");

@@ -16,6 +16,7 @@
 
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/explore/shown_answer.h"
 #include "gui/pages/export_views.h"
 #include "gui/report/figure.h"
@@ -303,6 +304,37 @@ TEST_F(Report, SaysWhatAFixedChoiceCostsAndWhy) {
   EXPECT_TRUE(read.headings.contains("Compared with the plan without actor.tp=8"));
   EXPECT_TRUE(read.texts.contains(shown.apart));
   EXPECT_TRUE(read.texts.contains(shown.line.text()));
+  EXPECT_TRUE(read.texts.contains("Exposed communication"));
+}
+
+/// What is fixed to what the best plan has anyway differs in nothing.
+TEST_F(Report, OfAChoiceThatCostsNothingHasNoEmptyTable) {
+  ask(small_query());
+  PlanQuery fixed = small_query();
+  fixed.fixed = {"actor.tp=" + std::to_string(session().plan()->find(Role::actor)->layout.tp)};
+  ask(fixed);
+  ASSERT_TRUE(wait_for([&] { return !session().isWorking(); }));
+  const auto pair = session().compared();
+  ASSERT_TRUE(pair && pair->other.plan->roles == pair->shown.plan->roles);
+  const PageRead read = page();
+  ASSERT_TRUE(read.headings.contains(Words::tr("Compared with %1").arg(pair->other.name)));
+  EXPECT_TRUE(read.texts.contains(apart_text(pair->other, pair->shown)));
+  EXPECT_FALSE(read.texts.contains("row 1")) << "a column's header";
+}
+
+/// Nobody waited before the key: what a choice costs is looked for now.
+TEST_F(Report, ThatIsSavedAtOnceWaitsForWhatAFixedChoiceCosts) {
+  PlanQuery fixed = small_query();
+  fixed.fixed = {"actor.tp=8"};
+  ask(fixed);
+  const QString file = folder.filePath("at_once.html");
+  answer_file_dialog(&window, file);
+  QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::ShiftModifier);
+  ASSERT_TRUE(wait_for([&] { return QFileInfo::exists(file); }));
+  QFile written(file);
+  ASSERT_TRUE(written.open(QFile::ReadOnly));
+  const PageRead read = read_page(QString::fromUtf8(written.readAll()));
+  EXPECT_TRUE(read.headings.contains("Compared with the plan without actor.tp=8"));
   EXPECT_TRUE(read.texts.contains("Exposed communication"));
 }
 

@@ -146,6 +146,10 @@ TEST(WireOptions, AreThoseOfTheRunsOwnConfiguration) {
   std::ofstream(run / "run.yaml") << "reshard: {wire: int4}\n";
   read_wire_options(run, problems);
   EXPECT_EQ(problems.size(), 1u);
+  // A link that names itself is no file.
+  std::filesystem::remove(run / "run.yaml");
+  std::filesystem::create_symlink("run.yaml", run / "run.yaml");
+  EXPECT_FALSE(read_wire_options(run, problems).wire);
   std::filesystem::remove_all(run);
 }
 

@@ -8,8 +8,11 @@
 #include <QTemporaryDir>
 #include <map>
 
+#include "cost_models/documents/problem.h"
+#include "gui/document/text.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
+#include "gui/translations/language.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
@@ -52,6 +55,20 @@ TEST(Exporting, MakesAFolderThatIsNotThere) {
   answer_file_dialog(&window, folder);
   QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier);
   EXPECT_TRUE(QFileInfo::exists(folder + "/timeline.png"));
+}
+
+TEST(Exporting, SaysInTheLanguageWhatCannotBeWritten) {
+  if (!languages().contains("zh_CN")) GTEST_SKIP() << "built without lrelease";
+  speak("zh_CN");
+  QString why;
+  try {
+    MainWindow window;
+    exportViews(window, "/proc/pictures");
+  } catch (const Error& error) {
+    why = problemsText(error.problems());
+  }
+  speak("en");
+  EXPECT_EQ(why, QString::fromUtf8("/proc/pictures：无法创建该文件夹"));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/application.h"
-#include "gui/document/newest.h"
 #include "gui/document/planner_job.h"
+#include "gui/threads/newest.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
@@ -26,6 +26,7 @@ TEST(Faults, AreToldAndTheWindowGoesOn) {
     QMetaObject::invokeMethod(&context, event, Qt::QueuedConnection);
     EXPECT_TRUE(wait_for([&] { return told.contains(what); })) << told.toStdString();
   };
+  EXPECT_EQ(application->fault(), ExitCode::ok);
   happens([] { throw Error(ExitCode::io, "the disk is full"); }, "the disk is full");
   happens([] { throw std::runtime_error("a stranger's file"); }, "a stranger's file");
   happens([] { throw std::bad_alloc(); }, "not enough memory");
@@ -38,6 +39,7 @@ TEST(Faults, AreToldAndTheWindowGoesOn) {
   happens([&] { search.submit([]() -> PlanAnswer { throw std::bad_alloc(); }); },
           "not enough memory");
   EXPECT_FALSE(search.isBusy());
+  EXPECT_EQ(application->fault(), ExitCode::io) << "an export without a window ends with the first";
   application->tellFaults([](const QString& what) { ADD_FAILURE() << what.toStdString(); });
 }
 

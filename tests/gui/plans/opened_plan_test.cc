@@ -132,6 +132,32 @@ TEST(ExportJob, PlansForTheTargetsEngineAndExportsThatPlan) {
   EXPECT_EQ(document.plan->find(Role::actor)->layout.tp, 2) << "Megatron holds what FSDP cannot";
 }
 
+// What is shown by then answers another question.
+TEST(ExportJob, IsNotExportedOnceItsQuestionWasTakenBack) {
+  MainWindow window;
+  window.show();
+  const auto at_rest = [&] { return !window.session().isBusy(); };
+  window.session().ask({.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"});
+  ASSERT_TRUE(wait_for(at_rest));
+  with_dialog(&window, [&](QDialog& dialog) {
+    auto* target = named<QComboBox>(dialog, "For whom");
+    target->setCurrentIndex(target->findText("ray:", Qt::MatchStartsWith));
+    dialog.findChild<QPushButton*>("plan_for")->click();
+  });
+  QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
+  ASSERT_EQ(window.session().document().question.engine.substr(0, 4), "verl");
+  QObject context;
+  bool opened = false;
+  with_dialog(&context, [&](QDialog& dialog) {
+    opened = true;
+    dialog.reject();
+  });
+  window.session().undo();
+  ASSERT_TRUE(wait_for(at_rest));
+  rest(200);
+  EXPECT_FALSE(opened);
+}
+
 // A plan that is cut by layers and heads is Megatron's kind, whatever else verl can be told to use.
 TEST(ExportJob, OffersTheUsualEngineThatHoldsThePlanAndHasItsModel) {
   const PlanAnswer found = answer({.model = "qwen2.5-32b",

@@ -29,7 +29,6 @@ NOT_SHOWN = {
     "# What is not here is the plan's, or has its default (docs/inputs/run.md).\n"
     "version: 1\ndata:\n  train_files: ",  # of a run file
     ", learned from 1 run",           # the name of a calibration in its file
-    "cannot write ", "cannot make ",  # on stderr
     "the plan",                       # of a Problem
     "on-light middle", "on-dark middle", "name end", "tick end", "tick middle",  # classes of CSS
     "line dashed", "<!DOCTYPE html>"}

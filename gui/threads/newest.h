@@ -2,24 +2,24 @@
 // Work in the background of which only the newest result is heard.
 //
 // The owner and take() belong to one thread with an event loop, the window's; the work runs in a
-// thread of its own, one at a time. What has not begun when newer work comes never runs. What the
-// work throws it throws there, in the event that would have taken the result.
+// thread of its own, as a rule one at a time. What has not begun when newer work comes never runs.
+// What the work throws it throws there, in the event that would have taken the result.
 #pragma once
 
-#include <QMetaObject>
 #include <QObject>
 #include <QThreadPool>
-#include <exception>
 #include <functional>
-#include <memory>
 #include <utility>
+
+#include "gui/threads/outcome.h"
 
 namespace tessera::gui {
 
 template <class Result>
 class Newest {
  public:
-  Newest() { pool_.setMaxThreadCount(1); }
+  /// `threads`: as many works may run, so that new ones do not wait for those that nobody hears.
+  explicit Newest(int threads = 1) { pool_.setMaxThreadCount(threads); }
   /// Waits for the work that runs.
   ~Newest() {
     pool_.clear();
@@ -32,22 +32,12 @@ class Newest {
     cancel();
     busy_ = true;
     const quint64 mine = generation_;
-    pool_.start([this, mine, work = std::move(work), take = std::move(take)] {
-      std::shared_ptr<Result> result;
-      std::exception_ptr fault;
-      try {
-        result = std::make_shared<Result>(work());
-      } catch (...) {
-        fault = std::current_exception();
-      }
-      const auto deliver = [this, mine, result, fault, take] {
-        if (mine != generation_) return;
-        busy_ = false;
-        if (fault) std::rethrow_exception(fault);
-        take(std::move(*result));
-      };
-      QMetaObject::invokeMethod(&context_, deliver, Qt::QueuedConnection);
-    });
+    const auto deliver = [this, mine, take = std::move(take)](Outcome<Result> outcome) {
+      if (mine != generation_) return;
+      busy_ = false;
+      take(outcome.take());
+    };
+    run_in(pool_, context_, std::move(work), deliver);
   }
   /// What was started so far is not heard.
   void cancel() {

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Why not another choice: what is said where another thing than the step is minimised, and a dialog
+// that waits for nobody.
+#include <gtest/gtest.h>
+
+#include <QPushButton>
+#include <QSemaphore>
+
+#include "gui/explore/shown_answer.h"
+#include "gui/explore/why_not_dialog.h"
+#include "gui/models/session.h"
+#include "planner/plan/plan.h"
+#include "planner/request/plan_value.h"
+#include "tests/gui/explore_flow.h"
+#include "tests/gui/sample_plans.h"
+
+namespace tessera::gui {
+namespace {
+
+PlanQuery query_by(const char* objective, std::vector<std::string> fixed = {}) {
+  PlanQuery query = small_query();
+  query.workload = "grpo-7b-1k";
+  query.objective = objective;
+  query.fixed = std::move(fixed);
+  return query;
+}
+
+// Seconds are no cause of more GPUs or of a higher price.
+TEST(WhyNot, IsToldInTheUnitOfWhatIsMinimised) {
+  const auto ends = [](const char* objective, double worse) -> QString {
+    const QString percent = differenceText(worse);
+    const std::string_view name = objective;
+    if (name == "gpus") return "needs 8 GPUs instead of the 1 of ";
+    if (name == "cost") return "costs " + percent + " more than ";
+    return "makes " + differenceText(1 - 1 / (1 + worse)) + " fewer tokens/s/GPU than ";
+  };
+  for (const char* objective : {"gpus", "cost", "tokens_per_s_per_gpu"}) {
+    SCOPED_TRACE(objective);
+    Session session;
+    const auto ask = [&](const PlanQuery& query) {
+      session.ask(query);
+      ASSERT_TRUE(wait_for([&] { return !session.isBusy() && !session.isWorking(); }));
+      ASSERT_TRUE(session.document().valid());
+    };
+    ask(query_by(objective));
+    const SharedPlan free = session.plan();
+    ask(query_by(objective, {"actor.tp=8"}));
+    ASSERT_NE(gpus_of(*free), gpus_of(*session.plan()));
+    const double worse = worse_by(*free, priced(*session.plan()));
+    EXPECT_EQ(shown_answer(session).line.freer,
+              ends(objective, worse) + "the plan without actor.tp=8");
+    const WhyNotAnswer answer = why_not_answer(free, query_by(objective), "actor.tp=8");
+    EXPECT_TRUE(answer.text.startsWith("The best plan with actor.tp=8 " + ends(objective, worse) +
+                                       "this plan.\n"))
+        << answer.text.toStdString();
+  }
+}
+
+// The table's rows are behind by the same measure.
+TEST(WhyNot, RowsAreBehindByWhatIsMinimised) {
+  const PlanAnswer found = answer(query_by("gpus"));
+  Plan plan = *std::get<SharedPlan>(found.result);
+  ASSERT_FALSE(plan.certificate.runner_up.empty());
+  RunnerUp& second = plan.certificate.runner_up.front();
+  second.gpus = 4 * gpus_of(plan);
+  second.step_s = plan.prediction.step_s / 2;
+  PlanTableModel model;
+  model.setWinner(shared(plan));
+  EXPECT_EQ(model.index(1, PlanTableModel::Worse).data().toString(), "+300.0 %");
+}
+
+class WhyNotDialogTest : public ::testing::Test {
+ protected:
+  /// A search that does not end before it is let go.
+  void occupy() {
+    searches.start([this] { return go_on.acquire(), WhyNotAnswer{}; }, [](const WhyNotAnswer&) {});
+  }
+  static void ask(WhyNotDialog& dialog, const QString& value) {
+    named<QComboBox>(dialog, "Value")->setCurrentText(value);
+    for (QPushButton* button : dialog.findChildren<QPushButton*>()) {
+      if (button->text() == "&Ask") button->click();
+    }
+  }
+  static QPushButton* plan_with_it(QWidget& dialog) {
+    for (QPushButton* button : dialog.findChildren<QPushButton*>()) {
+      if (button->text() == "&Plan with it") return button;
+    }
+    return nullptr;
+  }
+  void TearDown() override { go_on.release(); }
+
+  SharedPlan plan = shared(free_plan());
+  QSemaphore go_on;
+  Newest<WhyNotAnswer> searches;
+};
+
+TEST_F(WhyNotDialogTest, ClosesWhileItSearches) {
+  occupy();
+  {
+    WhyNotDialog dialog(plan, small_query(), searches);
+    ask(dialog, "8");
+    EXPECT_TRUE(searches.isBusy());
+  }  // would wait for good
+  EXPECT_FALSE(searches.isBusy());
+}
+
+TEST_F(WhyNotDialogTest, AnAnswerIsOfTheChoiceThatStandsThere) {
+  WhyNotDialog dialog(plan, small_query(), searches);
+  auto* says = named<QPlainTextEdit>(dialog, "Why not");
+  ask(dialog, "8");
+  ASSERT_TRUE(wait_for([&] { return plan_with_it(dialog)->isEnabled(); }));
+  EXPECT_TRUE(dialog.choice().has_value());
+  named<QComboBox>(dialog, "Value")->setCurrentText("2");
+  EXPECT_FALSE(plan_with_it(dialog)->isEnabled());
+  EXPECT_EQ(says->toPlainText(), "") << "of tp=8";
+  EXPECT_FALSE(dialog.choice().has_value());
+  // One that comes later, too.
+  ask(dialog, "8");
+  named<QComboBox>(dialog, "Value")->setCurrentText("4");
+  rest(500);
+  EXPECT_FALSE(plan_with_it(dialog)->isEnabled());
+  EXPECT_EQ(says->toPlainText(), "");
+}
+
+}  // namespace
+}  // namespace tessera::gui
