@@ -75,12 +75,12 @@ RunFileDialog::RunFileDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
   form->setRowVisible(reward_, plan_->find(Role::reward) == nullptr);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel);
   save_ = buttons->addButton(Words::tr("&Save..."), QDialogButtonBox::ActionRole);
-  save_->setDefault(true);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(text_, 1);
   layout->addWidget(problem_);
   layout->addWidget(buttons);
+  save_->setDefault(true);  // of the dialog that it is in by now
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   connect(save_, &QPushButton::clicked, this, &RunFileDialog::save);
   for (QLineEdit* field : {prompts_, rate_, critic_rate_}) {

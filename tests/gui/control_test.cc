@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <QDir>
+#include <QFileInfo>
+#include <QLineEdit>
 #include <QMessageBox>
 #include <QPushButton>
 #include <chrono>
@@ -16,10 +18,12 @@
 #include "gui/control/run_log.h"
 #include "gui/control/run_start.h"
 #include "gui/document/text.h"
+#include "gui/run_views/run_file_dialog.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_signal.h"
 #include "tests/gui/explore_flow.h"
+#include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
 namespace {
@@ -57,6 +61,26 @@ class Control : public Explore {
 
   std::unique_ptr<RankStatusFile> rank;
 };
+
+// Enter is for what the dialog is for, not for leaving it.
+TEST(RunFileDialog, EnterSaves) {
+  const QTemporaryDir folder;
+  RunFileDialog dialog(shared(free_plan()));
+  dialog.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&dialog));
+  auto* prompts = named<QLineEdit>(dialog, "File of prompts");
+  prompts->setFocus();
+  QTest::keyClick(prompts, Qt::Key_Return);
+  EXPECT_TRUE(dialog.isVisible()) << "it lacks its prompts";
+  const QString there = folder.filePath("prompts.jsonl");
+  std::ofstream(there.toStdString()) << "{}\n";
+  prompts->setText(there);
+  const QString file = folder.filePath("run.yaml");
+  answer_file_dialog(&dialog, file);
+  QTest::keyClick(prompts, Qt::Key_Return);
+  EXPECT_TRUE(QFileInfo::exists(file));
+  EXPECT_EQ(dialog.result(), QDialog::Accepted);
+}
 
 TEST_F(Control, AKeyPausesAndAnotherLetsItGoOn) {
   EXPECT_FALSE(button("Go on with the run")->isEnabled());
