@@ -244,26 +244,30 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   const double most = totals.empty() ? 1 : *std::max_element(totals.begin(), totals.end());
   const double end = std::max({most, limit.value_or(0), 1e-9}) * 1.06;
   again_ = [=, this] { showBars(unit, categories, stacks, limit, limit_label); };
-  const int above = limit ? drawLimit(*limit, limit_label, end, most > *limit) : 0;
-  addLegendBelow(static_cast<int>(categories.size()), static_cast<int>(stacks.size()));
-  setLabels(unit, {});
-  finish([this, end, above, count = static_cast<double>(categories.size())] {
+  const int above = limit ? QFontMetrics(limitFont()).size(0, limit_label).height() + 2 : 0;
+  ranges_ = [this, end, above, count = static_cast<double>(categories.size())] {
     const double pixels = std::max(2 * above + 1, axisRect()->height());
     const double bars = count + 0.1;  // half a one below the first, a tenth more below the last
     xAxis->setRange(0, end);
     yAxis->setRange(-0.5 - bars * above / (pixels - above), count - 0.4);
-  });
+  };
+  setLabels(unit, {});
+  addLegendBelow(static_cast<int>(categories.size()), above);
+  if (limit) drawLimit(*limit, limit_label, end, most > *limit);
+  finish(ranges_);
 }
 
+QFont Chart::limitFont() const { return scaled(font(), 0.85); }
+
 // A dashed line, its label in the room above the bars: left of it, or from the axis on where there
-// is too little room. Returns the pixels that the label takes.
-int Chart::drawLimit(double limit, const QString& text, double end, bool over) {
+// is too little room.
+void Chart::drawLimit(double limit, const QString& text, double end, bool over) {
   auto* line = new QCPItemStraightLine(this);
   line->point1->setCoords(limit, 0);
   line->point2->setCoords(limit, 1);
   auto* label = new QCPItemText(this);
   label->setText(text);
-  label->setFont(scaled(font(), 0.85));
+  label->setFont(limitFont());
   ink([this, line, label, over] {
     const QColor ink = palette().color(QPalette::Text);
     line->setPen(
@@ -282,7 +286,6 @@ int Chart::drawLimit(double limit, const QString& text, double end, bool over) {
     label->position->setTypeX(QCPItemPosition::ptAxisRectRatio);
     label->position->setCoords(0, 0);
   }
-  return size.height() + 2;
 }
 
 void Chart::showBeside(const QString& unit, const QStringList& categories,

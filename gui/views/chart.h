@@ -109,8 +109,10 @@ class Chart : public QCustomPlot {
   void applyPalette();
   void fitTexts();
   void fitLegend();
-  void addLegendBelow(int categories, int entries);
-  int drawLimit(double limit, const QString& text, double end, bool over);
+  void addLegendBelow(int categories, int above);
+  void layOut();
+  void drawLimit(double limit, const QString& text, double end, bool over);
+  QFont limitFont() const;
   QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
   void setRanges();
 

@@ -35,12 +35,26 @@ void Chart::addLegend() {
 }
 
 // Where a small chart has no room for both, the names of bars stay and those of colours go.
-void Chart::addLegendBelow(int categories, int entries) {
-  constexpr int kFewColumns = 3, kAround = 4;  // lines: the axis with its label, the limit's
-  const int line = QFontMetrics(yAxis->tickLabelFont()).height();
-  const int rows = (entries + kFewColumns - 1) / kFewColumns;
-  if ((categories + rows + kAround) * line <= height()) return addLegend();
-  legend->clearItems();
+// `above`: pixels within the axes that no bar may take.
+void Chart::addLegendBelow(int categories, int above) {
+  constexpr int kBetween = 3;  // pixels between names
+  addLegend();
+  layOut();
+  const int least = QFontMetrics(yAxis->tickLabelFont()).capHeight() + kBetween;
+  if (axisRect()->height() - above >= least * categories) return;
+  legend->clear();
+  legend->setVisible(false);
+  layOut();
+}
+
+// Places everything now: what is drawn next depends on where the axes are.
+void Chart::layOut() {
+  if (fitted_) setRanges();
+  fitTexts();
+  for (const auto phase :
+       {QCPLayoutElement::upPreparation, QCPLayoutElement::upMargins, QCPLayoutElement::upLayout}) {
+    plotLayout()->update(phase);
+  }
 }
 
 // As many columns as the longest name leaves room for, more where the rows would take a fifth of

@@ -95,6 +95,39 @@ void expectFits(Chart& chart) {
   }
 }
 
+// Whatever the font and the size are: letters of Chinese fonts are larger.
+TEST(ChartNames, StandApartWithAndWithoutALegend) {
+  const QStringList names{"reshard", "gen", "old_log_prob",  "ref",         "values",
+                          "reward",  "adv", "update_critic", "update_actor"};
+  std::vector<ChartStack> stacks;
+  for (int i = 0; i < 10; ++i) {
+    const QString name = QString::fromUtf8("\u4f18\u5316\u5668\u72b6\u6001 %1").arg(i);
+    stacks.push_back({name, Qt::gray, std::vector<double>(names.size(), 1 + i)});
+  }
+  int with = 0, without = 0;
+  for (const double size : {9.0, 11.0, 13.0}) {
+    Chart chart("");
+    chart.show();
+    QFont font = chart.font();
+    font.setPointSizeF(size);
+    chart.setFont(font);
+    chart.yAxis->setTickLabelFont(font);
+    chart.legend->setFont(font);
+    for (int at = 0; at < 30; ++at) {
+      const int width = 240 + 90 * (at % 3), height = 200 + 20 * (at / 3);
+      chart.resize(width, height);
+      chart.showBars("GiB", names, stacks, 60, "usable 60 GiB of 80 GiB");
+      chart.replot(QCustomPlot::rpImmediateRefresh);
+      SCOPED_TRACE(std::to_string(width) + " x " + std::to_string(height) + " at " +
+                   std::to_string(size));
+      expectNamesApart(chart);
+      ++(chart.legend->visible() ? with : without);
+    }
+  }
+  EXPECT_GT(with, 0);
+  EXPECT_GT(without, 0);
+}
+
 class Fitting : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
