@@ -184,7 +184,7 @@ class Rank {
 
   /// Says how long it took from the command to the first step.
   void note_start() {
-    end_stage(stages_, "prompts");
+    end_stage(stages_, "loop");
     char text[80];
     std::snprintf(text, sizeof text,
                   "[Start] the first step begins %.1f s after the command: ", stages_.until_s);
@@ -207,13 +207,13 @@ class Rank {
 
   /// Restores the run's state where it goes on from a checkpoint, and makes what saves it.
   RunSaver make_saver(const PromptSet& prompts, const std::vector<fs::path>& candidates) {
-    const Plan& plan = inputs_.plan;
     std::int64_t first_step = 0;
     if (!candidates.empty()) {
       first_step = resume(worker_, candidates, data_of(prompts), inputs_.config, note()).step;
+      end_stage(stages_, "checkpoint");
     }
     if (records_) records_->forget_after(first_step);
-    return {worker_, plan, inputs_.config, prompts, folder_, note(), first_step};
+    return {worker_, inputs_.plan, inputs_.config, prompts, folder_, note(), first_step};
   }
 
   int train() {
@@ -240,6 +240,7 @@ class Rank {
     for (const std::string& line : notes_of(inputs_, prompts)) {
       if (records_) records_->note(line);
     }
+    end_stage(stages_, "prompts");
     RunSaver saver = make_saver(prompts.train, candidates);
     const RunPrompts sets{prompts.train, prompts.validation ? &*prompts.validation : nullptr};
     const LoopResult result = run_training(worker_, plan, inputs_.config, sets,
@@ -295,8 +296,7 @@ class Rank {
     Metrics numbers = times_.metrics();
     if (!sampler_) return numbers;
     numbers.merge(sampler_->take());
-    const std::string trouble = sampler_->trouble();
-    if (records_ && !trouble.empty()) {
+    if (const std::string trouble = sampler_->trouble(); records_ && !trouble.empty()) {
       records_->note("[GPU] utilisation and power are not known: " + trouble);
     }
     return numbers;
@@ -336,8 +336,8 @@ class Rank {
     };
     observer.validated = [this, &prompts, first_step](std::int64_t step, const Metrics& numbers,
                                                       std::span<const Sequence> answers) {
-      const bool alone = step == first_step;  // else its numbers are among the step's
-      records_->validation(step, numbers, alone, *prompts.validation, answers);
+      // After a step its numbers are among the step's.
+      records_->validation(step, numbers, step == first_step, *prompts.validation, answers);
     };
     return observer;
   }

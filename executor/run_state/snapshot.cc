@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "executor/run_state/hostward_copy.h"
+
 namespace tessera {
 namespace {
 
@@ -26,41 +28,27 @@ RoleSnapshot::RoleSnapshot(std::string role, const Weights& weights, Trainer& tr
     if (adjoins) {
       runs_.back().count += piece.count();
     } else {
-      runs_.push_back({piece.shard, count_, piece.count()});
+      runs_.push_back({piece.shard, piece.count()});
     }
     count_ += piece.count();
   }
 }
 
 void RoleSnapshot::prepare() {
-  if (copies_) return;
-  const bool gpu = weights_.device().is_cuda();
-  copies_ =
-      std::make_unique<StagingMemory>(3 * count_ * kElement, gpu ? cuda_pinning() : Pinning{});
+  if (!copies_) copies_ = std::make_unique<BackgroundMemory>(3 * count_ * kElement);
 }
 
 void RoleSnapshot::take() {
   const torch::NoGradGuard no_grad;
   trainer_.wake();
   const OptimizerState& state = trainer_.optimizer().state();
-  const bool gpu = weights_.device().is_cuda();
   prepare();
-  const Tensor copies = torch::from_blob(copies_->data(), {3 * count_}, torch::kFloat32);
-  const Tensor* const from[] = {&state.master, &state.exp_avg, &state.exp_avg_sq};
-  for (int i = 0; i < 3; ++i) {
-    const Tensor state_of_all = from[i]->detach();
-    for (const Run& run : runs_) {
-      const std::int64_t place = i * count_ + run.place;
-      copies_->pieces(place * kElement, run.count * kElement,
-                      [&](std::int64_t first, std::int64_t bytes) {
-                        const std::int64_t at = first / kElement, count = bytes / kElement;
-                        copies.narrow(0, at, count)
-                            .copy_(state_of_all.narrow(0, run.shard + at - place, count),
-                                   /*non_blocking=*/true);
-                      });
-    }
+  HostwardCopy copy(static_cast<float*>(copies_->data()), state.master.device());
+  for (const Tensor* each : {&state.master, &state.exp_avg, &state.exp_avg_sq}) {
+    const Tensor shard = each->detach();
+    for (const Run& run : runs_) copy.append(shard.narrow(0, run.shard, run.count));
   }
-  if (gpu) torch::cuda::synchronize(weights_.device().index());
+  copy.finish();
   trainer_.rest();
 }
 

@@ -13,7 +13,7 @@
 
 #include "executor/checkpoint/state_file.h"
 #include "executor/run_state/state_pieces.h"
-#include "executor/storage/staging_memory.h"
+#include "executor/storage/background_memory.h"
 #include "executor/train/trainer.h"
 
 namespace tessera {
@@ -42,7 +42,7 @@ class RoleSnapshot {
  private:
   /// Neighbouring pieces are copied at once.
   struct Run {
-    std::int64_t shard = 0, place = 0, count = 0;
+    std::int64_t shard = 0, count = 0;
   };
 
   std::string role_;
@@ -51,7 +51,7 @@ class RoleSnapshot {
   std::vector<StatePiece> pieces_;
   std::vector<Run> runs_;
   std::int64_t count_ = 0;
-  std::unique_ptr<StagingMemory> copies_;  // fp32 [3, count], pinned beside a GPU
+  std::unique_ptr<BackgroundMemory> copies_;  // fp32 [3, count]
 };
 
 /// torch's random generators of this rank as tensors of a file; views of `bytes`.

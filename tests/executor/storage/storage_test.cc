@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -9,10 +11,10 @@
 #include <vector>
 
 #include "executor/comm/thread_communicator.h"
+#include "executor/storage/background_memory.h"
 #include "executor/storage/host_signals.h"
 #include "executor/storage/peer_blocks.h"
 #include "executor/storage/releasable_memory.h"
-#include "executor/storage/staging_memory.h"
 
 namespace tessera {
 namespace {
@@ -162,61 +164,19 @@ TEST(HostSignals, ARankThatGivesUpEndsTheWaitOfOthers) {
   });
 }
 
-/// Notes what it pins, and refuses every third range.
-struct NotedPins {
-  std::vector<std::pair<void*, std::int64_t>> asked;
-  std::vector<void*> pinned, unpinned;
-
-  Pinning pinning() {
-    return {.pin =
-                [this](void* data, std::int64_t bytes) {
-                  asked.emplace_back(data, bytes);
-                  if (asked.size() % 3 == 0) return false;
-                  pinned.push_back(data);
-                  return true;
-                },
-            .unpin = [this](void* data) { unpinned.push_back(data); }};
-  }
-};
-
-TEST(StagingMemory, IsPinnedPieceByPieceAndFreed) {
-  constexpr std::int64_t kPiece = 1 << 20, kBytes = 7 * kPiece + 12345;
-  NotedPins pins;
-  {
-    StagingMemory memory(kBytes, pins.pinning(), kPiece);
-    auto* const data = static_cast<std::byte*>(memory.data());
-    std::memset(data, 7, kBytes);
-    ASSERT_EQ(pins.asked.size(), 8u);
-    std::int64_t next = 0;
-    for (const auto& [piece, bytes] : pins.asked) {
-      EXPECT_EQ(piece, data + next);
-      next += bytes;
-    }
-    EXPECT_EQ(next, kBytes);
-    EXPECT_TRUE(pins.unpinned.empty());
-  }
-  EXPECT_EQ(pins.unpinned, pins.pinned);
-  EXPECT_EQ(pins.pinned.size(), 6u);
+TEST(BackgroundMemory, IsThereFromEndToEnd) {
+  constexpr std::int64_t kBytes = (std::int64_t{130} << 20) + 12345;
+  const BackgroundMemory memory(kBytes);
+  auto* const data = static_cast<unsigned char*>(memory.data());
+  EXPECT_EQ(memory.bytes(), kBytes);
+  std::vector<unsigned char> there(kBytes / 4096 + 2);
+  ASSERT_EQ(::mincore(data, kBytes, there.data()), 0) << std::strerror(errno);
+  for (std::int64_t page = 0; page * 4096 < kBytes; ++page) ASSERT_TRUE(there[page] & 1) << page;
+  data[0] = data[kBytes - 1] = 7;
 }
 
-TEST(StagingMemory, PartsLieInOnePieceEachAndLeaveNothingOut) {
-  const StagingMemory memory(1000, {}, 64);
-  for (std::int64_t first = 0; first < 200; first += 7) {
-    for (std::int64_t bytes = 0; bytes < 300; bytes += 11) {
-      std::int64_t next = first;
-      memory.pieces(first, bytes, [&](std::int64_t at, std::int64_t count) {
-        EXPECT_EQ(at, next);
-        EXPECT_GT(count, 0);
-        EXPECT_EQ(at / 64, (at + count - 1) / 64);
-        next += count;
-      });
-      EXPECT_EQ(next, first + bytes);
-    }
-  }
-}
-
-TEST(StagingMemory, MayBeGivenUpWhileItIsMade) {
-  for (int i = 0; i < 20; ++i) StagingMemory memory(std::int64_t{256} << 20, {}, 1 << 20);
+TEST(BackgroundMemory, MayBeGivenUpWhileItIsMade) {
+  for (int i = 0; i < 20; ++i) BackgroundMemory memory(std::int64_t{256} << 20);
 }
 
 }  // namespace
