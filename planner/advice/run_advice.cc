@@ -113,7 +113,7 @@ class Adviser {
         planner_(asked_),
         solution_(solution_of(ran)) {
     const PlanRequest priced = priced_request_of(plan_, learned);
-    const Deal deal = dealt_ranks(plan_, priced);
+    const Deal deal = deal_of(plan_, priced);
     step_s_ = SolutionPricer(priced, solution_, deal).price(learned).step_s;
     sensitivities_ = step_sensitivities(priced, solution_, deal);
     words_ = settings_of(solution_);
@@ -143,7 +143,7 @@ class Adviser {
     add_prefill_difference(plan_, found, change.what);
     change.gain_s = step_s_ - change.step_s;
     const PlanRequest priced = priced_request_of(found, calibration_);
-    const auto other = step_sensitivities(priced, solution, dealt_ranks(found, priced));
+    const auto other = step_sensitivities(priced, solution, deal_of(found, priced));
     change.gain_deviation_s = step_deviation(difference(sensitivities_, other), calibration_);
     change.fits = found.prediction.fits;
     change.keys = changed_keys(plan_, found, script_);

@@ -97,17 +97,12 @@ void limit_slots(Plan& plan, CostEvaluator& costs, Solution& solution, double sh
                           " are counted: so many there are, or live in its cache.");
 }
 
-// "the actor's uneven stages, ...": roles whose cut is none that the search makes.
-std::string uneven_stages(const Plan& plan, const Solution& solution) {
-  std::string all;
-  for (const RolePlan& role : plan.roles) {
-    const Candidate& candidate = solution.choice.at(role.role);
-    if (role.layout.stages == layout_of(candidate, plan.model_of(role.role).layers).stages) {
-      continue;
-    }
-    all += (all.empty() ? "the " : ", the ") + std::string(name_of(role.role)) + "'s uneven stages";
-  }
-  return all;
+// Generation is priced by all layers of a replica together.
+bool unequal_rollout(const Plan& plan, const Solution& solution) {
+  const RolePlan* rollout = plan.find(Role::rollout);
+  if (rollout == nullptr) return false;
+  const Candidate& candidate = solution.choice.at(Role::rollout);
+  return rollout->layout.stages != layout_of(candidate, plan.model_of(Role::rollout).layers).stages;
 }
 
 // What the plan's own layouts move; `priced` is the plan as the search would compose it.
@@ -138,7 +133,6 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   const PlanRequest request = priced_request_of(plan, calibration);
   CostEvaluator costs = evaluator_of(plan, calibration);
   Solution solution = solution_of(plan);
-  const std::string left_out = uneven_stages(plan, solution);
   limit_slots(plan, costs, solution, memory_share, pricing);
   const RolePlan& first = plan.roles.front();
   if (const std::int64_t batch = first.batching.max_sequences * first.layout.dp;
@@ -174,11 +168,8 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   if (plan.environment.empty())
     plan.environment = priced.environment;  // other tools' files say none
   plan.provenance.calibration = calibration.name;
-  if (!left_out.empty()) {
-    pricing.notes.insert(pricing.notes.begin(),
-                         "the prediction leaves out " + left_out +
-                             ": it has equal ones, in its times and in whether it fits (tessera " +
-                             "simulate runs the plan's own).");
+  if (unequal_rollout(plan, solution)) {
+    pricing.notes.push_back("the rollout's stages count as equal ones in its times.");
   }
   return pricing;
 }

@@ -47,7 +47,7 @@ void CostEvaluator::add_views(const PlanRequest& request, ModelTables& tables) {
     View& own = *views_.emplace_back(std::make_unique<View>());
     own.assumed = assumptions_of(std::move(seen));
     for (const Role role : roles_of(request.workload)) {
-      std::optional<DealtRanks> dealt;
+      std::optional<DealtLayout> dealt;
       if (const auto deal = deal_.find(role); deal != deal_.end()) {
         if (deal->second.layout.view == view) dealt = deal->second;
       }

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
@@ -77,18 +78,20 @@ GroupNodes nodes_of(const Plan& plan, const RolePlan& role, const PlanRequest& r
   return nodes_of(groups_of(plan, role, map), groups_of(candidate, request));
 }
 
-Deal dealt_ranks(const Plan& plan, const PlanRequest& request) {
+Deal deal_of(const Plan& plan, const PlanRequest& request) {
   Deal deal;
   for (const RolePlan& role : plan.roles) {
-    const GroupNodes nodes = nodes_of(plan, role, request);
-    if (nodes != GroupNodes{}) deal[role.role] = {candidate_of(plan, role), nodes};
+    DealtLayout own{candidate_of(plan, role), nodes_of(plan, role, request), {}};
+    const ParallelLayout cut = layout_of(own.layout, plan.model_of(role.role).layers);
+    if (role.layout.stages != cut.stages) own.stages = role.layout.stages;
+    if (own.nodes != GroupNodes{} || !own.stages.empty()) deal.emplace(role.role, std::move(own));
   }
   return deal;
 }
 
 CostEvaluator evaluator_of(const Plan& plan, const Calibration& calibration) {
   const PlanRequest request = priced_request_of(plan, calibration);
-  return CostEvaluator(request, dealt_ranks(plan, request));
+  return CostEvaluator(request, deal_of(plan, request));
 }
 
 }  // namespace tessera

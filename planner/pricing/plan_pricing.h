@@ -17,9 +17,9 @@ struct RolePlan;
 /// Prices the plan under constants that must be of its cluster.
 CostEvaluator evaluator_of(const Plan& plan, const Calibration& calibration);
 
-/// How the plan deals its roles' ranks, as far as that is not the way that candidates are priced
-/// in. `request`: priced_request_of the plan.
-Deal dealt_ranks(const Plan& plan, const PlanRequest& request);
+/// How the plan deals its roles' ranks and cuts their stages, as far as that is not the way that
+/// candidates are priced in. `request`: priced_request_of the plan.
+Deal deal_of(const Plan& plan, const PlanRequest& request);
 
 /// Where the groups of a role lie whose ranks are in this order: of each kind the one on most
 /// nodes.

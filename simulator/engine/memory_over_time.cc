@@ -15,6 +15,7 @@ struct Change {
   std::int64_t time_ns = 0;
   enum Kind { call_begins, backward_ends, forward_begins, call_ends } kind = call_begins;
   int call = 0;
+  std::int64_t layers = 0;  // whose activations begin or end
 };
 
 /// A role that lives on a rank.
@@ -65,8 +66,8 @@ class MemoryTrace {
     for (const InFlight& one : tasks.in_flight) {
       for (const int rank : tasks_.graph.tasks[static_cast<std::size_t>(one.forward)].ranks) {
         auto& changes = changes_[static_cast<std::size_t>(rank)];
-        changes.push_back({run(one.forward).start_ns, Change::forward_begins, call});
-        changes.push_back({run(one.backward).end_ns, Change::backward_ends, call});
+        changes.push_back({run(one.forward).start_ns, Change::forward_begins, call, one.layers});
+        changes.push_back({run(one.backward).end_ns, Change::backward_ends, call, one.layers});
       }
     }
   }
@@ -83,10 +84,10 @@ class MemoryTrace {
       return std::tie(a.time_ns, a.call, a.kind) < std::tie(b.time_ns, b.call, b.kind);
     });
     put({0, rank, base});
-    int in_flight = 0;
+    std::int64_t in_flight = 0;
     for (const Change& change : changes) {
-      if (change.kind == Change::forward_begins) ++in_flight;
-      if (change.kind == Change::backward_ends) --in_flight;
+      if (change.kind == Change::forward_begins) in_flight += change.layers;
+      if (change.kind == Change::backward_ends) in_flight -= change.layers;
       const bool ended = change.kind == Change::call_ends;
       put({change.time_ns, rank,
            ended ? base : during(residents, change.call, in_flight, base.reserve)});
@@ -104,19 +105,26 @@ class MemoryTrace {
     }
   }
 
-  // On a rank with these roles, with `chunks` chunks of micro-batches in flight.
-  MemoryUse during(const std::vector<Resident>& residents, int call_index, int chunks,
+  // Micro-batches of a stage that are as much as so many layers of them in flight.
+  static double batches_of(std::int64_t layers, const ParallelLayout& layout, int stage) {
+    const std::int64_t whole = stage_layers(layout, stage);
+    return static_cast<double>(layers) / static_cast<double>(whole > 0 ? whole : layout.vpp);
+  }
+
+  // On a rank with these roles, with so many layers of micro-batches in flight.
+  MemoryUse during(const std::vector<Resident>& residents, int call_index, std::int64_t layers,
                    Bytes reserve) {
     const CallTasks& call = tasks_.calls[static_cast<std::size_t>(call_index)];
     MemoryUse use;
     for (const Resident& resident : residents) {
       const RolePlan& role = resident.costs->role();
       const bool trains = role.role == call.role;
-      const auto key = std::tuple(role.role, call.phase, resident.stage, trains ? chunks : 0);
+      const auto key = std::tuple(role.role, call.phase, resident.stage, trains ? layers : 0);
       const auto [entry, added] = known_.try_emplace(key);
       if (added) {
-        entry->second = resident.costs->memory(
-            call.phase, resident.stage, trains ? static_cast<double>(chunks) / role.layout.vpp : 0);
+        entry->second =
+            resident.costs->memory(call.phase, resident.stage,
+                                   trains ? batches_of(layers, role.layout, resident.stage) : 0);
       }
       use = use + entry->second;
     }
@@ -128,7 +136,7 @@ class MemoryTrace {
   const std::vector<TaskRun>& runs_;
   std::vector<std::vector<Resident>> residents_;  // by rank
   std::vector<std::vector<Change>> changes_;      // by rank
-  std::map<std::tuple<Role, Phase, int, int>, MemoryUse> known_;
+  std::map<std::tuple<Role, Phase, int, std::int64_t>, MemoryUse> known_;
   std::vector<MemorySample> samples_;
 };
 

@@ -72,9 +72,12 @@ class Pipeline {
   void add_in_flight(std::vector<InFlight>& in_flight) const {
     for (int r = 0; r < replicas_; ++r) {
       for (int chunk = 0; chunk < chunks(); ++chunk) {
+        const int stage = chunk % layout_.pp;
+        const LayerRange& range = layout_.stages[at(chunk)];
+        const std::int64_t layers = stage_layers(layout_, stage) > 0 ? range.last - range.first : 1;
         for (int m = 0; m < own_count(r); ++m) {
           const std::size_t c = cell(r, chunk, m);
-          in_flight.push_back({forward_.first[c], backward_.last[c], chunk % layout_.pp});
+          in_flight.push_back({forward_.first[c], backward_.last[c], stage, layers});
         }
       }
     }

@@ -41,6 +41,7 @@ struct SimulationOptions {
 struct InFlight {
   TaskId forward = 0, backward = 0;
   int stage = 0;
+  std::int64_t layers = 0;  // of its chunk; 1 on a stage that has none
 };
 
 /// One call of one iteration.

@@ -33,7 +33,7 @@ std::map<std::string, double> errors_of(const Calibration& calibration, const st
 
 std::vector<StepSensitivity> step_sensitivities(const Plan& plan, const Calibration& calibration) {
   const PlanRequest request = priced_request_of(plan, calibration);
-  const auto parts = step_sensitivities(request, solution_of(plan), dealt_ranks(plan, request));
+  const auto parts = step_sensitivities(request, solution_of(plan), deal_of(plan, request));
   std::map<std::string, double> errors = errors_of(calibration, "");
   for (const Calibration& view : calibration.views) {
     errors.merge(errors_of(view, view.device + ": "));

@@ -244,7 +244,7 @@ void check_duration(const Plan& plan, const Calibration& calibration, std::int64
                     Problems& problems) {
   const PlanRequest request = priced_request_of(plan, calibration);
   const PricedPhases priced =
-      SolutionPricer(request, solution_of(plan), dealt_ranks(plan, request)).price(calibration);
+      SolutionPricer(request, solution_of(plan), deal_of(plan, request)).price(calibration);
   double seconds = priced.step_s.value;
   for (const Seconds phase : priced.seconds) seconds = std::max(seconds, phase.value);
   if (seconds * static_cast<double>(steps) <= kMostSeconds) return;

@@ -25,7 +25,7 @@ using Parts = std::vector<Part>;
 
 std::shared_ptr<SolutionPricer> pricer_of(const Plan& plan, const Calibration& calibration) {
   const PlanRequest request = priced_request_of(plan, calibration);
-  return std::make_shared<SolutionPricer>(request, solution_of(plan), dealt_ranks(plan, request));
+  return std::make_shared<SolutionPricer>(request, solution_of(plan), deal_of(plan, request));
 }
 
 // Phases that are worth a look: those that take a part of the step, and have a price.

@@ -35,7 +35,7 @@ Priced price_of(const MeasuredRun& run, const Plan& planned, const Calibration& 
   Priced priced;
   const PlanRequest request = priced_request_of(planned, calibration);
   const Solution solution = solution_of(planned);
-  const Deal deal = dealt_ranks(planned, request);
+  const Deal deal = deal_of(planned, request);
   priced.sensitivities = phase_sensitivities(request, solution, deal);
   CostEvaluator costs(request, deal);
   for (const auto& [role, candidate] : solution.choice) {

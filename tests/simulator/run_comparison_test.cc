@@ -203,7 +203,7 @@ TEST(RunComparison, OtherPromptsAreTheCause) {
   shorter.workload.prompt_tokens = 64;
   const PlanRequest request = priced_request_of(shorter, h100());
   const PricedPhases priced =
-      SolutionPricer(request, solution_of(shorter), dealt_ranks(shorter, request)).price(h100());
+      SolutionPricer(request, solution_of(shorter), deal_of(shorter, request)).price(h100());
   const RunComparison result = compare_run(run_of(own_plan(),
                                                   [&](Data& data) {
                                                     data["timing_s/update_actor"] =

@@ -1,12 +1,13 @@
 // Where the ranks of a candidate's groups lie: how many, on how many nodes.
 //
 // Pure. Contiguous order is tp, cp, pp, dp from the fastest; megatron's tp, cp, dp, pp. The
-// candidate's first rank begins a node, or its block lies inside one; where a plan deals ranks in
-// another way GroupNodes says so. Of a kind's groups the one on most nodes counts: a step waits for
-// the slowest.
+// candidate's first rank begins a node, or its block lies inside one; where a plan deals ranks, or
+// cuts stages, in another way DealtLayout says so. Of a kind's groups the one on most nodes counts:
+// a step waits for the slowest.
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "cost_models/collective.h"
 #include "planner/request/candidate.h"
@@ -31,13 +32,15 @@ struct GroupNodes {
   bool operator==(const GroupNodes&) const = default;
 };
 
-/// A layout whose ranks a plan deals in its own way, and what its groups span there.
-struct DealtRanks {
+/// A layout whose ranks or stages a plan deals in its own way.
+struct DealtLayout {
   Candidate layout;
-  GroupNodes nodes;
+  GroupNodes nodes;                // what its groups span there
+  std::vector<LayerRange> stages;  // of the plan (ParallelLayout::stages); empty: layout_of's
 };
-/// Those of a plan: layouts whose ranks lie otherwise than those of a candidate of these degrees.
-using Deal = std::map<Role, DealtRanks>;
+/// Those of a plan, whose ranks lie or whose stages are otherwise than those of a candidate of
+/// these degrees.
+using Deal = std::map<Role, DealtLayout>;
 
 /// As the engine deals the ranks of trained roles (TrainedRanks); served reward models lie as
 /// rollouts do.

@@ -214,11 +214,13 @@ MemoryUse communication_buffers(const RoleLayout& role, const Candidate& candida
 
 // Micro-batches whose activations a stage holds at once; parts where its chunks have unequal
 // layers.
-double batches_in_flight(const RoleModel& model, const Candidate& candidate, int index,
+double batches_in_flight(const RoleLayout& role, const Candidate& candidate, int index,
                          std::int64_t layers, int count) {
   const std::int64_t chunks = std::int64_t{candidate.pp} * candidate.vpp;
-  if (candidate.vpp > 1 && layers > 0 && model.spec.layers % chunks != 0) {
-    const ParallelLayout cut = layout_of(candidate, model.spec.layers);
+  const std::int64_t all = role.model->spec.layers;
+  if (candidate.vpp > 1 && layers > 0 && (role.cut != nullptr || all % chunks != 0)) {
+    ParallelLayout cut = layout_of(candidate, all);
+    if (role.cut != nullptr) cut.stages = *role.cut;
     return layers_in_flight(cut, count, index) / as_double(layers);
   }
   return stage_batches_in_flight(count, candidate.pp, candidate.vpp, index);
@@ -360,7 +362,7 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
     return transformers_working(layout, candidate, stage, rank, tokens, batches, trains);
   }
   const double in_flight = batches.in_flight ? *batches.in_flight
-                                             : batches_in_flight(model, candidate, index, layers,
+                                             : batches_in_flight(layout, candidate, index, layers,
                                                                  static_cast<int>(batches.count));
   const StageLoad load{.layers = stage.layers,
                        .last = stage.last,

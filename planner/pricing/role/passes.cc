@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "cost_models/pipeline/uneven_batches.h"
 #include "planner/pricing/role/pipeline_time.h"
 #include "planner/pricing/role/shards.h"
 
@@ -65,7 +67,51 @@ Seconds bubble_of(const OperationTime& whole, const OperationTime& slowest, doub
                                  count * (slowest.seconds - slowest.communication));
 }
 
+// A chunk of a plan's own cut, by its place in the model.
+StageClass chunk_at(const RoleLayout& layout, std::size_t place) {
+  const auto& [first, last] = (*layout.cut)[place];
+  StageClass chunk{.first = place == 0, .last = place + 1 == layout.cut->size(), .count = 1};
+  for (std::int64_t layer = first; layer < last; ++layer) {
+    ++chunk.layers[at(static_cast<int>(kind_of_layer(layout.model->spec, layer)))];
+  }
+  return chunk;
+}
+
+// One micro-batch on each chunk of a plan's own cut. `hop`: of one message; `beside`: it travels
+// while its sender computes.
+PassSeconds chunk_seconds(const RoleLayout& layout, const MicroBatchCost& cost, Seconds hop,
+                          bool beside, double slow, bool training) {
+  PassSeconds each;
+  if (beside) each.hop = hop;
+  const Seconds sent = beside ? Seconds{} : hop;
+  for (std::size_t place = 0; place < layout.cut->size(); ++place) {
+    const StageClass chunk = chunk_at(layout, place);
+    const StagePass pass =
+        stage_pass(cost, chunk, {}, 1, slow, training, layout.assumed->calibration());
+    each.forward.push_back(pass.forward + (chunk.last ? Seconds{} : sent));
+    each.backward.push_back(pass.backward + (chunk.first ? Seconds{} : sent));
+  }
+  return each;
+}
+
+// Between two whole numbers of micro-batches in proportion.
+Seconds own_schedule_seconds(const StagedPass& pass, const PassSeconds& each, double count) {
+  const double below = std::max(1.0, std::floor(count)), rest = std::max(0.0, count - below);
+  const Seconds fewer = schedule_seconds(pass, each, static_cast<int>(below));
+  if (rest == 0) return fewer;
+  return fewer + rest * (schedule_seconds(pass, each, static_cast<int>(below) + 1) - fewer);
+}
+
 }  // namespace
+
+std::vector<double> chunk_shares(const RoleLayout& layout, const MicroBatchCost& cost) {
+  const std::vector<Seconds> forward = chunk_seconds(layout, cost, {}, false, 1, false).forward;
+  const Seconds all = std::accumulate(forward.begin(), forward.end(), Seconds{});
+  std::vector<double> shares;
+  for (const Seconds each : forward)
+    shares.push_back(as_double(std::ssize(forward)) * (each / all));
+  return shares;
+}
 
 Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens) {
   const RoleModel& model = *layout.model;
@@ -123,8 +169,14 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   const double rest = std::fmod(count, candidate.pp);
   const double empty = rest != 0 ? (chunks - 1) * (candidate.pp - rest) / chunks : 0;
   const double rounds = count - 1 / chunks + empty;
-  const OperationTime whole{shown + sum.seconds / chunks + rounds * slowest.seconds,
-                            shown + sum.communication / chunks + rounds * slowest.communication};
+  OperationTime whole{shown + sum.seconds / chunks + rounds * slowest.seconds,
+                      shown + sum.communication / chunks + rounds * slowest.communication};
+  if (layout.cut != nullptr) {
+    const PassSeconds each = chunk_seconds(layout, cost, hop / chunks, hidden_hops, slow, training);
+    whole.seconds =
+        shown + own_schedule_seconds({candidate.pp, candidate.vpp, training}, each, count);
+    whole.communication = std::min(whole.communication, whole.seconds);
+  }
   return {.whole = whole,
           .slowest = slowest.seconds,
           .incomplete = empty * slowest.seconds,

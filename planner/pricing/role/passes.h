@@ -2,9 +2,11 @@
 //
 // Pure. A forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s,
 // 1F1B what pipeline_time.h says; interleaved chunks shorten the bubble (Narayanan et al. 2021,
-// sec. 2.2.2). What micro-batches that differ add is a factor of the whole
-// (cost_models/few_sequences.h).
+// sec. 2.2.2), and where a plan cuts them in its own way their schedule is played. What
+// micro-batches that differ add is a factor of the whole (cost_models/few_sequences.h).
 #pragma once
+
+#include <vector>
 
 #include "cost_models/spec/units.h"
 #include "planner/pricing/role/micro_batch.h"
@@ -26,5 +28,9 @@ struct PipelineTime {
 /// alone, or as 1F1B with `training`.
 PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
                            const MicroBatchCost& cost, double count, double tokens, bool training);
+
+/// What one micro-batch takes forward on each chunk, by the mean of all. Precondition: the layout
+/// has a cut of its own.
+std::vector<double> chunk_shares(const RoleLayout& layout, const MicroBatchCost& cost);
 
 }  // namespace tessera

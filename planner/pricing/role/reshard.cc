@@ -123,10 +123,11 @@ ShardOverlap shard_overlap(const ParameterTable& table, int training_tp, int rol
 
 // What a rank of the actor (tp fastest, then stage) receives as a part of the rollout's TP group,
 // by [part][rank]; `common_volumes`: what it has of that part.
-RankVolumes rank_volumes(const RoleModel& model, const ShardElements& wanted,
+RankVolumes rank_volumes(const ModelParts& parts, const ShardElements& wanted,
                          const ShardOverlap& common, const Candidate& actor,
                          const Candidate& rollout, RankVolumes& common_volumes) {
-  const ParallelLayout layout = layout_of(actor, model.spec.layers);
+  const RoleModel& model = parts.model();
+  const ParallelLayout layout = parts.layout(actor);
   std::vector<LayerCounts> by_stage;
   LayerCounts whole{};
   for (int stage = 0; stage < actor.pp; ++stage) {
@@ -262,14 +263,15 @@ BusiestBytes ReshardPricer::lacking(const Candidate& actor, const Candidate& rol
                       actor.gpus == rollout.gpus && actor.gpus % slots == 0 &&
                       slots % rollout.tp == 0;
   const int order = strided ? -1 : listed ? slots : 0;
+  const int cut = actor_->own_cut(actor) != nullptr ? 2 : 0;
   auto [entry, added] =
-      volumes_.try_emplace({actor.tp, actor.pp, rollout.tp, order, adapters ? 1 : 0});
+      volumes_.try_emplace({actor.tp, actor.pp, rollout.tp, order, cut + (adapters ? 1 : 0)});
   if (!added) return entry->second;
   RankVolumes common;
   const ShardElements wanted = adapters ? shard_elements(*model.adapter_table, rollout.tp, 1, 1)
                                         : actor_->shards(rollout.tp, 1, 1);
-  const RankVolumes volumes =
-      rank_volumes(model, wanted, overlap(actor.tp, rollout.tp, adapters), actor, rollout, common);
+  const RankVolumes volumes = rank_volumes(*actor_, wanted, overlap(actor.tp, rollout.tp, adapters),
+                                           actor, rollout, common);
   const int classes = actor.tp * actor.pp;
   const int period = std::lcm(classes, rollout.tp);
   std::int64_t most = 0, sum = 0;

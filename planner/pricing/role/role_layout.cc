@@ -64,6 +64,7 @@ RoleLayout role_layout(const Assumptions& assumed, ModelParts& parts, const Cand
   RoleLayout layout{.assumed = &assumed, .model = &model, .groups = groups};
   layout.parts = &parts.shards(candidate.tp, candidate.ep, candidate.etp);
   layout.stages = &parts.stages(candidate);
+  layout.cut = parts.own_cut(candidate);
   if (model.lora.used()) layout.adapters = &parts.adapters(candidate.tp);
   layout.ranks = &parts.ranks(candidate);
   if (model.role == Role::rollout) {

@@ -41,12 +41,10 @@ RoleCost RolePricer::bytes(const Candidate& candidate, Bytes limit) {
 }
 
 const StageClass* RolePricer::stage_class(const Candidate& candidate, int stage) {
-  const RoleLayout& layout = of_layout(candidate).layout;
-  const LayerCounts layers =
-      stage_layers(model_.spec, layout_of(candidate, model_.spec.layers), stage);
-  const bool first = stage == 0, last = stage == candidate.pp - 1;
-  for (const StageClass& each : *layout.stages) {
-    if (each.layers == layers && each.first == first && each.last == last) return &each;
+  for (const StageClass& each : *of_layout(candidate).layout.stages) {
+    if (std::find(each.indices.begin(), each.indices.end(), stage) != each.indices.end()) {
+      return &each;
+    }
   }
   return nullptr;
 }

@@ -8,6 +8,7 @@
 #include "cost_models/lengths.h"
 #include "planner/engines/engine.h"
 #include "planner/pricing/role/full_gather.h"
+#include "planner/pricing/role/role_layout.h"
 
 namespace tessera {
 
@@ -107,8 +108,20 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
   return model;
 }
 
-ModelParts::ModelParts(const RoleModel& model, const EngineTraits& traits)
-    : model_(model), traits_(traits) {}
+ModelParts::ModelParts(const RoleModel& model, const EngineTraits& traits, const DealtLayout* dealt)
+    : model_(model), traits_(traits), dealt_(dealt) {}
+
+const std::vector<LayerRange>* ModelParts::own_cut(const Candidate& candidate) const {
+  const bool own =
+      dealt_ != nullptr && !dealt_->stages.empty() && same_degrees(dealt_->layout, candidate);
+  return own ? &dealt_->stages : nullptr;
+}
+
+ParallelLayout ModelParts::layout(const Candidate& candidate) const {
+  ParallelLayout layout = layout_of(candidate, model_.spec.layers);
+  if (const auto* own = own_cut(candidate)) layout.stages = *own;
+  return layout;
+}
 
 const ShardElements& ModelParts::shards(int tp, int ep, int etp) {
   auto [entry, added] = shards_.try_emplace({tp, ep, etp});
@@ -117,15 +130,23 @@ const ShardElements& ModelParts::shards(int tp, int ep, int etp) {
 }
 
 const std::vector<StageClass>& ModelParts::stages(const Candidate& candidate) {
+  if (own_cut(candidate) != nullptr) {
+    if (own_stages_.empty()) own_stages_ = stage_classes(candidate);
+    return own_stages_;
+  }
   const std::array<int, 6> key = {candidate.tp, candidate.ep,  candidate.etp,
                                   candidate.pp, candidate.vpp, candidate.head_layers};
   if (latest_stages_ != nullptr && latest_key_ == key) return *latest_stages_;
   auto [entry, added] = stages_.try_emplace(key);
-  std::vector<StageClass>& classes = entry->second;
   latest_key_ = key;
-  latest_stages_ = &classes;
-  if (!added) return classes;
-  const ParallelLayout layout = layout_of(candidate, model_.spec.layers);
+  latest_stages_ = &entry->second;
+  if (added) entry->second = stage_classes(candidate);
+  return entry->second;
+}
+
+std::vector<StageClass> ModelParts::stage_classes(const Candidate& candidate) {
+  std::vector<StageClass> classes;
+  const ParallelLayout layout = this->layout(candidate);
   const ShardElements& parts = shards(candidate.tp, candidate.ep, candidate.etp);
   for (int index = 0; index < candidate.pp; ++index) {
     StageClass stage{.layers = stage_layers(model_.spec, layout, index),

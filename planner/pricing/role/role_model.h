@@ -21,6 +21,7 @@
 #include "cost_models/rank_model.h"
 #include "cost_models/spec/units.h"
 #include "planner/engines/fixed_order.h"
+#include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 
@@ -108,10 +109,16 @@ using LayerRanks = std::array<RankModel, kLayerKinds>;
 /// References that it hands out hold as long as it lives.
 class ModelParts {
  public:
-  /// Keeps a reference to `model`.
-  ModelParts(const RoleModel& model, const EngineTraits& traits);
+  /// Keeps a reference to `model`. `dealt`: a plan's own, which outlives it; nullptr = there is
+  /// none.
+  ModelParts(const RoleModel& model, const EngineTraits& traits,
+             const DealtLayout* dealt = nullptr);
 
   const RoleModel& model() const { return model_; }
+  /// The stages of a plan where it cuts the candidate's layout in its own way; else nullptr.
+  const std::vector<LayerRange>* own_cut(const Candidate& candidate) const;
+  /// The candidate's, with such stages.
+  ParallelLayout layout(const Candidate& candidate) const;
   const ShardElements& shards(int tp, int ep, int etp);
   const std::vector<StageClass>& stages(const Candidate& candidate);
   /// Of the role's adapters in one layer. Precondition: it has some.
@@ -120,8 +127,12 @@ class ModelParts {
   const LayerRanks& ranks(const Candidate& candidate);
 
  private:
+  std::vector<StageClass> stage_classes(const Candidate& candidate);
+
   const RoleModel& model_;
   EngineTraits traits_;
+  const DealtLayout* dealt_;
+  std::vector<StageClass> own_stages_;                            // of dealt_'s cut
   std::map<std::array<int, 3>, ShardElements> shards_;            // by tp, ep, etp
   std::map<std::array<int, 6>, std::vector<StageClass>> stages_;  // tp, ep, etp, pp, vpp, head
   std::array<int, 6> latest_key_{};  // candidates of one layout follow one another

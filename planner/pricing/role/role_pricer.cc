@@ -32,12 +32,12 @@ Seconds call_seconds(const Assumptions& assumed, const Candidate& candidate) {
 }  // namespace
 
 RolePricer::RolePricer(const Assumptions& assumed, RoleModel model, PackedSequences& packed,
-                       std::optional<DealtRanks> dealt)
+                       std::optional<DealtLayout> dealt)
     : assumed_(assumed),
       model_(std::move(model)),
       packed_(packed),
-      dealt_(dealt),
-      parts_(model_, assumed.traits()) {}
+      dealt_(std::move(dealt)),
+      parts_(model_, assumed.traits(), dealt_ ? &*dealt_ : nullptr) {}
 
 void RolePricer::forget_seconds() {
   cache_.latest.reset();
@@ -182,11 +182,20 @@ double RolePricer::spread(const Candidate& candidate, double count, double seque
   if (candidate.pp == 1) return 1;
   const double of_loads = packed_.few().spread(
       {sequences, candidate.dp}, sharing_replicas(candidate, assumed_.traits(), training),
-      static_cast<int>(count), {candidate.pp, candidate.vpp, training});
+      static_cast<int>(count), staged_pass(candidate, {sequences / count, share}, training));
   if (of_loads == 1) return 1;
   const Seconds once = passes(candidate, count, sequences, training, share).time.slowest;
   const Seconds twice = passes(candidate, count / 2, sequences, training, share).time.slowest;
   return 1 + std::clamp(twice / once - 1, 0.0, 1.0) * (of_loads - 1);
+}
+
+StagedPass RolePricer::staged_pass(const Candidate& candidate, const LoadedSequences& sequences,
+                                   bool training) {
+  StagedPass pass{candidate.pp, candidate.vpp, training};
+  const RoleLayout& layout = of_layout(candidate).layout;
+  if (layout.cut == nullptr) return pass;
+  pass.shares = chunk_shares(layout, micro_batch(layout, candidate, sequences, training));
+  return pass;
 }
 
 PipelineTime RolePricer::expected_passes(const Candidate& candidate, double count, double sequences,

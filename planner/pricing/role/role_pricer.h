@@ -93,10 +93,11 @@ struct FullestStage {
 
 class RolePricer {
  public:
-  /// `dealt`: the layout whose ranks a plan deals in its own way; candidates with its degrees are
-  /// priced so, all others in dealt_order. Keeps references to `assumed` and `packed`.
+  /// `dealt`: the layout whose ranks or stages a plan deals in its own way; candidates with its
+  /// degrees are priced so, all others in dealt_order and with the search's stages. Keeps
+  /// references to `assumed` and `packed`.
   RolePricer(const Assumptions& assumed, RoleModel model, PackedSequences& packed,
-             std::optional<DealtRanks> dealt);
+             std::optional<DealtLayout> dealt);
   RolePricer(const RolePricer&) = delete;
   RolePricer& operator=(const RolePricer&) = delete;
 
@@ -158,6 +159,9 @@ class RolePricer {
   /// By what factor all passes take longer as their micro-batches differ; at least 1.
   double spread(const Candidate& candidate, double count, double sequences, bool training,
                 const SlowestShare& share);
+  /// With the shares of a plan's own stages.
+  StagedPass staged_pass(const Candidate& candidate, const LoadedSequences& sequences,
+                         bool training);
   int round_of(const Candidate& candidate) const;
   /// The same, of the number that makes them quickest of those that limits down to `smallest` make;
   /// no more than any of these takes.
@@ -180,7 +184,7 @@ class RolePricer {
   const Assumptions& assumed_;
   const RoleModel model_;
   PackedSequences& packed_;
-  const std::optional<DealtRanks> dealt_;
+  const std::optional<DealtLayout> dealt_;
   ModelParts parts_;
   PriceCache cache_;
 };

@@ -14,8 +14,14 @@ namespace tessera {
 
 class ScheduleOracle {
  public:
-  ScheduleOracle(int stages, int chunks, bool training, std::vector<double> loads)
-      : stages_(stages), chunks_(chunks), training_(training), loads_(std::move(loads)) {}
+  /// `shares`: what each part of the model takes by the mean of all; empty: all take as long.
+  ScheduleOracle(int stages, int chunks, bool training, std::vector<double> loads,
+                 std::vector<double> shares = {})
+      : stages_(stages),
+        chunks_(chunks),
+        training_(training),
+        loads_(std::move(loads)),
+        shares_(std::move(shares)) {}
 
   /// When the last operation ends; a forward pass of load 1 on a rank takes 1, a backward pass 2.
   /// With chunks the micro-batches are a multiple of the stages.
@@ -97,13 +103,15 @@ class ScheduleOracle {
     const Operation& operation = programs_[index][next_[index]];
     if (!may_start(operation)) return;
     busy_[index] = true;
-    const double passes = (std::get<0>(operation) ? 1.0 : 2.0) / chunks_;
-    events_.emplace(now + passes * loads_[static_cast<std::size_t>(std::get<2>(operation))], rank);
+    const auto [forward, part, m] = operation;
+    const double share = shares_.empty() ? 1 : shares_[static_cast<std::size_t>(part)];
+    const double passes = (forward ? 1.0 : 2.0) / chunks_ * share;
+    events_.emplace(now + passes * loads_[static_cast<std::size_t>(m)], rank);
   }
 
   int stages_, chunks_;
   bool training_;
-  std::vector<double> loads_;
+  std::vector<double> loads_, shares_;
   std::vector<std::vector<Operation>> programs_;
   std::vector<std::size_t> next_;
   std::vector<bool> busy_;

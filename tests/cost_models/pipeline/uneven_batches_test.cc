@@ -53,6 +53,46 @@ TEST(UnevenBatches, TakeAsLongAsAScheduleOfEvents) {
   }
 }
 
+// Stages that differ, and micro-batches too.
+TEST(UnevenStages, TakeAsLongAsAScheduleOfEvents) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> share(0.1, 1.9), load(0.5, 1.5);
+  for (const int stages : {2, 3, 4, 8}) {
+    for (const int chunks : {1, 2, 3}) {
+      for (const bool training : {false, true}) {
+        std::vector<double> shares(static_cast<std::size_t>(stages * chunks));
+        for (double& each : shares) each = share(random);
+        std::vector<double> loads(2 * static_cast<std::size_t>(stages));
+        for (double& each : loads) each = load(random);
+        const StagedPass pass{stages, chunks, training, shares};
+        ScheduleOracle oracle(stages, chunks, training, loads, shares);
+        ASSERT_NEAR(schedule_length(pass, loads) / oracle.length(), 1, 1e-12)
+            << told(pass, loads.size());
+        ASSERT_TRUE(oracle.complete());
+        const std::vector<double> equal(loads.size(), 1.0);
+        const double length = ScheduleOracle(stages, chunks, training, equal, shares).length();
+        const auto count = static_cast<int>(loads.size());
+        ASSERT_NEAR(schedule_length(pass, count) / length, 1, 1e-12) << told(pass, loads.size());
+        PassSeconds each;
+        for (const double one : shares) {
+          each.forward.emplace_back(one / chunks);
+          each.backward.emplace_back(2 * one / chunks);
+        }
+        ASSERT_NEAR(schedule_seconds(pass, each, count).value / length, 1, 1e-12);
+      }
+    }
+  }
+}
+
+// One micro-batch: all that it passes, and a message between neighbours.
+TEST(UnevenStages, OfOneMicroBatchFollowOneAnother) {
+  const PassSeconds each{.forward = {Seconds{1}, Seconds{5}, Seconds{2}},
+                         .backward = {Seconds{3}, Seconds{7}, Seconds{4}},
+                         .hop = Seconds{0.5}};
+  EXPECT_DOUBLE_EQ(schedule_seconds({3, 1, true}, each, 1).value, 22 + 4 * 0.5);
+  EXPECT_DOUBLE_EQ(schedule_seconds({3, 1, false}, each, 1).value, 8 + 2 * 0.5);
+}
+
 TEST(UnevenBatches, TakeTheirSumAndTheLargestForEveryFurtherStageForward) {
   const std::vector<double> loads{1, 0.5, 3, 0.25, 2};
   EXPECT_DOUBLE_EQ(schedule_length({4, 1, false}, loads), 6.75 + 3 * 3);

@@ -35,6 +35,40 @@ TEST(Price, CountsNoMoreSequencesThanARolloutHoldsOrHas) {
   EXPECT_EQ(counted(std::to_string(held)), held);
 }
 
+// A stage of 34 of 37 layers holds 34 of them, and all micro-batches wait for it.
+TEST(Price, StagesOfMegatronsTextAreThoseThatArePriced) {
+  const std::string actor = "actor_rollout_ref.actor.megatron.";
+  Problems problems;
+  const auto calibration = find_calibration("h800", problems);
+  struct Priced {
+    bool fits;
+    std::int64_t update;
+    Seconds passes;
+  };
+  const auto priced = [&](const std::string& stages) {
+    const std::string script =
+        "python3 -m verl.trainer.main_ppo model_engine=megatron algorithm.adv_estimator=grpo "
+        "actor_rollout_ref.model.path=qwen2.5-14b actor_rollout_ref.actor.use_kl_loss=true "
+        "actor_rollout_ref.actor.use_dynamic_bsz=true data.max_prompt_length=1024 "
+        "data.max_response_length=1024 actor_rollout_ref.actor.ppo_max_token_len_per_gpu=2048 "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=4 " +
+        actor + "tensor_model_parallel_size=2 " + actor + "pipeline_model_parallel_size=4 \"+" +
+        actor + "override_transformer_config.pipeline_model_parallel_layout='" + stages + "'\"\n";
+    Plan plan = must_import(script, "a.sh", h800()).plan;
+    const Pricing pricing = price(plan, *calibration);
+    for (const std::string& note : pricing.notes) {
+      EXPECT_EQ(note.find("stages"), std::string::npos) << note;
+    }
+    return Priced{pricing.fits, plan.find(Role::actor)->memory.at(Phase::update_actor).total(),
+                  plan.prediction.phases_s.at(Phase::old_log_prob)};
+  };
+  const Priced even = priced("Et*12|t*12|t*12|t*12L"), uneven = priced("Et|t|t*45|tL");
+  EXPECT_TRUE(even.fits);
+  EXPECT_FALSE(uneven.fits);
+  EXPECT_GT(2 * uneven.update, 5 * even.update);
+  EXPECT_GT(uneven.passes, 2 * even.passes);
+}
+
 TEST(Price, AnImportedPlanHasMemoryAndAStepTime) {
   Problems problems;
   const auto cluster = read_cluster_spec("h800-8", problems);
