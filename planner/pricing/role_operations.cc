@@ -155,7 +155,7 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
     const LayerCounts layers = layers_in(layout_.model->spec, role_.layout.stages[chunk]);
     const bool first = chunk == 0, last = chunk + 1 == chunks;
     Work work;
-    Seconds communication = communication_in(cost, static_cast<int>(chunk), backward);
+    Seconds communication = communication_in(cost, static_cast<int>(chunk), backward), host;
     for (std::size_t kind = 0; kind < layers.size(); ++kind) {
       if (layers[kind] == 0) continue;
       const auto count = static_cast<double>(layers[kind]);
@@ -163,15 +163,28 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
       const ShardSeconds moved = layer_shards(layout_, candidate_, static_cast<LayerKind>(kind));
       pass.layers += layers[kind];
       if (shards_overlap()) {
+        const Seconds fetched = backward ? Seconds{} : count * cost.forward_fetched[kind];
+        host += fetched;
         communication +=
-            count * (backward ? cost.backward_shards[kind] : cost.forward_shards[kind]);
+            count * (backward ? cost.backward_shards[kind] : cost.forward_shards[kind]) - fetched;
       }
       pass.gather += count * moved.gather.seconds;
       if (backward) pass.scatter += count * moved.scatter.seconds;
     }
-    if (first && !backward) work += cost.embedding;
+    const auto add_end = [&](const ShownShards& end) {
+      communication += end.all - end.fetched;
+      host += end.fetched;
+    };
+    if (first && !backward) {
+      work += cost.embedding;
+      host += cost.software;
+      add_end(cost.ends.embedding);
+    }
+    if (last && !backward) add_end(cost.ends.head);
     if (last) work += backward ? cost.head_backward : cost.head_forward;
-    pass.time = {work.total(assumed.calibration()) * slow + communication, communication};
+    if (last && backward) host += cost.software_backward;
+    pass.time = {work.total(assumed.calibration()) * slow + communication + host, communication,
+                 host};
   }
   if (free_cards_) add_across(cost, batch, scored, backward, result);
   if (slow_ports_) add_within(cost, batch, scored, backward, result);

@@ -54,7 +54,7 @@ std::string_view name_of(StepPart part) {
     case StepPart::bubble:
       return "pipeline bubble";
     case StepPart::host:
-      return "host";
+      return "host and copies";
     case StepPart::computation:
       break;
   }

@@ -18,19 +18,18 @@ struct Plan;
 struct Calibration;
 
 enum class StepPart {
-  computation,  // with what an engine's software takes of the host for each micro-batch
-  /// That nothing hides, reshards and a reference's layers from host memory included
-  /// (Prediction::exposed_comm_s, ShardTraits::frozen_fetched).
-  communication,
-  bubble,  // stages of a pipeline wait for what others compute
-  host     // calls, copies from and to host memory, what runs without a model
+  computation,
+  communication,  // that nothing hides, reshards included (Prediction::exposed_comm_s)
+  bubble,         // stages of a pipeline wait for what others compute
+  host            // calls, an engine's software, copies from and to host memory (a fetched
+                  // reference's layers too), what runs without a model
 };
 template <>
 inline constexpr std::size_t kEnumerators<StepPart> = 4;
 inline constexpr std::array kEveryStepPart{StepPart::computation, StepPart::communication,
                                            StepPart::bubble, StepPart::host};
 
-/// "computation", "pipeline bubble".
+/// "computation", "host and copies".
 std::string_view name_of(StepPart part);
 
 using StepParts = EnumArray<StepPart, Seconds>;

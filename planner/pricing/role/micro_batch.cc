@@ -70,13 +70,6 @@ Work launched(Work work, const Assumptions& assumed) {
   return work;
 }
 
-// The host works so long while the device waits.
-Work waiting(Seconds software, const Assumptions& assumed) {
-  const Seconds taken = assumed.calibration().software.value * software;
-  const bool overlapped = assumed.calibration().overlapped_dispatch;  // else Work::total adds them
-  return {.device = taken, .host = overlapped ? taken : Seconds{}};
-}
-
 }  // namespace
 
 MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recompute,
@@ -104,13 +97,10 @@ MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recomp
   }
   if (plain != nullptr) return kernels;
   const RankModel& ends = end_rank(layout);
-  kernels.embedding = launched(embedding_forward(ends, batch, calibration), assumed) +
-                      waiting(assumed.traits().software.scored, assumed);
+  kernels.embedding = launched(embedding_forward(ends, batch, calibration), assumed);
   kernels.head_forward = launched(head_forward(ends, scored, calibration), assumed);
   if (training) {
-    const SoftwareTraits& software = assumed.traits().software;
-    kernels.head_backward = launched(head_backward(ends, scored, calibration), assumed) +
-                            waiting(software.trained - software.scored, assumed);
+    kernels.head_backward = launched(head_backward(ends, scored, calibration), assumed);
   }
   return kernels;
 }
@@ -153,6 +143,10 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
   }
   set_shards(cost, layout, candidate, training);
   const RankModel& ends = end_rank(layout);
+  const SoftwareTraits& software = assumed.traits().software;
+  cost.software = calibration.software.value * software.scored;
+  if (training)
+    cost.software_backward = calibration.software.value * (software.trained - software.scored);
   cost.embedding_tp = embedding_tp_seconds(ends, batch.tokens, groups.tp, cluster, calibration);
   cost.head_tp = head_tp_seconds(ends, scored.tokens, groups.tp, cluster, calibration);
   if (training) {
@@ -169,12 +163,19 @@ void set_shards(MicroBatchCost& cost, const RoleLayout& layout, const Candidate&
   for (std::size_t k = 0; k < layout.model->layers.size(); ++k) {
     if (layout.model->layers[k] == 0) continue;
     const ShardSeconds moved = layer_shards(layout, candidate, static_cast<LayerKind>(k));
-    cost.forward_shards[k] = beside_layer(
+    const ShownShards shown = beside_layer(
         assumed, moved, false, cost.forward[k].total(calibration) + cost.forward_comm[k]);
+    cost.forward_shards[k] = shown.all;
+    cost.forward_fetched[k] = shown.fetched;
     if (!training) continue;
-    cost.backward_shards[k] = beside_layer(
-        assumed, moved, true, cost.backward[k].total(calibration) + cost.backward_comm[k]);
+    cost.backward_shards[k] =
+        beside_layer(assumed, moved, true,
+                     cost.backward[k].total(calibration) + cost.backward_comm[k])
+            .all;
   }
+  const auto last = static_cast<std::size_t>(layout.model->last_kind);
+  cost.ends = fetched_ends(layout, candidate,
+                           cost.forward[last].total(calibration) + cost.forward_comm[last]);
 }
 
 }  // namespace tessera

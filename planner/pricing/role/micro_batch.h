@@ -8,6 +8,7 @@
 #include "cost_models/compute.h"
 #include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_layout.h"
+#include "planner/pricing/role/shards.h"
 
 namespace tessera {
 
@@ -23,7 +24,12 @@ struct MicroBatchCost : MicroBatchKernels {
   std::array<Seconds, kLayerKinds> forward_comm{}, backward_comm{};  // between the kernels
   // Shards that run beside a layer: what sticks out, and what the kernels lose to them.
   std::array<Seconds, kLayerKinds> forward_shards{}, backward_shards{};
+  std::array<Seconds, kLayerKinds> forward_fetched{};  // of forward_shards: from host memory
+  FetchedEnds ends;                                    // of a forward pass
   Seconds embedding_tp, head_tp, head_backward_tp;
+  /// The engine's software works while the device waits, before the first chunk of a forward pass
+  /// and after the last one's (SoftwareTraits).
+  Seconds software, software_backward;
 };
 
 /// What the engine's software takes once in a call, beside its passes (SoftwareTraits).

@@ -30,11 +30,21 @@ StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Second
   Seconds there =
       (stage.first ? cost.embedding_tp : Seconds{}) + (stage.last ? cost.head_tp : Seconds{});
   Seconds returned = stage.last ? cost.head_backward_tp : Seconds{};
+  Seconds host = stage.first ? cost.software : Seconds{};
+  const auto add_end = [&](const ShownShards& end) {
+    there += end.all - end.fetched;
+    host += end.fetched;
+  };
+  if (stage.first) add_end(cost.ends.embedding);
+  if (stage.last) add_end(cost.ends.head);
+  const Seconds host_back = stage.last && training ? cost.software_backward : Seconds{};
   for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
     const double layers = as_double(stage.layers[kind]);
     if (layers == 0) continue;
     work += layers * cost.forward[kind];
-    there += layers * (cost.forward_comm[kind] + cost.forward_shards[kind]);
+    there +=
+        layers * (cost.forward_comm[kind] + cost.forward_shards[kind] - cost.forward_fetched[kind]);
+    host += layers * cost.forward_fetched[kind];
     if (!training) continue;
     back += layers * cost.backward[kind];
     returned += layers * (cost.backward_comm[kind] + cost.backward_shards[kind]);
@@ -45,11 +55,11 @@ StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Second
   const Seconds hop_of_end = hop - hop / chunks;
   const Seconds hop_on = stage.last ? hop_of_end : hop;
   const Seconds hop_back = !training ? Seconds{} : stage.first ? hop_of_end : hop;
-  return {.both = {(work.total(calibration) + back.total(calibration)) * slow + there + returned +
-                       hop_on + hop_back,
-                   there + returned + hop_on + hop_back},
-          .forward = work.total(calibration) * slow + there + hop_on,
-          .backward = back.total(calibration) * slow + returned + hop_back,
+  const Seconds forward = work.total(calibration) * slow + there + hop_on + host;
+  const Seconds backward = back.total(calibration) * slow + returned + hop_back + host_back;
+  return {.both = {forward + backward, there + returned + hop_on + hop_back, host + host_back},
+          .forward = forward,
+          .backward = backward,
           .hops = hop_on + hop_back};
 }
 
@@ -61,10 +71,13 @@ Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double
                             {2, layout.groups.hop_nodes}, assumed.cluster(), assumed.calibration());
 }
 
-// What of all passes is neither communication nor what the slowest stage computes itself.
+// What of all passes is neither communication, the host's, nor what the slowest stage computes
+// itself.
 Seconds bubble_of(const OperationTime& whole, const OperationTime& slowest, double count) {
-  return std::max(Seconds{}, whole.seconds - whole.communication -
-                                 count * (slowest.seconds - slowest.communication));
+  const auto computed = [](const OperationTime& time) {
+    return time.seconds - time.communication - time.host;
+  };
+  return std::max(Seconds{}, computed(whole) - count * computed(slowest));
 }
 
 // A chunk of a plan's own cut, by its place in the model.
@@ -139,11 +152,10 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
     const StagePass pass =
         stage_pass(cost, stage, hop, candidate.vpp, slow, training, assumed.calibration());
     const OperationTime one = pass.both;
-    sum.seconds += stage.count * one.seconds;
-    sum.communication += stage.count * one.communication;
+    sum = sum + stage.count * one;
     const Seconds hidden = hidden_hops ? pass.hops : Seconds{};
     if (one.seconds - hidden > slowest.seconds) {
-      slowest = {one.seconds - hidden, one.communication - hidden};
+      slowest = {one.seconds - hidden, one.communication - hidden, one.host};
     }
     if (!one_by_one) continue;
     for (const int index : stage.indices) {
@@ -152,12 +164,11 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
     }
   }
   const ExposedEnds ends = exposed_ends(layout, candidate, 0);
-  const Seconds shown = ends.before + (training ? ends.after : Seconds{});
+  const Seconds moved = ends.before + (training ? ends.after : Seconds{});
+  const OperationTime shown{moved, moved - ends.fetched, ends.fetched};
   if (candidate.vpp == 1) {
-    const Seconds seconds = one_by_one ? one_f_one_b_seconds(forward, backward, count)
-                                       : sum.seconds + (count - 1) * slowest.seconds;
-    const OperationTime whole{shown + seconds,
-                              shown + sum.communication + (count - 1) * slowest.communication};
+    OperationTime whole = shown + sum + (count - 1) * slowest;
+    if (one_by_one) whole.seconds = moved + one_f_one_b_seconds(forward, backward, count);
     return {.whole = whole,
             .slowest = slowest.seconds,
             .incomplete = {},
@@ -168,14 +179,12 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   const double chunks = candidate.vpp;
   const double rest = std::fmod(count, candidate.pp);
   const double empty = rest != 0 ? (chunks - 1) * (candidate.pp - rest) / chunks : 0;
-  const double rounds = count - 1 / chunks + empty;
-  OperationTime whole{shown + sum.seconds / chunks + rounds * slowest.seconds,
-                      shown + sum.communication / chunks + rounds * slowest.communication};
+  OperationTime whole = shown + 1 / chunks * sum + (count - 1 / chunks + empty) * slowest;
   if (layout.cut != nullptr) {
     const PassSeconds each = chunk_seconds(layout, cost, hop / chunks, hidden_hops, slow, training);
     whole.seconds =
-        shown + own_schedule_seconds({candidate.pp, candidate.vpp, training}, each, count);
-    whole.communication = std::min(whole.communication, whole.seconds);
+        moved + own_schedule_seconds({candidate.pp, candidate.vpp, training}, each, count);
+    whole.communication = std::min(whole.communication, whole.seconds - whole.host);
   }
   return {.whole = whole,
           .slowest = slowest.seconds,

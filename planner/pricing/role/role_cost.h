@@ -10,9 +10,16 @@
 
 namespace tessera {
 
-/// Seconds of an operation, and the part of them that is communication.
+/// Seconds of an operation, and the parts of them that are communication and the host's.
 struct OperationTime {
   Seconds seconds, communication;
+  Seconds host = {};  // software while the device waits, and what is fetched from host memory
+  friend OperationTime operator+(const OperationTime& a, const OperationTime& b) {
+    return {a.seconds + b.seconds, a.communication + b.communication, a.host + b.host};
+  }
+  friend OperationTime operator*(double count, const OperationTime& one) {
+    return {count * one.seconds, count * one.communication, count * one.host};
+  }
 };
 
 /// Cost of one role under one candidate.

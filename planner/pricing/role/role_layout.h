@@ -85,7 +85,7 @@ struct RoleLayout {
   const ShardElements* parts = nullptr;
   const std::vector<StageClass>* stages = nullptr;
   const std::vector<LayerRange>* cut = nullptr;  // a plan's own; nullptr: as layout_of cuts stages
-  const LayerElements* adapters = nullptr;  // nullptr: the role has none
+  const LayerElements* adapters = nullptr;       // nullptr: the role has none
   const LayerRanks* ranks = nullptr;
   const LayerRanks* decoding_ranks = nullptr;  // of a rollout, without what only passes have
 };

@@ -135,18 +135,18 @@ CallTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
   return {.whole = {steps * (passed.seconds + step + call) + besides,
                     steps * (passed.communication + communication)},
           .bubble = steps * passes.bubble,
-          .host = steps * call + besides};
+          .host = steps * (call + passed.host) + besides};
 }
 
 CallTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
   const double sequences = as_double(assumed_.workload().sequences()) / candidate.dp;
   const PipelineTime passes = least_passes(candidate, sequences, false, smallest);
-  CallTime time{.whole = passes.whole,
-                .bubble = passes.bubble,
-                .host = call_seconds(assumed_, candidate) +
-                        software_seconds(assumed_, CallKind::infer) +
-                        offloaded_seconds(candidate, false, 0)};
-  time.whole.seconds += time.host;
+  const Seconds besides = call_seconds(assumed_, candidate) +
+                          software_seconds(assumed_, CallKind::infer) +
+                          offloaded_seconds(candidate, false, 0);
+  CallTime time{
+      .whole = passes.whole, .bubble = passes.bubble, .host = besides + passes.whole.host};
+  time.whole.seconds += besides;
   return time;
 }
 
@@ -210,10 +210,9 @@ PipelineTime RolePricer::expected_passes(const Candidate& candidate, double coun
     }
     PipelineTime time = equal->time;
     const OperationTime& even = equal->time.whole;
-    time.whole.seconds *= equal->spread;
-    time.whole.communication *= equal->spread;
+    time.whole = equal->spread * even;
     // Stages wait where micro-batches differ, too.
-    time.bubble += (equal->spread - 1) * (even.seconds - even.communication);
+    time.bubble += (equal->spread - 1) * (even.seconds - even.communication - even.host);
     return time;
   };
   const double round = round_of(candidate);
@@ -225,6 +224,7 @@ PipelineTime RolePricer::expected_passes(const Candidate& candidate, double coun
   const auto between = [&](Seconds& a, Seconds b) { a += rest * (b - a); };
   between(time.whole.seconds, above.whole.seconds);
   between(time.whole.communication, above.whole.communication);
+  between(time.whole.host, above.whole.host);
   between(time.slowest, above.slowest);
   between(time.incomplete, above.incomplete);
   between(time.bubble, above.bubble);

@@ -36,7 +36,7 @@ struct PipelinePasses {
 struct CallTime {
   OperationTime whole;
   Seconds bubble;  // of it: stages of the pipeline wait for what others compute
-  Seconds host;    // of it: the call itself, and what is copied from and to host memory
+  Seconds host;    // of it: the call itself, its software, copies from and to host memory
 };
 
 /// Bytes that a call needs beside what its ranks hold, with its batches.

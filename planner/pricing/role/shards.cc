@@ -105,18 +105,33 @@ ShardSeconds with_fetched(ShardSeconds seconds, const RoleLayout& layout,
   if (!fetches_layers(layout)) return seconds;
   const Traffic bytes{as_double(elements.total() * size_of(DType::fp32)) /
                       std::max(1, shard_ranks(candidate, layout.assumed->traits()))};
-  seconds.gather.seconds += host_copy_seconds(bytes, layout.assumed->calibration());
+  seconds.gather.fetched = host_copy_seconds(bytes, layout.assumed->calibration());
+  seconds.gather.seconds += seconds.gather.fetched;
   return seconds;
 }
 
-// Of what the first stage holds beside layers: the embedding.
-ShardSeconds front_shards(const RoleLayout& layout, const Candidate& candidate) {
-  const ShardElements& parts = *layout.parts;
-  const Elements front{parts.first.front() + parts.both.front(), 0};
-  return with_fetched(shard_seconds(layout, candidate, front, 1), layout, candidate, front);
+ShardSeconds end_shards(const RoleLayout& layout, const Candidate& candidate,
+                        std::int64_t elements) {
+  const Elements end{elements, 0};
+  return with_fetched(shard_seconds(layout, candidate, end, 1), layout, candidate, end);
+}
+
+// verl's FSDP2 wraps an embedding and a head that are not tied as it wraps layers
+// (utils/fsdp_utils.py, _select_fsdp2_wrap_targets): every pass fetches them. Tied ones are the
+// root module's, which stays gathered.
+bool ends_in_every_pass(const RoleLayout& layout) {
+  return fetches_layers(layout) && !layout.model->spec.tied_embeddings;
 }
 
 }  // namespace
+
+FetchedEnds fetched_ends(const RoleLayout& layout, const Candidate& candidate, Seconds last_layer) {
+  if (!ends_in_every_pass(layout)) return {};
+  const MovedShards first = end_shards(layout, candidate, layout.parts->first.front()).gather;
+  const ShardSeconds last = end_shards(layout, candidate, layout.parts->last.front());
+  return {.embedding = {first.seconds, first.fetched},
+          .head = beside_layer(*layout.assumed, last, false, last_layer)};
+}
 
 bool fetches_layers(const RoleLayout& layout) {
   return layout.assumed->traits().shards.frozen_fetched && layout.model->role == Role::reference &&
@@ -130,29 +145,35 @@ ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, 
   return with_fetched(shard_seconds(layout, candidate, layer, pieces), layout, candidate, layer);
 }
 
-// The embedding is gathered before and reduced after all. Where layers overlap, nothing hides the
-// first layer's gather, nor its reduction after the last backward pass.
+// The embedding is gathered before and reduced after all, but for fetched_ends. Where layers
+// overlap, nothing hides the first layer's gather, nor its reduction after the last backward pass.
 ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, int stage) {
   ExposedEnds ends;
   const auto add = [&](const ShardSeconds& part) {
     ends.before += part.gather.seconds;
+    ends.fetched += part.gather.fetched;
     ends.after += part.scatter.seconds;
   };
-  if (stage == 0) add(front_shards(layout, candidate));
+  if (stage == 0 && !ends_in_every_pass(layout)) {
+    const ShardElements& parts = *layout.parts;
+    add(end_shards(layout, candidate, parts.first.front() + parts.both.front()));
+  }
   if (shards_overlap(*layout.assumed)) {
     add(layer_shards(layout, candidate, kind_of_layer(layout.model->spec, 0)));
   }
   return ends;
 }
 
-Seconds beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
-                     Seconds layer) {
+ShownShards beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
+                         Seconds layer) {
   const bool kept = backward && assumed.traits().shards.kept_gathered;
   const MovedShards all = kept       ? moved.scatter
                           : backward ? moved.gather + moved.scatter
                                      : moved.gather;
-  if (!shards_overlap(assumed)) return all.seconds;
-  return std::max(Seconds{}, all.seconds - layer) + std::min(all.lost, layer);
+  if (!shards_overlap(assumed)) return {all.seconds, all.fetched};
+  const Seconds shown = std::max(Seconds{}, all.seconds - layer) + std::min(all.lost, layer);
+  // What does not stick out is of both kinds in proportion.
+  return {shown, all.fetched > 0 ? shown * (all.fetched / all.seconds) : Seconds{}};
 }
 
 }  // namespace tessera

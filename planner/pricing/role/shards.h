@@ -11,11 +11,12 @@ namespace tessera {
 /// One movement of shards: its time, and what kernels lose that run beside it.
 struct MovedShards {
   Seconds seconds, lost;
+  Seconds fetched = {};  // of `seconds`: from host memory; the rest is communication
   friend MovedShards operator+(MovedShards a, MovedShards b) {
-    return {a.seconds + b.seconds, a.lost + b.lost};
+    return {a.seconds + b.seconds, a.lost + b.lost, a.fetched + b.fetched};
   }
   friend MovedShards operator*(double count, MovedShards one) {
-    return {count * one.seconds, count * one.lost};
+    return {count * one.seconds, count * one.lost, count * one.fetched};
   }
 };
 
@@ -28,6 +29,12 @@ struct ShardSeconds {
 /// Of a pass: time before its first layer and after its last backward that no layer hides.
 struct ExposedEnds {
   Seconds before, after;
+  Seconds fetched;  // of `before`: from host memory
+};
+
+/// What a layer's shards add to it, and the part of that which is fetched from host memory.
+struct ShownShards {
+  Seconds all, fetched;
 };
 
 /// One gather (of parameters) or reduction (of gradients) over a group, by what the engine does it
@@ -54,9 +61,17 @@ ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, 
 /// Of a pass over a stage.
 ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, int stage);
 
+/// What each forward pass fetches of a reference beside its layers: nothing hides the embedding,
+/// the last layer a part of the head.
+struct FetchedEnds {
+  ShownShards embedding, head;
+};
+/// None where both come once a call (exposed_ends). `last_layer`: how long that takes.
+FetchedEnds fetched_ends(const RoleLayout& layout, const Candidate& candidate, Seconds last_layer);
+
 /// What a layer's shards add to its `layer`: all they take, or what sticks out and what kernels
 /// lose to them.
-Seconds beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
-                     Seconds layer);
+ShownShards beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
+                         Seconds layer);
 
 }  // namespace tessera

@@ -1,9 +1,13 @@
 // What verl's software takes of the host: fetched references, packed micro-batches.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <utility>
+
 #include "cost_models/compute.h"
 #include "planner/engines/engine.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/role/role_pricer.h"
 #include "planner/request/candidate.h"
 #include "tests/planner/pricing/small_request.h"
 
@@ -58,6 +62,64 @@ TEST(FetchedReference, ComesInEveryPass) {
   EXPECT_GT(ones, 10 * eights);
   EXPECT_GT(ref(1, true), 63 * pass);
   EXPECT_LT(ref(1, true), 66 * pass + ref(1, false));
+}
+
+CallTime call_of(const PlanRequest& request, const Candidate& candidate, Phase phase) {
+  CostEvaluator costs(request);
+  return costs.pricer(candidate.role, 0).call_time(candidate, phase);
+}
+
+// Both fall to the host in the parts of a step, and are no communication.
+TEST(HostPart, HasTheSoftwareOfMicroBatchesAndWhatAReferenceFetches) {
+  PlanRequest with = small_request();
+  with.engine = "verl";
+  with.traits = traits_of("verl");
+  PlanRequest without = with;
+  without.traits.software.scored = without.traits.software.trained = Seconds{};
+  without.traits.shards.frozen_fetched = false;
+  const Candidate actor{{.dp = 8}, Role::actor, 8, 0, kLongest};
+  Candidate reference{{.dp = 8}, Role::reference, 8, 0, kLongest}, sharded = reference;
+  sharded.zero = 3;
+  sharded.dp_shard = 8;
+  for (const auto& [candidate, phase] :
+       {std::pair{actor, Phase::update_actor}, std::pair{actor, Phase::old_log_prob},
+        std::pair{reference, Phase::ref}, std::pair{sharded, Phase::ref}}) {
+    const CallTime more = call_of(with, candidate, phase),
+                   less = call_of(without, candidate, phase);
+    const Seconds longer = more.whole.seconds - less.whole.seconds;
+    EXPECT_GT(longer, Seconds{1}) << name_of(phase);
+    EXPECT_GT(more.host - less.host, 0.8 * longer) << name_of(phase);
+    // Gathers that layers hid come to light beside fetches, and a longer last pass hides more of
+    // the gradients' reduction.
+    const Seconds moved = more.whole.communication - less.whole.communication;
+    EXPECT_NEAR((more.host - less.host + moved) / longer, 1, 1e-9) << name_of(phase);
+    EXPECT_LT(std::abs(moved.value), 0.2 * longer.value) << name_of(phase);
+    if (candidate.dp_shard == 1 && phase != Phase::update_actor) {
+      EXPECT_EQ(moved, 0) << name_of(phase);
+    }
+  }
+}
+
+// An embedding and a head that are not tied come in every pass, tied ones once a call.
+TEST(FetchedReference, ComesWithTheHeadOfAnUntiedModel) {
+  PlanRequest request = small_request();
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  request.calibration.overlapped_dispatch = false;  // nothing hides anything
+  const auto fetched = [&](bool tied) {
+    request.models.at("actor").spec.tied_embeddings = tied;
+    const Candidate reference{{.dp = 8}, Role::reference, 8, 0, kLongest};
+    PlanRequest whole = request;
+    whole.traits.shards.frozen_fetched = false;
+    return call_of(request, reference, Phase::ref).host -
+           call_of(whole, reference, Phase::ref).host;
+  };
+  const Seconds head = host_copy_seconds(Traffic{4.0 * 128256 * 4096}, request.calibration);
+  const double passes = ((fetched(false) - fetched(true)) / head + 1) / 2;
+  EXPECT_NEAR(passes, std::round(passes), 1e-3);
+  EXPECT_GT(passes, 50);  // of one sequence or two
+  request.calibration.overlapped_dispatch = true;
+  EXPECT_GT(fetched(false) - fetched(true), passes * 1.5 * head);  // a layer hides less than half
 }
 
 }  // namespace
