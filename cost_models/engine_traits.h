@@ -182,6 +182,7 @@ struct PipelineTraits {
   bool cut_by_tp = false;   // each tensor-parallel rank sends its part (Megatron-LM)
   bool overlapped = false;  // interleaved stages send while they compute
   InterleavedCount interleaved = InterleavedCount::any;
+  BatchOrder order = BatchOrder::fullest_first;
   bool operator==(const PipelineTraits&) const = default;
 };
 

@@ -82,8 +82,8 @@ void for_each_group(const std::vector<PackedPart>& replicas, int together, std::
 
 }  // namespace
 
-FewSequences::FewSequences(const LengthSpec& responses, std::int64_t prompt)
-    : responses_(responses), prompt_(prompt) {}
+FewSequences::FewSequences(const LengthSpec& responses, std::int64_t prompt, BatchOrder order)
+    : responses_(responses), prompt_(prompt), order_(order) {}
 
 bool FewSequences::are(const DealtSequences& dealt) const {
   return responses_.cv > 0 && dealt.sequences <= kFew && dealt.sequences * dealt.replicas >= 1;
@@ -231,8 +231,8 @@ double FewSequences::spread(const DealtSequences& dealt, int together, int micro
   if (!added) return entry->second;
   const auto [equal, fresh] = equal_lengths_.try_emplace({pass, micro_batches});
   if (fresh) equal->second = schedule_length(pass, micro_batches);
-  const double times =
-      schedule_length(pass, waited(dealt, together, micro_batches).loads) / equal->second;
+  const std::vector<double> loads = in_order(waited(dealt, together, micro_batches).loads, order_);
+  const double times = schedule_length(pass, loads) / equal->second;
   return entry->second = std::max(1.0, times);
 }
 

@@ -39,7 +39,9 @@ struct DealtSequences {
 
 class FewSequences {
  public:
-  FewSequences(const LengthSpec& responses, std::int64_t prompt);
+  /// `order`: of a replica's micro-batches.
+  FewSequences(const LengthSpec& responses, std::int64_t prompt,
+               BatchOrder order = BatchOrder::fullest_first);
 
   /// Whether these are few: all that follows, but for spread, is of such.
   bool are(const DealtSequences& dealt) const;
@@ -51,7 +53,8 @@ class FewSequences {
   SlowestShare slowest(const DealtSequences& dealt, int together, int micro_batches);
   /// By what factor, at least 1, the pass takes longer on equal stages than with as many equal
   /// micro-batches of the slowest share (of the replica's own sequences, where these are not few):
-  /// that of the expected loads, the fullest micro-batch first, of the replicas that take longest.
+  /// that of the expected loads, in the order of the micro-batches, of the replicas that take
+  /// longest.
   double spread(const DealtSequences& dealt, int together, int micro_batches,
                 const StagedPass& pass);
 
@@ -60,7 +63,7 @@ class FewSequences {
   struct Waited {
     SlowestShare share;
     // Of the group whose pipelines take longest, in expectation, by the mean micro-batch that is
-    // priced: the slowest share's, of many sequences the group's own.
+    // priced: the slowest share's, of many sequences the group's own. The fullest first.
     std::vector<double> loads;
   };
   // Batches of sequences, each a list of its replicas' lengths; and what was asked of them.
@@ -81,6 +84,7 @@ class FewSequences {
 
   LengthSpec responses_;
   std::int64_t prompt_;
+  BatchOrder order_;
   std::map<DealtSequences, Batches> known_;
   std::map<std::tuple<DealtSequences, int, int, StagedPass>, double> spreads_;
   std::map<std::pair<StagedPass, int>, double> equal_lengths_;  // by micro-batches

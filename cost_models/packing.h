@@ -4,7 +4,9 @@
 // expectation. Pure functions; tokens.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cost_models/spec/workload.h"
@@ -25,6 +27,28 @@ std::vector<PackedPart> longest_first(const std::vector<std::int64_t>& responses
 /// `count` micro-batches of a replica that has as many sequences or more, the fullest first: so the
 /// executor orders them (balanced_partition), and replicas wait least for one another.
 std::vector<PackedPart> in_micro_batches(const PackedPart& replica, std::int64_t prompt, int count);
+
+/// In which order an engine runs the micro-batches of a call.
+enum class BatchOrder {
+  fullest_first,
+  /// The fullest in the middle and the others on both sides by turns, so that filling and draining
+  /// a pipeline takes small ones (verl 0.9.1's rearrange_micro_batches, with dynamic batches).
+  fullest_within,
+};
+
+/// In this order, what lies the fullest first.
+template <class Part>
+std::vector<Part> in_order(std::vector<Part> fullest_first, BatchOrder order) {
+  if (order == BatchOrder::fullest_first) return fullest_first;
+  std::vector<Part> parts;
+  for (std::size_t i = fullest_first.size(); i-- > 0;) {
+    if (i % 2 == 0) parts.push_back(std::move(fullest_first[i]));
+  }
+  for (std::size_t i = 1; i < fullest_first.size(); i += 2) {
+    parts.push_back(std::move(fullest_first[i]));
+  }
+  return parts;
+}
 
 /// At least `count` micro-batches (never more than sequences), the fewest whose tokens stay within
 /// the limit (0 = none); only a sequence that is alone exceeds it.

@@ -118,6 +118,7 @@ void add_verl_loop(Engine& engine) {
   engine.traits.decode.keeps_cache = true;
   engine.logs_wait_for_rollout = true;  // experimental/one_step_off_policy/ray_trainer.py
   engine.traits.pipeline.interleaved = InterleavedCount::rounded;
+  engine.traits.pipeline.order = BatchOrder::fullest_within;
   // fsdp and megatron workers: full_tensor of each parameter; all-gather over tp and ep, broadcast
   // over pp.
   engine.weights.gather = WholeGather{};

@@ -36,7 +36,7 @@ CostEvaluator::CostEvaluator(CostEvaluator&&) noexcept = default;
 CostEvaluator::~CostEvaluator() = default;
 
 void CostEvaluator::add_views(const PlanRequest& request, ModelTables& tables) {
-  packed_ = std::make_unique<PackedSequences>(request.workload);
+  packed_ = std::make_unique<PackedSequences>(request.workload, request.traits.pipeline.order);
   const auto views = static_cast<int>(pool_views(request.cluster).size());
   for (int view = 0; view < std::max(views, 1); ++view) {
     PlanRequest seen = request;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/packing.h"
 
 namespace tessera {
 namespace {
@@ -25,7 +25,7 @@ MicroBatch micro_batch_of(const PackedPart& part, std::int64_t prompt) {
 
 std::vector<std::vector<MicroBatch>> pack_micro_batches(
     std::span<const std::int64_t> response_tokens, std::int64_t prompt_tokens, int replicas,
-    std::int64_t token_limit, int round) {
+    std::int64_t token_limit, int round, BatchOrder order) {
   TESSERA_CHECK(replicas > 0);
   std::vector<std::int64_t> sorted(response_tokens.begin(), response_tokens.end());
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
@@ -47,7 +47,7 @@ std::vector<std::vector<MicroBatch>> pack_micro_batches(
   }
   std::vector<std::vector<MicroBatch>> result(parts);
   for (std::size_t r = 0; r < parts; ++r) {
-    for (const PackedPart& part : of_replica[r])
+    for (const PackedPart& part : in_order(std::move(of_replica[r]), order))
       result[r].push_back(micro_batch_of(part, prompt_tokens));
   }
   return result;

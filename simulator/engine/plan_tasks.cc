@@ -245,16 +245,18 @@ class Builder {
     return ready;
   }
 
-  // What the role's number of micro-batches is a multiple of.
-  int round_of(const RolePlan& role) const {
-    return batches_of_round(traits_of(plan_.engine).pipeline.interleaved, role.layout.pp,
-                            role.layout.vpp);
+  // As the engine has them.
+  std::vector<std::vector<MicroBatch>> micro_batches(std::span<const std::int64_t> lengths,
+                                                     const RoleCosts& costs, Phase phase) const {
+    const PipelineTraits traits = traits_of(plan_.engine).pipeline;
+    const ParallelLayout& layout = costs.role().layout;
+    return pack_micro_batches(
+        lengths, plan_.workload.prompt_tokens, layout.dp, costs.token_limit(phase),
+        batches_of_round(traits.interleaved, layout.pp, layout.vpp), traits.order);
   }
 
   std::vector<TaskId> infer(const RoleCosts& costs, const CallTasks& call) {
-    const auto packed =
-        pack_micro_batches(lengths_, plan_.workload.prompt_tokens, costs.role().layout.dp,
-                           costs.token_limit(call.phase), round_of(costs.role()));
+    const auto packed = micro_batches(lengths_, costs, call.phase);
     const auto ready = prepared(costs, call, costs.operations().offload_seconds(false, 1),
                                 costs.software_seconds(CallKind::infer), {call.start});
     const PassEnd end = add_forward_pass(graph(), {costs, call.phase, packed, links_}, ready);
@@ -280,9 +282,7 @@ class Builder {
   std::vector<TaskId> mini_batch(const RoleCosts& costs, CallTasks& call,
                                  std::span<const std::int64_t> lengths, double software_s,
                                  const std::vector<TaskId>& after) {
-    const auto packed =
-        pack_micro_batches(lengths, plan_.workload.prompt_tokens, costs.role().layout.dp,
-                           costs.token_limit(call.phase), round_of(costs.role()));
+    const auto packed = micro_batches(lengths, costs, call.phase);
     const auto steps = static_cast<double>(plan_.workload.mini_batches * plan_.workload.epochs);
     const auto ready =
         prepared(costs, call, costs.operations().offload_seconds(true, steps), software_s, after);

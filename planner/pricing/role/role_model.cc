@@ -44,9 +44,9 @@ std::shared_ptr<const ParameterTable> ModelTables::of(const ModelSpec& model) {
   return tables_.back();
 }
 
-PackedSequences::PackedSequences(const Workload& workload)
+PackedSequences::PackedSequences(const Workload& workload, BatchOrder order)
     : packing_(workload.response_tokens, workload.prompt_tokens),
-      few_(workload.response_tokens, workload.prompt_tokens) {}
+      few_(workload.response_tokens, workload.prompt_tokens, order) {}
 
 double PackedSequences::micro_batches(std::int64_t tokens, const DealtSequences& dealt) {
   if (few_.are(dealt)) return few_.micro_batches(dealt, tokens);

@@ -57,7 +57,7 @@ class ModelTables {
 /// Micro-batches in expectation over the lengths; sequences of one, kept by token limit.
 class PackedSequences {
  public:
-  explicit PackedSequences(const Workload& workload);
+  PackedSequences(const Workload& workload, BatchOrder order);
   /// Micro-batches of this token limit that a replica makes of its sequences: a whole number but
   /// where these are few.
   double micro_batches(std::int64_t tokens, const DealtSequences& dealt);
