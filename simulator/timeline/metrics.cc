@@ -17,8 +17,9 @@
 namespace tessera {
 namespace {
 
-constexpr double kMostOfStep = 10;    // times its step that a phase may take
-constexpr double kMostSeconds = 1e7;  // of a step: a third of a year
+constexpr double kMostOfStep = 10;                           // times its step that a phase may take
+constexpr double kMostSeconds = 1e7;                         // of a step: a third of a year
+constexpr std::size_t kLongestLine = std::size_t{16} << 20;  // bytes; a step has ten thousand
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
@@ -99,13 +100,37 @@ StepNumbers numbers_of(const MetricLine& line) {
   return step;
 }
 
+// The beginning of what comes, as much of it as a line may have and one byte more: who writes a
+// line that does not end fills no memory.
+void append_bounded(std::string& line, std::string_view more) {
+  line += more.substr(0, kLongestLine + 1 - std::min(line.size(), kLongestLine + 1));
+}
+
+void refuse_line(const std::string& file, std::int64_t number, Problems& problems) {
+  problems.push_back({file, std::to_string(number), "a line of more bytes",
+                      "at most " + std::to_string(kLongestLine) + " bytes in a line", ""});
+}
+
+// Its end is passed over, too.
+bool next_line(std::istream& stream, std::string& line) {
+  line.clear();
+  std::array<char, 1 << 12> part;
+  while (stream.getline(part.data(), part.size()) || stream.gcount() > 0) {
+    const bool goes_on = stream.fail() && !stream.eof();
+    append_bounded(line, part.data());
+    if (!goes_on) return true;
+    stream.clear();
+  }
+  return !line.empty();
+}
+
 // Steps of a console log; empty where the file is none.
 std::vector<StepNumbers> read_console_log(const std::filesystem::path& file, Problems& problems) {
   std::ifstream stream(file, std::ios::binary);
   std::vector<StepNumbers> steps;
   bool first = true;
   std::int64_t number = 0;
-  for (std::string line; std::getline(stream, line);) {
+  for (std::string line; next_line(stream, line);) {
     ++number;
     if (is_blank(line)) continue;
     if (first && line.starts_with('{')) return {};
@@ -203,12 +228,19 @@ void MetricsTail::read_new(const Take& take, Problems& problems) {
     offset_ += stream.gcount();
     for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
       std::string_view line = text.substr(0, end);
-      if (!half_line_.empty()) line = half_line_ += line;
+      if (!half_line_.empty()) {
+        append_bounded(half_line_, line);
+        line = half_line_;
+      }
       ++lines_;
-      if (!is_blank(line) && read_line(line, problems)) take(scanner_.line());
+      if (line.size() > kLongestLine) {
+        refuse_line(file_.string(), lines_, problems);
+      } else if (!is_blank(line) && read_line(line, problems)) {
+        take(scanner_.line());
+      }
       half_line_.clear();
     }
-    half_line_ += text;
+    append_bounded(half_line_, text);
   }
 }
 

@@ -264,6 +264,28 @@ TEST_F(Metrics, WhatRunsWriteIsPlain) {
   }
 }
 
+// Who writes a line without an end, or a file of holes, fills no memory.
+TEST_F(Metrics, ALineHasALongestLength) {
+  const std::string block(std::size_t{1} << 20, 'x');
+  MetricsTail tail(file_);
+  for (int i = 0; i < 20; ++i) append(block);
+  EXPECT_TRUE(tail.read_new(problems_).empty());
+  EXPECT_LT(tail.half_line().size(), 17 * block.size());
+  append("\n{\"step\": 4, \"data\": {\"a\": 1}}\n");
+  const std::vector<StepNumbers> steps = tail.read_new(problems_);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps.front().step, 4);
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_.front().place, "1");
+  EXPECT_EQ(problems_.front().found, "a line of more bytes");
+  // A console log has the same limit.
+  std::ofstream(file_) << std::string(20 * block.size(), 'x') << "\nstep:7 - timing_s/step:1.5\n";
+  problems_.clear();
+  const auto console = read_metrics(file_, problems_);
+  ASSERT_TRUE(console && console->size() == 1u);
+  EXPECT_EQ(console->front().step, 7);
+}
+
 TEST_F(Metrics, TextWithoutStepsIsNoConsoleLog) {
   append("Loading\nstep:x - timing_s/step:1\nstep:4\nthe step: 3 - a:1\n");
   EXPECT_FALSE(read_metrics(file_, problems_));
