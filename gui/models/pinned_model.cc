@@ -178,7 +178,7 @@ void PinnedModel::addParts() {
     bool differs = false;
     for (std::size_t plan = 0; plan < known.size(); ++plan) {
       const Seconds own = (*known[plan])[part], more = own - (*known[fastest])[part];
-      row.values << (own > 0 ? secondsText(own) : QString("-"));
+      row.values << (own > 0 ? secondsText(own) : QString("0 s"));
       if (more == 0) continue;
       row.values.back() += " (" + moreText(more) + ")";
       differs = true;

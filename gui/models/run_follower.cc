@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::size_t kMostOthers = 4;
 
+// "monday" of "runs/monday", and of "runs/monday/".
+QString nameOf(const std::filesystem::path& run) {
+  const std::filesystem::path folder = run.has_filename() ? run : run.parent_path();
+  return QString::fromStdString(folder.filename().string());
+}
+
 }  // namespace
 
 RunFollower::RunFollower(QObject* parent) : QObject(parent) {
@@ -160,7 +166,7 @@ void RunFollower::takeOther(const std::filesystem::path& run, OtherNews news) {
   if (others_.size() == kMostOthers) others_.erase(others_.begin());
   const auto model = std::make_shared<RunModel>();
   model->append(std::move(news.steps));
-  others_.push_back({run, QString::fromStdString(run.filename().string()), model, news.tail});
+  others_.push_back({run, nameOf(run), model, news.tail});
   emit othersChanged();
 }
 
@@ -200,6 +206,8 @@ void RunFollower::tell(RunSignal signal) {
     emit told();
   });
 }
+
+QString RunFollower::name() const { return nameOf(run_); }
 
 bool RunFollower::stopRequested() const { return !run_.empty() && stop_requested(run_); }
 

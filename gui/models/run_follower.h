@@ -57,6 +57,8 @@ class RunFollower : public QObject {
   const std::vector<Other>& others() const { return others_; }
 
   const std::filesystem::path& folder() const { return run_; }
+  /// The folder's own, without what is above it.
+  QString name() const;
   bool stopRequested() const;
   bool pauseRequested() const;
   /// What it was told is not done yet.

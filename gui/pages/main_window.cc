@@ -7,6 +7,7 @@
 #include <QFileInfo>
 #include <QMenuBar>
 #include <QMessageBox>
+#include <QScopedValueRollback>
 #include <QScreen>
 #include <QStatusBar>
 #include <utility>
@@ -254,7 +255,10 @@ void MainWindow::askLast(const PlanQuery& otherwise) {
   session_.ask(whole ? last : otherwise);
 }
 
+// Events go on meanwhile: a second one would move the pages under the first.
 void MainWindow::chooseExport() {
+  if (exporting_) return;
+  const QScopedValueRollback<bool> once(exporting_, true);
   const QString folder = chooseExportFolder(this);
   if (folder.isEmpty()) return;
   try {

@@ -110,6 +110,7 @@ class MainWindow : public QMainWindow {
           *why_not_ = nullptr;
   std::optional<PlanQuery> job_question_;     // whose plan is to be exported once it is there
   QString job_target_;                        // for whom
+  bool exporting_ = false;                    // views
   Newest<WhyNotAnswer> why_not_searches_{4};  // last: they end before anything else goes
 };
 

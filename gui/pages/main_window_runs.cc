@@ -96,7 +96,9 @@ void MainWindow::chooseRun() {
   if (!folder.isEmpty()) openRun(folder);
 }
 
+// Beside none there is nothing to draw: it is the first, then.
 void MainWindow::chooseOtherRun() {
+  if (session_.run()->folder().empty()) return chooseRun();
   const QString folder =
       QFileDialog::getExistingDirectory(this, Words::tr("Draw a run beside this one"));
   if (!folder.isEmpty()) session_.run()->addOther(folder.toStdString());

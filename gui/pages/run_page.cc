@@ -178,6 +178,9 @@ QWidget* RunPage::header() {
   auto* beside = new QPushButton(Words::tr("&Beside it..."));
   beside->setToolTip(Words::tr("Draw another run beside this one"));
   connect(beside, &QPushButton::clicked, this, &RunPage::compareRequested);
+  const auto allow = [this, beside] { beside->setEnabled(!session_.run()->folder().empty()); };
+  connect(session_.run(), &RunFollower::folderChanged, beside, allow);
+  allow();
   learn_->setToolTip(Words::tr("Refit the constants from what this run measured (tessera learn)"));
   advise_->setToolTip(Words::tr("What to change about this run (tessera advise)"));
   for (QPushButton* button : {open, beside, learn_, advise_}) layout->addWidget(button);

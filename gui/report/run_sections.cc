@@ -175,8 +175,7 @@ void add_comparison(Markup& to, const ComparisonModel& model) {
 void add_run(Markup& to, Session& session) {
   RunFollower& run = *session.run();
   const auto& steps = run.steps()->steps();
-  to.element("h2",
-             Words::tr("The run %1").arg(QString::fromStdString(run.folder().filename().string())));
+  to.element("h2", Words::tr("The run %1").arg(run.name()));
   const RunSummary& summary = run.summary();
   to.element("p", run.isLoading() ? Words::tr("The folder is being read.") : summary.text,
              {{"class", class_of(summary.state)}});

@@ -217,9 +217,7 @@ void MetricsView::draw() {
 
 void MetricsView::drawOne(const std::string& metric, MetricChart& chart) {
   const bool shared = std::exchange(sharing_, true);
-  const QString name = run_.others().empty()
-                           ? toText(metric).section('/', -1)
-                           : QString::fromStdString(run_.folder().filename().string());
+  const QString name = toText(metric).section('/', -1);
   chart.showRuns(linesOf(run_, metric, name, QColor(kMetric)), smoothing_->value() / 100.0);
   sharing_ = shared;
 }

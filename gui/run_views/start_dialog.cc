@@ -19,9 +19,11 @@ namespace tessera::gui {
 namespace {
 
 QString planText(const Plan& plan) {
-  return Words::tr("%1 ranks on %2, for the engine %3")
-      .arg(plan.world_size())
-      .arg(QString::fromStdString(plan.cluster.device.name), QString::fromStdString(plan.engine));
+  const QString device = QString::fromStdString(plan.cluster.device.name);
+  const QString engine = QString::fromStdString(plan.engine);
+  if (plan.world_size() == 1)
+    return Words::tr("1 rank on %1, for the engine %2").arg(device, engine);
+  return Words::tr("%1 ranks on %2, for the engine %3").arg(plan.world_size()).arg(device, engine);
 }
 
 }  // namespace

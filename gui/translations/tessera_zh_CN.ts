@@ -2248,6 +2248,10 @@ select it to plan it in full</source>
         <translation>日志</translation>
     </message>
     <message>
+        <source>1 rank on %1, for the engine %2</source>
+        <translation>%1 上的 1 个 rank，训练引擎 %2</translation>
+    </message>
+    <message>
         <source>%1 ranks on %2, for the engine %3</source>
         <translation>%2 上的 %1 个 rank，训练引擎 %3</translation>
     </message>

@@ -68,7 +68,8 @@ void Chart::fitLegend() {
     if (auto* entry = qobject_cast<QCPPlottableLegendItem*>(legend->item(i))) {
       const auto [whole, fresh] =
           names_.try_emplace(entry->plottable(), entry->plottable()->name());
-      widest = std::max(widest, text.horizontalAdvance(whole->second) + kIconWidth + kApart);
+      const int whole_text = text.horizontalAdvance(whole->second) + 1;  // it is rounded
+      widest = std::max(widest, whole_text + kIconWidth + kApart);
       ++count;
     }
   }

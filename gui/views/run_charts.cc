@@ -61,14 +61,21 @@ constexpr QRgb kReward = 0xff0072b2, kKlLoss = 0xffd55e00, kPpoKl = 0xff009e73,
 
 QString shortName(const std::string& name) { return QString::fromStdString(name).section('/', -1); }
 
-// The same metric of the other runs, and what the rules say of it.
+// What the run's own line is called: beside others by the run, as they are.
+QString ownName(const RunFollower& run, const QString& name) {
+  return run.others().empty() ? name : run.name();
+}
+
+// The same metric of the other runs, and what the rules say of it. `of`: what it is called where
+// the chart has several metrics.
 void addBeside(std::vector<ChartLine>& lines, RunFollower& run, const std::string& metric,
-               double unit = 1) {
+               double unit = 1, const QString& of = {}) {
   static constexpr std::array<QRgb, 4> kOthers{0xff8a8f98, 0xffcc79a7, 0xff56b4e9, 0xffb9770e};
   for (std::size_t i = 0; i < run.others().size(); ++i) {
     const RunFollower::Other& other = run.others()[i];
     if (!other.steps->has(metric)) continue;
-    ChartLine line{other.name, QColor(kOthers[i % kOthers.size()]), other.steps->series(metric)};
+    ChartLine line{other.name + of, QColor(kOthers[i % kOthers.size()]),
+                   other.steps->series(metric)};
     for (QPointF& point : line.points) point.ry() /= unit;
     lines.push_back(std::move(line));
   }
@@ -99,8 +106,10 @@ void drawKl(Chart& chart, RunFollower& run) {
       {"actor/kl_loss", kKlLoss}, {"actor/reward_kl_penalty", kKlLoss}, {"actor/ppo_kl", kPpoKl}};
   for (const auto& [name, colour] : kinds) {
     if (!run.steps()->has(name)) continue;
-    lines.push_back({shortName(name), QColor(colour), run.steps()->series(name)});
-    addBeside(lines, run, name);
+    const QString own = shortName(name), of = ": " + own;
+    lines.push_back(
+        {run.others().empty() ? own : run.name() + of, QColor(colour), run.steps()->series(name)});
+    addBeside(lines, run, name, 1, of);
   }
   chart.showLines(lines.size() == 1 ? Words::tr("%1, nats").arg(lines[0].name) : Words::tr("nats"),
                   lines);
@@ -144,7 +153,8 @@ void drawReshardRate(Chart& chart, RunFollower& run) {
 }
 
 void drawReshardBytes(Chart& chart, RunFollower& run) {
-  ChartLine received{Words::tr("received"), QColor(kReshard), run.steps()->series("reshard/bytes")};
+  ChartLine received{ownName(run, Words::tr("received")), QColor(kReshard),
+                     run.steps()->series("reshard/bytes")};
   double most = 0;
   for (const QPointF& point : received.points) most = std::max(most, point.y());
   const int power = most >= 1 << 30 ? 3 : most >= 1 << 20 ? 2 : 1;
@@ -197,7 +207,7 @@ const RegisteredView kBytesView(
 
 std::vector<ChartLine> linesOf(RunFollower& run, const std::string& metric, const QString& name,
                                const QColor& colour) {
-  std::vector<ChartLine> lines{{name, colour, run.steps()->series(metric)}};
+  std::vector<ChartLine> lines{{ownName(run, name), colour, run.steps()->series(metric)}};
   addBeside(lines, run, metric);
   return lines;
 }

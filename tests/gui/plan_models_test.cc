@@ -232,7 +232,7 @@ TEST(PinnedModel, ShowsOnlyInWhatPlansDifferAndWhyOneIsSlower) {
                                                             model.index(row, 1).data().toString()};
   }
   EXPECT_EQ(rows["Exposed communication"], QStringList({"15.80 s", "23.10 s (+7.30 s)"}));
-  EXPECT_EQ(rows["Pipeline bubble"], QStringList({"-", "2.50 s (+2.50 s)"}));
+  EXPECT_EQ(rows["Pipeline bubble"], QStringList({"0 s", "2.50 s (+2.50 s)"}));
   EXPECT_FALSE(rows.contains("Computation")) << "they do not differ in it";
   model.unpin(0);
   EXPECT_EQ(model.count(), 1);

@@ -189,11 +189,15 @@ TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {
   ASSERT_TRUE(wait_for([&] { return run().others().size() == 1; }));
   ASSERT_EQ(chart->graphCount(), before + 1);
   EXPECT_EQ(chart->graph(before)->name(), "warmer");
+  EXPECT_EQ(chart->graph(0)->name(), "run") << "a run is told by its folder, too";
   EXPECT_EQ(chart->graph(before)->dataCount(), 2);
   window.activateWindow();
   ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
   QTest::keyClick(&window, Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
   EXPECT_EQ(chart->graphCount(), before);
+  run().addOther(other.toStdString() + "/", false);
+  EXPECT_EQ(run().others().front().name, "warmer");
+  run().clearOthers();
   // A folder without metrics is told and changes nothing.
   run().addOther(folder.path().toStdString(), false);
   EXPECT_TRUE(run().others().empty());
