@@ -4,7 +4,10 @@
 #include <QCommandLineParser>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
+#include "cost_models/documents/problem.h"
+#include "gui/document/file_kind.h"
 #include "gui/translations/language.h"
 #include "simulator/remote/remote_name.h"
 
@@ -16,6 +19,61 @@ namespace {
   std::fprintf(stderr, "tessera-gui: --%s: found \"%s\", expected %s\n", option, qPrintable(found),
                expected);
   std::exit(static_cast<int>(ExitCode::usage));
+}
+
+int number_of(const QCommandLineParser& parser, const char* option) {
+  if (!parser.isSet(option)) return 0;
+  bool is_number = false;
+  const int number = parser.value(option).toInt(&is_number);
+  if (!is_number || number < 1) refuse(option, parser.value(option), "a number of at least 1");
+  return number;
+}
+
+QSize size_of(const QCommandLineParser& parser) {
+  if (!parser.isSet("size")) return {};
+  const QStringList sides = parser.value("size").split('x');
+  const QSize size(sides.value(0).toInt(), sides.value(1).toInt());
+  if (sides.size() != 2 || size.isEmpty()) {
+    refuse("size", parser.value("size"), "a width and a height, as 1280x720");
+  }
+  return size;
+}
+
+// What is named without an option is opened by what is in it, as files are that are dropped.
+void name_file(const QString& path, Arguments& arguments) {
+  Problems problems;
+  const auto kind = kind_of(path.toStdString(), problems);
+  if (!kind) {
+    std::fprintf(stderr, "%s\n", Error(problems).what());
+    std::exit(static_cast<int>(ExitCode::bad_input));
+  }
+  const auto ask = [&](std::string& part) {
+    part = path.toStdString();
+    arguments.has_query = true;
+  };
+  switch (*kind) {
+    case FileKind::plan:
+      arguments.plan = path;
+      break;
+    case FileKind::project:
+      arguments.project = path;
+      break;
+    case FileKind::run:
+      if (arguments.run.isEmpty()) {
+        arguments.run = path;
+      } else {
+        arguments.other_runs << path;
+      }
+      break;
+    case FileKind::model:
+      return ask(arguments.query.model);
+    case FileKind::cluster:
+      return ask(arguments.query.cluster);
+    case FileKind::workload:
+      return ask(arguments.query.workload);
+    case FileKind::topology:
+      return ask(arguments.query.topology);
+  }
 }
 
 QList<QCommandLineOption> every_option() {
@@ -51,6 +109,11 @@ Arguments parse_arguments(const QStringList& words) {
   parser.addHelpOption();
   parser.addVersionOption();
   parser.addOptions(every_option());
+  parser.addPositionalArgument(
+      "FILE",
+      "A plan, a project, a run's folder, a model, a cluster, a workload or "
+      "a node's topology: opened by what is in it.",
+      "[FILE...]");
   parser.process(words);
   Arguments arguments;
   arguments.plan = parser.value("plan");
@@ -79,18 +142,20 @@ Arguments parse_arguments(const QStringList& words) {
   take("workload", query.workload);
   take("engine", query.engine);
   take("objective", query.objective);
-  arguments.compared = parser.value("compare").toInt();
+  arguments.compared = number_of(parser, "compare");
   arguments.language = parser.value("language");
   if (parser.isSet("language") && !languages().contains(arguments.language)) {
     refuse("language", arguments.language, qPrintable(languages().join(" or ")));
   }
-  const QStringList size = parser.value("size").split('x');
-  if (size.size() == 2) arguments.size = {size[0].toInt(), size[1].toInt()};
+  arguments.size = size_of(parser);
   arguments.has_theme = parser.isSet("theme");
-  if (parser.value("theme") == "dark") arguments.theme = Theme::dark;
-  query.nodes = parser.value("nodes").toLongLong();
+  const QString theme = parser.value("theme");
+  if (theme != "light" && theme != "dark") refuse("theme", theme, "light or dark");
+  if (theme == "dark") arguments.theme = Theme::dark;
+  query.nodes = number_of(parser, "nodes");
   for (const QString& word : parser.values("fix")) query.fixed.push_back(word.toStdString());
   arguments.has_query |= parser.isSet("nodes") || parser.isSet("fix");
+  for (const QString& path : parser.positionalArguments()) name_file(path, arguments);
   return arguments;
 }
 
