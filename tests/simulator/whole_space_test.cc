@@ -357,7 +357,10 @@ TEST(WholeSpaceTasks, PassesOfFewSequencesArePlannedAsTheyAreSimulatedOnAverage)
                         // Micro-batches of a longest sequence or less, which differ.
                         {"any", {"actor.pp=8", "actor.vpp=1", "actor.tokens=4608"}, 16, 1.0},
                         {"any", {"actor.pp=8", "actor.vpp=2", "actor.tokens=4608"}, 16, 1.0},
-                        {"any", {"actor.pp=4", "actor.vpp=2", "actor.tokens=4608"}, 24, 1.0}}) {
+                        {"any", {"actor.pp=4", "actor.vpp=2", "actor.tokens=4608"}, 24, 1.0},
+                        // In verl's order.
+                        {"verl-megatron", {"actor.pp=4", "actor.tokens=4608"}, 16, 1.0},
+                        {"verl-megatron", {"actor.pp=8", "actor.tokens=4608"}, 16, 1.0}}) {
     PlanRequest asked = request_for(llama_8b(), one.fixed, 1);
     asked.workload.prompts_per_step = one.prompts;
     asked.workload.samples_per_prompt = 1;
