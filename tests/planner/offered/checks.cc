@@ -206,10 +206,17 @@ class Checking {
     }
   }
 
-  // Roles of one set of process groups have the same degrees.
+  // Roles of one set of process groups have the same degrees, and where sums run in a fixed order
+  // actor and rollout the same tensor parallelism.
   bool agrees(const Solution& winner, std::size_t block, Role role,
               const Candidate& candidate) const {
-    const Capabilities& can = engine_named(plan_.engine).capabilities;
+    const Engine& engine = engine_named(plan_.engine);
+    const Capabilities& can = engine.capabilities;
+    const auto peer = winner.choice.find(role == Role::actor ? Role::rollout : Role::actor);
+    if (engine.fixed_order && (role == Role::actor || role == Role::rollout) &&
+        peer != winner.choice.end() && peer->second.tp != candidate.tp) {
+      return false;
+    }
     if (!shares_groups(can, role)) return true;
     return std::all_of(winner.placement[block].begin(), winner.placement[block].end(),
                        [&](Role other) {
