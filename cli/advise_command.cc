@@ -1,6 +1,5 @@
 // tessera advise: what to change about a run that was measured.
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -28,18 +27,6 @@ struct AdviseCommand {
   bool json = false;
 };
 
-// A plan has one length of prompts; what is exported takes it for the longest.
-void tell_shorter_prompts(const MeasuredRun& run) {
-  const std::int64_t mean = run.plan.workload.prompt_tokens;
-  if (mean >= run.planned_prompt) return;
-  std::fprintf(
-      stderr,
-      "advise: plan.json and what is planned from it count prompts of %lld tokens, the measured "
-      "mean, and what is exported from these plans admits no longer ones: state the limit "
-      "of %lld there again.\n",
-      static_cast<long long>(mean), static_cast<long long>(run.planned_prompt));
-}
-
 void advise_command(const AdviseCommand& command) {
   const NamedRuns named = read_measured_runs(command.names);
   const std::vector<MeasuredRun>& runs = named.runs;
@@ -58,9 +45,8 @@ void advise_command(const AdviseCommand& command) {
   const RunAdvice advice = [&] {
     const Progress progress("planning again");
     return advise(run.plan, Seconds{means_of(run).step.mean}, learned,
-                  named.script ? &*named.script : nullptr, run.planned_prompt);
+                  named.script ? &*named.script : nullptr);
   }();
-  tell_shorter_prompts(run);
   const std::string text = command.json ? to_json(advice, plan.string(), calibration.string())
                                         : to_text(advice, plan.string(), calibration.string());
   std::printf("%s", text.c_str());

@@ -157,9 +157,8 @@ void add_import(CLI::App& app) {
   command->add_option("--response-cv", options.response_cv,
                       "Standard deviation of responses over their mean, before the limit cuts "
                       "them; default: 0.5");
-  command->add_option(
-      "--prompt-mean", options.prompt_mean,
-      "Mean prompt in tokens, for the memory of micro-batches that count sequences");
+  command->add_option("--prompt-mean", options.prompt_mean,
+                      "Measured mean prompt in tokens; default: as long as the longest");
   command->add_flag("--allow-unknown", options.allow_unknown, "Unknown keys are only reported");
   command->add_option("--calibration", all->calibration,
                       "Calibration JSON or preset; default: the one shipped for the device");

@@ -63,6 +63,9 @@ struct Batching {
   /// Rollout: tokens that a replica's paged cache of keys and values holds, prompts included; 0 =
   /// room for max_sequences of the longest.
   std::int64_t kv_cache_tokens = 0;
+  /// Sequences of a micro-batch on a replica where an engine counts these: its limit of tokens is
+  /// then what memory has to hold, and cuts nothing. 0 = the tokens cut.
+  std::int64_t update_sequences = 0, log_prob_sequences = 0;
   bool operator==(const Batching&) const = default;
 };
 

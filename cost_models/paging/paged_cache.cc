@@ -33,7 +33,7 @@ PagedCache::PagedCache(const Workload& workload, std::int64_t block)
       longest_(in_blocks(as_double(workload.prompt_tokens) +
                              length_horizon(responses_, as_double(workload.sequences())),
                          block)),
-      least_(in_blocks(as_double(workload.prompt_tokens + responses_.max), block)) {
+      least_(in_blocks(as_double(longest_sequence(workload)), block)) {
   if (responses_.cv <= 0) return;
   constexpr std::size_t kPoints = kPerOctave * kOctaves + 1;
   by_waves_.resize(kPoints);

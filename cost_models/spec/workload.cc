@@ -103,6 +103,32 @@ void read_lengths(ObjectReader& reader, LengthSpec& lengths, bool resolved, Prob
   given->refuse_unknown_keys();
 }
 
+/// One number, which all prompts have, or {mean, max}.
+void read_prompts(ObjectReader& reader, Workload& workload) {
+  constexpr std::string_view kKey = "prompt_tokens";
+  const Node* const node = reader.find(kKey);
+  if (node == nullptr || !node->is(Node::Kind::map)) {
+    return reader.required(kKey, workload.prompt_tokens, kTokens);
+  }
+  auto given = reader.object(kKey);
+  std::int64_t mean = 0, longest = 0;
+  given->required("mean", mean, kTokens);
+  given->required("max", longest, kTokens);
+  if (longest > 0 && mean > longest) {
+    given->refuse("mean", "at most max = " + std::to_string(longest));
+  }
+  given->refuse_unknown_keys();
+  set_prompts(workload, mean, longest);
+}
+
+Node prompts_node(const Workload& workload) {
+  if (workload.longest_prompt() == workload.prompt_tokens) return node_of(workload.prompt_tokens);
+  Node prompts = map_node();
+  add(prompts, "mean", node_of(workload.prompt_tokens));
+  add(prompts, "max", node_of(workload.prompt_max));
+  return prompts;
+}
+
 void read_version(ObjectReader& reader) {
   std::int64_t version = 1;
   reader.optional("version", version);
@@ -139,6 +165,15 @@ void check_custom(ObjectReader& reader, const Workload& workload) {
 
 }  // namespace
 
+std::int64_t longest_sequence(const Workload& workload) {
+  return workload.longest_prompt() + workload.response_tokens.max;
+}
+
+void set_prompts(Workload& workload, std::int64_t mean, std::int64_t longest) {
+  workload.prompt_tokens = mean;
+  workload.prompt_max = longest > mean ? longest : 0;
+}
+
 Dataflow dataflow_from(ObjectReader& reader, std::string_view key) {
   Dataflow dataflow;
   for (ObjectReader& item : reader.objects(key)) {
@@ -169,7 +204,7 @@ Workload workload_from(ObjectReader& reader, Defaults defaults) {
   };
   reader.required("prompts_per_step", workload.prompts_per_step, kSequences);
   field("samples_per_prompt", workload.samples_per_prompt, kSequences);
-  reader.required("prompt_tokens", workload.prompt_tokens, kTokens);
+  read_prompts(reader, workload);
   read_lengths(reader, workload.response_tokens, resolved, reader.problems());
   field("mini_batches", workload.mini_batches, kSequences);
   field("epochs", workload.epochs, kEpochs);
@@ -228,7 +263,7 @@ Node to_node(const Workload& workload) {
   add(node, "algorithm", node_of(workload.algorithm));
   add(node, "prompts_per_step", node_of(workload.prompts_per_step));
   add(node, "samples_per_prompt", node_of(workload.samples_per_prompt));
-  add(node, "prompt_tokens", node_of(workload.prompt_tokens));
+  add(node, "prompt_tokens", prompts_node(workload));
   add(node, "response_tokens", std::move(lengths));
   add(node, "mini_batches", node_of(workload.mini_batches));
   add(node, "epochs", node_of(workload.epochs));

@@ -3,6 +3,7 @@
 // A plain value. Token counts are per sequence, batches in prompts.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -86,7 +87,8 @@ struct Workload {
   Dataflow dataflow;      // resolved
   std::int64_t prompts_per_step = 0;
   std::int64_t samples_per_prompt = 1;
-  std::int64_t prompt_tokens = 0;
+  std::int64_t prompt_tokens = 0;  // mean, which times count; where prompt_max is 0, of every one
+  std::int64_t prompt_max = 0;  // tokens of the longest prompt, above the mean; 0 = all are alike
   LengthSpec response_tokens;
   std::int64_t mini_batches = 1;  // per epoch
   std::int64_t epochs = 1;        // passes over one rollout
@@ -95,8 +97,15 @@ struct Workload {
   std::string critic_model, reward_model;  // path or preset; empty = the actor's spec / a rule
 
   std::int64_t sequences() const { return prompts_per_step * samples_per_prompt; }
+  std::int64_t longest_prompt() const { return std::max(prompt_tokens, prompt_max); }
   bool operator==(const Workload&) const = default;
 };
+
+/// Tokens that memory and limits have to hold: the longest prompt and the longest response.
+std::int64_t longest_sequence(const Workload& workload);
+
+/// Prompts of this mean, none longer than `longest`, or than the mean where that is more.
+void set_prompts(Workload& workload, std::int64_t mean, std::int64_t longest);
 
 /// The preset's calls ("ppo" has a critic; a reference only where `kl` is not none). A reward that
 /// is a rule is a call of kind `compute`, which needs no ranks; so is `adv`. Updates make nothing

@@ -111,7 +111,7 @@ class RunReader {
 
   void data() {
     DataConfig& data = config_.data;
-    data.max_prompt_length = plan_.workload.prompt_tokens;
+    data.max_prompt_length = plan_.workload.longest_prompt();
     data.seed = config_.rollout.seed = config_.trainer.seed;
     if (!config_.trainer.seed_stated) data.seed = seeds_.order;
     auto reader = root_.object("data");
@@ -284,7 +284,7 @@ class RunReader {
     reader.optional("verify_weights", rollout.verify_weights, kNotNegative);
     reader.optional("batch_invariant", rollout.batch_invariant);
     fixed(reader, "n", plan_.workload.samples_per_prompt, "workload.samples_per_prompt");
-    fixed(reader, "prompt_length", plan_.workload.prompt_tokens, "workload.prompt_tokens");
+    fixed(reader, "prompt_length", plan_.workload.longest_prompt(), "workload.prompt_tokens");
     fixed(reader, "response_length", plan_.workload.response_tokens.max,
           "workload.response_tokens.max");
     if (const RolePlan* planned = role(Role::rollout)) {

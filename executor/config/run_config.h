@@ -38,7 +38,7 @@ struct Plan;
 struct DataConfig {
   std::vector<std::filesystem::path> train_files;  // relative to the working directory
   std::vector<double> train_weights;               // of the files; empty = one set of all prompts
-  std::int64_t max_prompt_length = 0;              // tokens; default: the plan's prompt_tokens
+  std::int64_t max_prompt_length = 0;              // tokens; default: the plan's longest prompt
   bool filter_overlong_prompts = false;            // longer ones are left out
   Truncation truncation = Truncation::error;       // of longer ones that are not
   std::string chat_template_options = "{}";        // a JSON object: the template's variables

@@ -302,7 +302,7 @@ class Loop {
   }
 
   void finish_step(std::int64_t step, std::int64_t start_ns) {
-    add(data_metrics(experience_, {.prompt = plan_.workload.prompt_tokens,
+    add(data_metrics(experience_, {.prompt = plan_.workload.longest_prompt(),
                                    .response = plan_.workload.response_tokens.max}));
     if (observer_.measured) add(observer_.measured());
     settle(step);

@@ -72,8 +72,7 @@ Lesson advice_for(const std::filesystem::path& run, const Plan& plan,
     const auto calibration_file = folder / "calibration.json", plan_file = folder / "plan.json";
     write_calibration(learned, calibration_file);
     write_plan(repriced(measured.plan, learned).plan, plan_file);
-    const RunAdvice advice = advise(measured.plan, Seconds{means_of(measured).step.mean}, learned,
-                                    nullptr, plan.workload.prompt_tokens);
+    const RunAdvice advice = advise(measured.plan, Seconds{means_of(measured).step.mean}, learned);
     return {saidLines(to_text(advice, plan_file.string(), calibration_file.string())), learned, {}};
   });
 }

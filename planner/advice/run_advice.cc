@@ -100,15 +100,29 @@ void add_prefill_difference(const Plan& before, const Plan& after, std::string& 
           " -> " + std::to_string(now) + " tokens";
 }
 
+// Sequences of micro-batches are no setting: the planner's hold tokens.
+void add_counted_difference(const Plan& before, const Plan& after, std::string& text) {
+  for (const RolePlan& ran : before.roles) {
+    const RolePlan* const found = after.find(ran.role);
+    if (found == nullptr) continue;
+    const auto add = [&](const char* name, std::int64_t old, std::int64_t now) {
+      if (old == now) return;
+      text += (text.empty() ? "" : ", ") + std::string(name_of(ran.role)) + "." + name + " " +
+              std::to_string(old) + " -> " + (now == 0 ? "(not set)" : std::to_string(now));
+    };
+    const Batching &old = ran.batching, &now = found->batching;
+    add("update_sequences", old.update_sequences, now.update_sequences);
+    add("log_prob_sequences", old.log_prob_sequences, now.log_prob_sequences);
+  }
+}
+
 // The run's plan, and what becomes of it where some settings are free.
 class Adviser {
  public:
-  Adviser(const Plan& ran, const Calibration& learned, const ConfigValues* script,
-          std::int64_t longest)
+  Adviser(const Plan& ran, const Calibration& learned, const ConfigValues* script)
       : plan_(ran),
         calibration_(learned),
         script_(script),
-        longest_(longest),
         asked_(request_of(ran, learned)),
         planner_(asked_),
         solution_(solution_of(ran)) {
@@ -118,7 +132,7 @@ class Adviser {
     sensitivities_ = step_sensitivities(priced, solution_, deal);
     words_ = settings_of(solution_);
     Problems problems;
-    base_ = parse_settings(words_, problems);
+    base_ = with_longest(parse_settings(words_, problems));
   }
 
   Seconds step_s() const { return step_s_; }
@@ -129,17 +143,14 @@ class Adviser {
     FixedSettings fixed = base_;
     for (const Key& key : free) fixed.values.erase(key);
     if (placement_free) fixed.placement.clear();
-    std::optional<Plan> plan = plan_with(fixed);
+    const std::optional<Plan> plan = plan_with(fixed);
     if (!plan) return std::nullopt;
-    if (const auto raised = with_longest(settings_of(solution_of(*plan)))) {
-      plan = plan_with(*raised);
-      if (!plan) return std::nullopt;
-    }
     const Plan& found = *plan;
     if (found.prediction.step_s > step_s_ * (1 - kLeastGain)) return std::nullopt;
     const Solution solution = solution_of(found);
     AdvisedChange change{.settings = settings_of(solution), .step_s = found.prediction.step_s};
     change.what = difference_of(words_, change.settings);
+    add_counted_difference(plan_, found, change.what);
     add_prefill_difference(plan_, found, change.what);
     change.gain_s = step_s_ - change.step_s;
     const PlanRequest priced = priced_request_of(found, calibration_);
@@ -158,25 +169,19 @@ class Adviser {
     return std::get<Plan>(*std::move(outcome));
   }
 
-  // The settings with limits that hold the run's longest sequence; nullopt where all do.
-  std::optional<FixedSettings> with_longest(const std::vector<std::string>& words) const {
-    Problems problems;
-    FixedSettings settings = parse_settings(words, problems);
-    bool raised = false;
+  // The settings with limits that hold the run's longest sequence.
+  FixedSettings with_longest(FixedSettings settings) const {
     for (auto& [key, value] : settings.values) {
       const auto [role, field] = key;
       const bool limit = field == Field::tokens || field == Field::update_tokens;
-      if (!limit || role == Role::rollout || value >= longest_) continue;
-      value = longest_;
-      raised = true;
+      if (limit && role != Role::rollout) value = std::max(value, longest_sequence(plan_.workload));
     }
-    return raised ? std::optional(std::move(settings)) : std::nullopt;
+    return settings;
   }
 
   const Plan& plan_;
   const Calibration& calibration_;
   const ConfigValues* script_;
-  std::int64_t longest_;
   PlanRequest asked_;
   Planner planner_;
   Solution solution_;
@@ -189,10 +194,8 @@ class Adviser {
 }  // namespace
 
 RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
-                 const ConfigValues* script, std::int64_t longest_prompt) {
-  const Workload& workload = ran.workload;
-  const std::int64_t prompt = std::max(longest_prompt, workload.prompt_tokens);
-  Adviser adviser(ran, learned, script, prompt + workload.response_tokens.max);
+                 const ConfigValues* script) {
+  Adviser adviser(ran, learned, script);
   RunAdvice advice{.measured_s = measured_s, .step_s = adviser.step_s()};
   std::set<std::string> seen;
   const auto sets = free_sets(adviser.base());

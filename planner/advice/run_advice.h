@@ -2,7 +2,7 @@
 //
 // The planner plans again with the run's layout as the base: every setting stays as it ran but for
 // a few that are free, one at a time, those of a role, those of all roles but the rollout, all.
-// Prices are the planner's own, with the response lengths that the run measured. Pure functions;
+// Prices are the planner's own, with the lengths that the run measured. Pure functions;
 // seconds.
 #pragma once
 
@@ -36,12 +36,11 @@ struct RunAdvice {
   std::vector<AdvisedChange> changes;  // quickest first, at most eight
 };
 
-/// `ran`: the run's plan, with the response lengths that it measured. Precondition: `learned` is of
-/// its devices. `script`: the one that `ran` was read from, whose keys then change; nullptr: none.
-/// `longest_prompt`: tokens that the run admits, where `ran` has a measured mean; limits of tokens
-/// hold such a prompt with the longest response, without which verl would end.
+/// `ran`: the run's plan, with the lengths that it measured. Precondition: `learned` is of its
+/// devices. `script`: the one that `ran` was read from, whose keys then change; nullptr: none.
+/// Limits of tokens hold the longest sequence, without which verl would end.
 RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
-                 const ConfigValues* script = nullptr, std::int64_t longest_prompt = 0);
+                 const ConfigValues* script = nullptr);
 
 /// `plan`, `calibration`: files that hold the run's plan and the learned constants, for the
 /// commands.

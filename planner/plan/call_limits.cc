@@ -31,6 +31,12 @@ std::int64_t token_limit(const Batching& batching, Phase phase) {
   return limit == nullptr ? 0 : batching.*limit;
 }
 
+std::int64_t sequence_limit(const Batching& batching, Phase phase) {
+  const std::int64_t Batching::*const limit = limit_of(phase);
+  if (limit == &Batching::update_tokens) return batching.update_sequences;
+  return limit == &Batching::log_prob_tokens ? batching.log_prob_sequences : 0;
+}
+
 bool updates(Phase phase) { return limit_of(phase) == &Batching::update_tokens; }
 
 }  // namespace tessera

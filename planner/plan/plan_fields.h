@@ -83,6 +83,8 @@ void fields(V& v, Batching& batching) {
   v.object("tokens_per_call", tokens);
   v.field("max_sequences", batching.max_sequences, kNotNegative);
   v.stated("kv_cache_tokens", batching.kv_cache_tokens, kNotNegative);
+  v.stated("update_sequences", batching.update_sequences, kNotNegative);
+  v.stated("log_prob_sequences", batching.log_prob_sequences, kNotNegative);
 }
 
 template <class V>

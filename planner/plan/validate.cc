@@ -283,7 +283,7 @@ void Checker::check_batching(const RolePlan& role, const std::string& place) {
       refuse(place + "/batching/max_sequences", std::to_string(role.batching.max_sequences),
              "a positive integer", "the rollout decodes so many sequences at once");
     }
-    const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
+    const std::int64_t longest = longest_sequence(work);
     if (const std::int64_t held = role.batching.kv_cache_tokens; held != 0 && held < longest) {
       refuse(place + "/batching/kv_cache_tokens", std::to_string(held),
              "at least " + std::to_string(longest) + ", or none",

@@ -136,6 +136,8 @@ Candidate RoleOperations::candidate_in(Phase phase) const {
   if (const auto limit = token_limit(role_.batching, phase); limit > 0) {
     candidate.tokens = limit;
     candidate.update_tokens = 0;
+    candidate.sequences = sequence_limit(role_.batching, phase);
+    candidate.update_sequences.reset();
   }
   return candidate;
 }
@@ -290,7 +292,9 @@ AcrossNodes RoleOperations::decode_across(double sequences) const {
 
 double RoleOperations::cache_tokens() const {
   const double tokens = paged_tokens(*layout_.assumed, candidate_);
-  const auto longest = static_cast<double>(longest_sequence(layout_.assumed->workload()));
+  const Workload& workload = layout_.assumed->workload();
+  // Of a prompt that is as long as the mean, as all are that decoding counts.
+  const auto longest = static_cast<double>(workload.prompt_tokens + workload.response_tokens.max);
   return tokens >= static_cast<double>(candidate_.max_sequences) * longest ? 0 : tokens;
 }
 

@@ -52,7 +52,8 @@ constexpr std::int64_t kPrefillTokens = 16384;
 
 BatchLimit rollout_batch(const Workload& workload, std::int64_t sequences) {
   const std::int64_t prompt = workload.prompt_tokens;
-  return {std::max(prompt, std::min(kPrefillTokens, sequences * prompt)), sequences};
+  return {std::max(workload.longest_prompt(), std::min(kPrefillTokens, sequences * prompt)),
+          sequences};
 }
 
 }  // namespace tessera

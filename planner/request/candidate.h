@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cost_models/memory.h"
@@ -27,6 +28,10 @@ struct Candidate : Degrees {
   Offload offload = {};
   std::int64_t update_tokens = 0;  // limit of calls that train, where it is another; 0 = `tokens`
   int view = 0;  // GPU types of its pool (spec/node_groups.h); 0 = all, or all there are
+  /// Sequences of a micro-batch where the engine counts these and not tokens, which are then what
+  /// memory holds; 0 = tokens cut. Of calls that train another number, where there is one.
+  std::int64_t sequences = 0;
+  std::optional<std::int64_t> update_sequences = {};
   auto operator<=>(const Candidate&) const = default;
 };
 

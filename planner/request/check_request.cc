@@ -63,7 +63,7 @@ void check_lengths(const PlanRequest& request, Problems& problems) {
          std::to_string(positions) + " positions" +
              (positions == model.spec.max_positions ? "" : " with its rotary scaling"),
          "at least " + std::to_string(longest) + ", the workload's prompt_tokens " +
-             std::to_string(request.workload.prompt_tokens) + " + response_tokens.max " +
+             std::to_string(request.workload.longest_prompt()) + " + response_tokens.max " +
              std::to_string(response.max),
          "shorten the workload, or extend the model's rope_scaling"});
   }

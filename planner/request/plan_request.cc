@@ -44,8 +44,15 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
       role.role == Role::rollout
           ? batching.prefill_tokens
           : std::max({batching.log_prob_tokens, batching.values_tokens, batching.reward_tokens});
-  if (candidate.tokens == 0) candidate.tokens = batching.update_tokens;
+  candidate.sequences = batching.log_prob_sequences;
+  if (candidate.tokens == 0) {
+    candidate.tokens = batching.update_tokens;
+    candidate.sequences = batching.update_sequences;
+  }
   if (batching.update_tokens != candidate.tokens) candidate.update_tokens = batching.update_tokens;
+  if (batching.update_sequences != candidate.sequences) {
+    candidate.update_sequences = batching.update_sequences;
+  }
   const bool unmapped =
       std::any_of(plan.reshard.begin(), plan.reshard.end(),
                   [&](const PlannedReshard& pair) { return pair.to == role.role && !pair.keep; });

@@ -57,10 +57,6 @@ std::vector<Phase> phases_of(const Workload& workload, Role role) {
   return phases;
 }
 
-std::int64_t longest_sequence(const Workload& workload) {
-  return workload.prompt_tokens + workload.response_tokens.max;
-}
-
 void set_adapters(PlanRequest& request, const Lora& lora) {
   request.lora.clear();
   if (!lora.used()) return;

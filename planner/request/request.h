@@ -64,7 +64,5 @@ std::vector<Role> roles_of(const Workload& workload);
 bool is_trained(const Workload& workload, Role role);
 /// Phases in which the role's model computes (gen for the rollout).
 std::vector<Phase> phases_of(const Workload& workload, Role role);
-/// Longest sequence: prompt and the longest response.
-std::int64_t longest_sequence(const Workload& workload);
 
 }  // namespace tessera

@@ -21,11 +21,28 @@ MicroBatch micro_batch_of(const PackedPart& part, std::int64_t prompt) {
   return result;
 }
 
+// A replica's sequences, no more than `sequences` in a micro-batch.
+std::vector<PackedPart> counted(const PackedPart& replica, std::int64_t prompt,
+                                std::int64_t sequences) {
+  const std::int64_t count = (std::ssize(replica.responses) + sequences - 1) / sequences;
+  return longest_first(replica.responses, prompt, static_cast<int>(count),
+                       static_cast<std::size_t>(sequences));
+}
+
+std::vector<std::vector<MicroBatch>> micro_batches_of(
+    const std::vector<std::vector<PackedPart>>& of_replica, std::int64_t prompt) {
+  std::vector<std::vector<MicroBatch>> result(of_replica.size());
+  for (std::size_t r = 0; r < result.size(); ++r) {
+    for (const PackedPart& part : of_replica[r]) result[r].push_back(micro_batch_of(part, prompt));
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::vector<MicroBatch>> pack_micro_batches(
     std::span<const std::int64_t> response_tokens, std::int64_t prompt_tokens, int replicas,
-    std::int64_t token_limit, int round, BatchOrder order) {
+    std::int64_t token_limit, int round, BatchOrder order, std::int64_t sequences) {
   TESSERA_CHECK(replicas > 0);
   std::vector<std::int64_t> sorted(response_tokens.begin(), response_tokens.end());
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
@@ -36,6 +53,11 @@ std::vector<std::vector<MicroBatch>> pack_micro_batches(
   const auto fewest = static_cast<double>(each);
   int count = 1;
   std::vector<std::vector<PackedPart>> of_replica(parts);
+  if (sequences > 0) {
+    for (std::size_t r = 0; r < parts; ++r)
+      of_replica[r] = counted(shares[r], prompt_tokens, sequences);
+    return micro_batches_of(of_replica, prompt_tokens);
+  }
   // Every replica gets as many micro-batches as the one that needs most, in whole rounds.
   for (int asked = 0; asked != count;) {
     asked = count;
@@ -45,12 +67,8 @@ std::vector<std::vector<MicroBatch>> pack_micro_batches(
       count = std::max(count, static_cast<int>(whole_rounds(made, fewest, round)));
     }
   }
-  std::vector<std::vector<MicroBatch>> result(parts);
-  for (std::size_t r = 0; r < parts; ++r) {
-    for (const PackedPart& part : in_order(std::move(of_replica[r]), order))
-      result[r].push_back(micro_batch_of(part, prompt_tokens));
-  }
-  return result;
+  for (std::vector<PackedPart>& own : of_replica) own = in_order(std::move(own), order);
+  return micro_batches_of(of_replica, prompt_tokens);
 }
 
 }  // namespace tessera

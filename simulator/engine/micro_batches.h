@@ -24,9 +24,11 @@ struct MicroBatch {
 /// sequence that is alone exceeds `token_limit` (0 = no limit). Micro-batches are never empty: a
 /// replica with fewer sequences than others have micro-batches has as many as sequences. Their
 /// number is a multiple of `round` (batches_of_round) as far as all replicas' sequences reach;
-/// their order is the engine's.
+/// their order is the engine's. Where it counts `sequences`, no micro-batch has more of them, and
+/// neither limit nor round cuts.
 std::vector<std::vector<MicroBatch>> pack_micro_batches(
     std::span<const std::int64_t> response_tokens, std::int64_t prompt_tokens, int replicas,
-    std::int64_t token_limit, int round = 1, BatchOrder order = BatchOrder::fullest_first);
+    std::int64_t token_limit, int round = 1, BatchOrder order = BatchOrder::fullest_first,
+    std::int64_t sequences = 0);
 
 }  // namespace tessera

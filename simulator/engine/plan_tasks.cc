@@ -250,9 +250,10 @@ class Builder {
                                                      const RoleCosts& costs, Phase phase) const {
     const PipelineTraits traits = traits_of(plan_.engine).pipeline;
     const ParallelLayout& layout = costs.role().layout;
-    return pack_micro_batches(
-        lengths, plan_.workload.prompt_tokens, layout.dp, costs.token_limit(phase),
-        batches_of_round(traits.interleaved, layout.pp, layout.vpp), traits.order);
+    return pack_micro_batches(lengths, plan_.workload.prompt_tokens, layout.dp,
+                              costs.token_limit(phase),
+                              batches_of_round(traits.interleaved, layout.pp, layout.vpp),
+                              traits.order, costs.sequence_limit(phase));
   }
 
   std::vector<TaskId> infer(const RoleCosts& costs, const CallTasks& call) {

@@ -63,6 +63,10 @@ std::int64_t RoleCosts::token_limit(Phase phase) const {
   return phase == Phase::gen ? 0 : tessera::token_limit(role_.batching, phase);
 }
 
+std::int64_t RoleCosts::sequence_limit(Phase phase) const {
+  return tessera::sequence_limit(role_.batching, phase);
+}
+
 std::vector<ChunkPass> RoleCosts::forward(const MicroBatch& batch, int micro_batches) const {
   return operations_.forward(batch.batch, batch.responses, micro_batches);
 }

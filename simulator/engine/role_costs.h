@@ -39,6 +39,8 @@ class RoleCosts {
   const std::vector<int>& expert_group(int rank) const;
   /// Tokens that a micro-batch of the phase may have, 0 where the phase has no micro-batches.
   std::int64_t token_limit(Phase phase) const;
+  /// Sequences that it has where the engine counts these; 0 = the tokens cut.
+  std::int64_t sequence_limit(Phase phase) const;
 
   /// One micro-batch on every chunk of every stage (ParallelLayout::stages).
   std::vector<ChunkPass> forward(const MicroBatch& batch, int micro_batches) const;

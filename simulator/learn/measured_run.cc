@@ -91,6 +91,7 @@ bool take_lengths(MeasuredRun& run, Problems& problems) {
   Workload& workload = run.plan.workload;
   run.planned_lengths = workload.response_tokens;
   run.planned_prompt = workload.prompt_tokens;
+  run.planned_prompt_max = workload.prompt_max;
   const auto mean_of_run = [&](const char* name) { return mean_number(run.steps, name); };
   run.prompt_mean = mean_of_run("prompt_length/mean").value_or(0);
   LengthFigures figures;
@@ -107,7 +108,8 @@ bool take_lengths(MeasuredRun& run, Problems& problems) {
       within(run.name, "response_length/max", figures.most, limit, of, problems);
   if (!fits) return false;
   if (run.prompt_mean > 0) {
-    workload.prompt_tokens = std::max<std::int64_t>(1, std::llround(run.prompt_mean));
+    const std::int64_t mean = std::max<std::int64_t>(1, std::llround(run.prompt_mean));
+    set_prompts(workload, mean, workload.longest_prompt());
   }
   run.lengths_measured = figures.mean > 0;
   if (run.lengths_measured) workload.response_tokens = fit_lengths(figures, run.planned_lengths);

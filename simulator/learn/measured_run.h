@@ -42,11 +42,12 @@ struct MeasuredRun {
   std::string name;
   Plan plan;                        // as it ran; its lengths are the measured ones
   LengthSpec planned_lengths;       // of responses: what the plan was made for
-  std::int64_t planned_prompt = 0;  // tokens, likewise
-  bool lengths_measured = false;    // of responses
-  double prompt_mean = 0;           // tokens; 0 = not measured
-  std::vector<StepNumbers> steps;   // without the warm-up
-  std::size_t warm_up = 0;          // steps that were left out, those behind restarts among them
+  std::int64_t planned_prompt = 0;  // tokens, likewise: Workload::prompt_tokens and prompt_max
+  std::int64_t planned_prompt_max = 0;
+  bool lengths_measured = false;   // of responses
+  double prompt_mean = 0;          // tokens; 0 = not measured
+  std::vector<StepNumbers> steps;  // without the warm-up
+  std::size_t warm_up = 0;         // steps that were left out, those behind restarts among them
   RunMemory memory;
   /// Phases that run beside the trainer, whose time in the log is the trainer's wait for them.
   std::vector<Phase> waits;

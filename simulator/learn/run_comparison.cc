@@ -183,6 +183,7 @@ RunComparison compare_run(const MeasuredRun& run, const Calibration& calibration
   Plan planned = run.plan;
   planned.workload.response_tokens = run.planned_lengths;
   planned.workload.prompt_tokens = run.planned_prompt;
+  planned.workload.prompt_max = run.planned_prompt_max;
   RunComparison result{.times = compare(planned, run.steps, 0, options)};
   result.warm_up = run.warm_up;
   const Priced priced = price_of(run, planned, calibration);

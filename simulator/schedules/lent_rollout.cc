@@ -102,9 +102,13 @@ std::string LentRollout::why_not(std::int64_t beside) {
   const std::int64_t fixed = most.total() - most.kv_cache;
   const Workload& workload = plan_.workload;
   const double sequences = static_cast<double>(rollout->batching.max_sequences);
-  const double longest = static_cast<double>(workload.prompt_tokens + workload.response_tokens.max);
+  const double longest = static_cast<double>(longest_sequence(workload));
   const double cached = costs_.of(Role::rollout).operations().cache_tokens();
-  const double whole = cached > 0 ? cached : sequences * longest;  // tokens
+  const bool paged = traits_of(plan_.engine).decode.block_tokens > 0;
+  const double slot =
+      paged ? longest - static_cast<double>(workload.longest_prompt() - workload.prompt_tokens)
+            : longest;
+  const double whole = cached > 0 ? cached : sequences * slot;  // tokens
   const double token = static_cast<double>(most.kv_cache.value) / whole;
   double tokens = whole;
   for (int i = 0; i < share_.replicas * size; ++i) {
@@ -122,7 +126,7 @@ std::string LentRollout::why_not(std::int64_t beside) {
            gib(fixed + static_cast<std::int64_t>(token * longest)) + " for one sequence";
   }
   share_.sequences = std::min(rollout->batching.max_sequences,
-                              static_cast<std::int64_t>(cached > 0 ? sequences : tokens / longest));
+                              static_cast<std::int64_t>(cached > 0 ? sequences : tokens / slot));
   cache_tokens_ = cached > 0 ? tokens : 0;
   const double parked =
       host_copy_seconds(Traffic{static_cast<double>(share_.parked_bytes)}, calibration_);

@@ -151,8 +151,17 @@ TEST_F(Learned, AdviceNamesTheKeysOfTheScriptThatRan) {
   std::ofstream(at("prompts.jsonl")) << measured;
   const Called told = call("advise " + at("prompts.jsonl") + " --plan " + at("counted.sh") +
                            " --cluster h200-8 -o " + at("prompts"));
-  EXPECT_THAT(told.out, HasSubstr("count prompts of 700 tokens"));
-  EXPECT_THAT(told.out, HasSubstr("state the limit of 1024 there again"));
+  EXPECT_EQ(told.code, 0) << told.out;
+  // What is exported from the run's plan admits what the script admits, not the mean alone.
+  const auto plan = nlohmann::json::parse(std::ifstream(at("prompts/plan.json")));
+  EXPECT_EQ(plan.at("workload").at("prompt_tokens"),
+            (nlohmann::json{{"mean", 700}, {"max", 1024}}));
+  ASSERT_EQ(call("export " + at("prompts/plan.json") + " --to verl -o " + at("prompts/job")).code,
+            0);
+  std::ostringstream job;
+  job << std::ifstream(at("prompts/job/run.sh")).rdbuf();
+  EXPECT_THAT(job.str(), HasSubstr("data.max_prompt_length=1024"));
+  EXPECT_THAT(job.str(), HasSubstr("actor_rollout_ref.rollout.max_model_len=2048"));
 }
 
 /// verl ends where a sequence is longer than a limit (utils/seqlen_balancing.py): the longest that

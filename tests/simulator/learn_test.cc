@@ -243,6 +243,7 @@ TEST(Learn, PromptsThatTheRunMeasuredArePriced) {
   const MeasuredRun run = run_of("short prompts", plan, steps);
   EXPECT_EQ(run.plan.workload.prompt_tokens, 512);
   EXPECT_EQ(run.planned_prompt, 1536);
+  EXPECT_EQ(run.plan.workload.longest_prompt(), 1536);
   const LearnedRuns learned = learn_from_runs({run}, shipped());
   EXPECT_LT(held_out_error(learned.held_out).before, 0.1);
   EXPECT_NE(to_text(learned).find("prompts: mean 512 tokens, planned 1536"), std::string::npos);

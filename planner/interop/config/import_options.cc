@@ -77,12 +77,10 @@ LengthSpec response_lengths(const ImportOptions& options, std::int64_t max,
   return {std::min(most, unclipped_mean(mean, cv, max)), cv, max};
 }
 
-double mean_prompt(const ImportOptions& options, std::int64_t max, Problems& problems) {
-  if (!options.prompt_mean) return static_cast<double>(max);
-  if (!is_mean("--prompt-mean", *options.prompt_mean, max, problems)) {
-    return static_cast<double>(max);
-  }
-  return *options.prompt_mean;
+std::int64_t mean_prompt(const ImportOptions& options, std::int64_t max, Problems& problems) {
+  if (!options.prompt_mean) return max;
+  if (!is_mean("--prompt-mean", *options.prompt_mean, max, problems)) return max;
+  return std::max<std::int64_t>(1, std::llround(*options.prompt_mean));
 }
 
 }  // namespace tessera

@@ -24,7 +24,7 @@ struct ImportOptions {
   std::optional<double> response_mean;
   /// Standard deviation over mean of the log-normal that the limit cuts; 0.5 where there is a mean.
   std::optional<double> response_cv;
-  std::optional<double> prompt_mean;  // tokens, of micro-batches that count sequences
+  std::optional<double> prompt_mean;  // tokens; without it every prompt is as long as the longest
   bool allow_unknown = false;         // unknown keys are notes
   /// Of clusters with several GPU types, by pool ("trainer", "rollout", "reward"): the type on
   /// which it lies. Pools without one follow each other from the first rank on.
@@ -41,7 +41,7 @@ struct IgnoredKey {
 LengthSpec response_lengths(const ImportOptions& options, std::int64_t max,
                             std::vector<std::string>& notes, Problems& problems);
 
-/// Mean prompt in tokens where prompts end at `max`: that of the options, else `max` itself.
-double mean_prompt(const ImportOptions& options, std::int64_t max, Problems& problems);
+/// Mean prompt in whole tokens where prompts end at `max`: that of the options, else `max` itself.
+std::int64_t mean_prompt(const ImportOptions& options, std::int64_t max, Problems& problems);
 
 }  // namespace tessera

@@ -63,7 +63,7 @@ void batch_arguments(const Plan& plan, const RolePlan& role, Words& words, Expor
   const InterleavedCount rule = traits_of(plan.engine).pipeline.interleaved;
   const std::int64_t round = batches_of_round(rule, role.layout.pp, role.layout.vpp);
   const Workload& work = plan.workload;
-  const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
+  const std::int64_t longest = longest_sequence(work);
   const std::int64_t per_replica = role.batching.mini_batch / role.layout.dp;
   std::int64_t micro =
       std::clamp<std::int64_t>(role.batching.update_tokens / longest, 1, per_replica);

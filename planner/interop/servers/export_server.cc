@@ -42,7 +42,7 @@ Words vllm_arguments(const Plan& plan, const RolePlan& rollout) {
   put(words, "--max-num-seqs", rollout.batching.max_sequences);
   put(words, "--max-num-batched-tokens",
       std::max(rollout.batching.prefill_tokens, rollout.batching.max_sequences));
-  put(words, "--max-model-len", plan.workload.prompt_tokens + plan.workload.response_tokens.max);
+  put(words, "--max-model-len", longest_sequence(plan.workload));
   put(words, "--dtype", torch_dtype(rollout.dtypes.param));
   words.emplace_back("--enable-prefix-caching");
   if (rollout.lora.moves_adapters()) {
@@ -70,7 +70,7 @@ Words sglang_arguments(const Plan& plan, const RolePlan& rollout) {
       fraction_text(served_memory_share(plan, rollout, Phase::gen, 0.9)));
   put(words, "--max-running-requests", rollout.batching.max_sequences * parts);
   put(words, "--max-prefill-tokens", rollout.batching.prefill_tokens);
-  put(words, "--context-length", plan.workload.prompt_tokens + plan.workload.response_tokens.max);
+  put(words, "--context-length", longest_sequence(plan.workload));
   put(words, "--dtype", torch_dtype(rollout.dtypes.param));
   return words;
 }

@@ -64,10 +64,10 @@ void read_cluster(VerlImport& in) {
 
 void read_lengths(VerlImport& in) {
   Workload& work = in.work();
-  work.prompt_tokens = in.integer("data.max_prompt_length", 512, kLength);
+  const std::int64_t longest = in.integer("data.max_prompt_length", 512, kLength);
+  set_prompts(work, mean_prompt(in.options, longest, in.problems), longest);
   work.response_tokens = response_lengths(
       in.options, in.integer("data.max_response_length", 512, kLength), in.out.notes, in.problems);
-  in.prompt = mean_prompt(in.options, work.prompt_tokens, in.problems);
 }
 
 // Prompts of a step and its mini-batches. The fully asynchronous trainer knows no step: there it is

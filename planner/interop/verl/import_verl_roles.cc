@@ -171,6 +171,7 @@ void share_lora(VerlImport& in) {
     role.dtypes = actor.dtypes;
     role.offload = {.parameters = actor.offload.parameters};
     role.batching.log_prob_tokens = actor.batching.log_prob_tokens;
+    role.batching.log_prob_sequences = actor.batching.log_prob_sequences;
     in.note(
         "the reference is the actor without its adapters (verl's ref_in_actor): it has no "
         "weights of its own.");
@@ -202,30 +203,35 @@ void read_host_optimizer(VerlImport& in, RolePlan& actor) {
 }
 
 // Of old and reference log-probabilities: what `block` leaves open is the actor's.
-std::int64_t log_prob_tokens(VerlImport& in, const std::string& block, const ActorLimits& limits,
-                             const ParallelLayout& layout) {
-  return call_tokens(in,
+void read_log_prob(VerlImport& in, const std::string& block, const ActorLimits& limits,
+                   RolePlan& role) {
+  const VerlMicroBatch batch =
+      micro_batch_of(in,
                      {.dynamic = in.flag(block + ".log_prob_use_dynamic_bsz", limits.dynamic),
                       .limit = block + ".log_prob_max_token_len_per_gpu",
                       .otherwise = limits.tokens,
                       .inherits = true,
                       .sequences = block + ".log_prob_",
                       .present = in.work().sequences()},
-                     layout);
+                     role.layout);
+  role.batching.log_prob_tokens = batch.tokens;
+  role.batching.log_prob_sequences = batch.sequences;
 }
 
 RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
   RolePlan actor = training_role(in, Role::actor, kActor);
   read_host_optimizer(in, actor);
   actor.lora = lora_of(in, actor, "actor_rollout_ref.model");
-  actor.batching.update_tokens = call_tokens(in,
-                                             {.dynamic = limits.dynamic,
-                                              .limit = kActor + ".ppo_max_token_len_per_gpu",
-                                              .otherwise = 16384,
-                                              .sequences = kActor + ".ppo_",
-                                              .present = actor.batching.mini_batch},
-                                             actor.layout);
-  actor.batching.log_prob_tokens = log_prob_tokens(in, kRollout, limits, actor.layout);
+  const VerlMicroBatch batch = micro_batch_of(in,
+                                              {.dynamic = limits.dynamic,
+                                               .limit = kActor + ".ppo_max_token_len_per_gpu",
+                                               .otherwise = 16384,
+                                               .sequences = kActor + ".ppo_",
+                                               .present = actor.batching.mini_batch},
+                                              actor.layout);
+  actor.batching.update_tokens = batch.tokens;
+  actor.batching.update_sequences = batch.sequences;
+  read_log_prob(in, kRollout, limits, actor);
   return actor;
 }
 
@@ -289,16 +295,16 @@ RolePlan critic_role(VerlImport& in) {
                 .limit = "critic.ppo_infer_max_token_len_per_gpu",
                 .otherwise = 32768,
                 .present = in.work().sequences()};
-  critic.batching.values_tokens = call_tokens(in, call, critic.layout);
+  critic.batching.values_tokens = micro_batch_of(in, call, critic.layout).tokens;
   if (!v1) call.limit = "critic.ppo_max_token_len_per_gpu";
   call.present = critic.batching.mini_batch;
-  critic.batching.update_tokens = call_tokens(in, call, critic.layout);
+  critic.batching.update_tokens = micro_batch_of(in, call, critic.layout).tokens;
   return critic;
 }
 
 RolePlan reference_role(VerlImport& in, const ActorLimits& limits) {
   RolePlan reference = training_role(in, Role::reference, kReference);
-  reference.batching.log_prob_tokens = log_prob_tokens(in, kReference, limits, reference.layout);
+  read_log_prob(in, kReference, limits, reference);
   return reference;
 }
 

@@ -76,7 +76,7 @@ void check_rollout(VerlImport& in) {
   const std::string key = kRollout + ".max_model_len";
   const std::int64_t positions = context_length(in.plan().models.at("actor").spec);
   const std::int64_t most = in.integer(key, in.longest());
-  const std::int64_t prompt = in.work().prompt_tokens;
+  const std::int64_t prompt = in.work().longest_prompt();
   if (most <= prompt) {
     in.note_stop(key, std::to_string(most),
                  "more than data.max_prompt_length, " + std::to_string(prompt),

@@ -30,12 +30,13 @@ std::int64_t sequences_of(VerlImport& in, const std::string& prefix, int replica
 // Tokens of so many sequences: all as long as the longest, or, where responses are known to be
 // shorter, three standard deviations above the mean of their sum.
 std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
-  const LengthSpec& lengths = in.out.plan.workload.response_tokens;
+  const Workload& work = in.out.plan.workload;
+  const LengthSpec& lengths = work.response_tokens;
   const auto count = static_cast<double>(sequences);
   const double response = mean_length(lengths);
   const double variance = std::max(0.0, mean_square_length(lengths) - response * response);
-  const double expected =
-      std::ceil(count * (in.prompt + response) + 3 * std::sqrt(variance * count));
+  const double mean = static_cast<double>(work.prompt_tokens) + response;
+  const double expected = std::ceil(count * mean + 3 * std::sqrt(variance * count));
   const std::int64_t most = sequences * in.longest();
   return std::max(in.longest(), std::min(most, static_cast<std::int64_t>(expected)));
 }
@@ -87,7 +88,7 @@ void note_padded(VerlImport& in, const std::string& key, const RolePlan& role,
 
 }  // namespace
 
-std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLayout& layout) {
+VerlMicroBatch micro_batch_of(VerlImport& in, const VerlCall& call, const ParallelLayout& layout) {
   if (!call.dynamic) {
     const std::int64_t each = sequences_of(in, call.sequences, layout.dp);
     const std::int64_t present = call.present / layout.dp;
@@ -96,7 +97,7 @@ std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLay
                    "a divisor of the " + std::to_string(present) + " sequences of a replica",
                    "an assertion of prepare_micro_batches");
     }
-    return tokens_of(in, each);
+    return {.tokens = tokens_of(in, each), .sequences = each};
   }
   const std::int64_t own = in.integer(call.limit, call.otherwise, kVerlTokens);
   const int over = ranks_of_limit(in.config.engine, layout);
@@ -111,8 +112,8 @@ std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLay
         "an assertion of rearrange_micro_batches at the first sequence that is longer");
   }
   const bool lengths = in.options.response_mean || in.options.prompt_mean;
-  if (!lengths) return tokens;
-  return std::min(tokens, tokens_of(in, most_of_replica(call, layout)));
+  if (!lengths) return {.tokens = tokens};
+  return {.tokens = std::min(tokens, tokens_of(in, most_of_replica(call, layout)))};
 }
 
 void note_padding(VerlImport& in) {

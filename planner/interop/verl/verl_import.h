@@ -20,7 +20,6 @@ struct VerlImport {
   Imported out;
   std::int64_t world = 1;         // GPUs that train
   std::int64_t rollout_gpus = 0;  // of its own, one step off; 0 = it shares those that train
-  double prompt = 0;              // mean tokens of a prompt, for micro-batches
 
   Plan& plan() { return out.plan; }
   Workload& work() { return out.plan.workload; }
@@ -52,9 +51,7 @@ struct VerlImport {
   void refuse(const std::string& key, std::string found, std::string expected,
               std::string hint = {}) const;
   /// Tokens of the longest sequence.
-  std::int64_t longest() const {
-    return out.plan.workload.prompt_tokens + out.plan.workload.response_tokens.max;
-  }
+  std::int64_t longest() const { return longest_sequence(out.plan.workload); }
 };
 
 /// The layout of the engine's keys in `block`, stages included where it has several. Of FSDP the
@@ -85,9 +82,16 @@ struct VerlCall {
   std::int64_t present = 0;    // sequences of the call on all replicas
 };
 
-/// Tokens of a micro-batch of the call on one replica. Where lengths are known, a limit above what
-/// a replica's sequences bring does not bind.
-std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLayout& layout);
+/// A micro-batch of one replica: tokens that it may have or, of counted sequences, that memory has
+/// to hold.
+struct VerlMicroBatch {
+  std::int64_t tokens = 0;
+  std::int64_t sequences = 0;  // 0 = the tokens cut
+};
+
+/// That of the call. Where lengths are known, a limit above what a replica's sequences bring does
+/// not bind.
+VerlMicroBatch micro_batch_of(VerlImport& in, const VerlCall& call, const ParallelLayout& layout);
 
 /// plan().roles, from the workload and the models.
 void read_verl_roles(VerlImport& in);

@@ -59,7 +59,7 @@ void write_torchtitan(VerlWriter& w, const std::string& prefix, const RolePlan& 
   w.set(prefix + ".pipeline_parallel_size", 1, "verl's engine has no stages");
   w.set(prefix + ".expert_parallel_size", layout.ep);
   // "Sequence length must be divisible by the product of TP degree and 2 * CP degree" (torchtitan).
-  const std::int64_t longest = w.work.prompt_tokens + w.work.response_tokens.max;
+  const std::int64_t longest = longest_sequence(w.work);
   w.set(prefix + ".max_seq_len", (longest + layout.tp - 1) / layout.tp * layout.tp,
         "of the cache of rotations");
   w.set(prefix + ".param_offload", role.offload.parameters);

@@ -72,7 +72,7 @@ void write_rollout(VerlWriter& w) {
         "weights, cache and workspace of the plan");
   w.set(prefix + ".max_num_seqs", w.rollout.batching.max_sequences, "decoded at once");
   w.set(prefix + ".max_num_batched_tokens", batched_tokens(w), "tokens of a prefill batch");
-  w.set(prefix + ".max_model_len", w.work.prompt_tokens + w.work.response_tokens.max);
+  w.set(prefix + ".max_model_len", longest_sequence(w.work));
   // A server on GPUs of its own frees its cache while weights arrive, and nothing at other times
   // (vllm_async_server.py, release_kv_cache and sleep).
   const bool freed = w.plan.reshard.empty() || !w.plan.reshard[0].keep;
@@ -136,7 +136,7 @@ void write_reward(VerlWriter& w) {
           sleeps ? "weights wait in host memory between its calls" : "weights stay on the GPU");
   }
   w.set(prefix + ".rollout.max_num_batched_tokens", w.reward->batching.reward_tokens);
-  w.set(prefix + ".rollout.prompt_length", w.work.prompt_tokens + w.work.response_tokens.max);
+  w.set(prefix + ".rollout.prompt_length", longest_sequence(w.work));
 }
 
 }  // namespace

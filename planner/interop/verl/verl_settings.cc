@@ -34,7 +34,7 @@ void write_data(VerlWriter& w) {
   w.known_or_asked("data.val_files", w.options.val_files, "VAL_FILES",
                    "the parquet file of the prompts for validation");
   w.set("data.train_batch_size", w.work.prompts_per_step, "prompts");
-  w.set("data.max_prompt_length", w.work.prompt_tokens, "tokens");
+  w.set("data.max_prompt_length", w.work.longest_prompt(), "tokens");
   w.set("data.max_response_length", w.work.response_tokens.max, "tokens");
 }
 
@@ -123,7 +123,7 @@ void VerlWriter::check_name(const std::string& key, std::string_view value) {
 }
 
 std::int64_t VerlWriter::per_gpu(const RolePlan& role, std::int64_t tokens, const char* field) {
-  const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
+  const std::int64_t longest = longest_sequence(work);
   const std::string place = "/roles/" + std::string(name_of(role.role)) + "/batching/" + field;
   if (tokens < longest) {
     refuse(place, std::to_string(tokens),

@@ -49,6 +49,8 @@ bool same_degrees(const Candidate& a, const Candidate& b) {
 Candidate in_call(Candidate candidate, bool trains) {
   if (trains && candidate.update_tokens > 0) candidate.tokens = candidate.update_tokens;
   candidate.update_tokens = 0;
+  if (trains && candidate.update_sequences) candidate.sequences = *candidate.update_sequences;
+  candidate.update_sequences.reset();
   return candidate;
 }
 

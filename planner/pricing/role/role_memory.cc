@@ -1,5 +1,6 @@
 // Bytes of a role's candidates, kept by what decides them.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "planner/pricing/role/role_pricer.h"
@@ -122,16 +123,14 @@ const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candida
   const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
   if (kind != CallKind::train) asked.recompute = Recompute::none;
   std::vector<WorkingBytes>& alike = costs.working[working_class(asked, kind, sharded)];
-  const auto place =
-      std::lower_bound(alike.begin(), alike.end(), std::pair(asked.tokens, asked.max_sequences),
-                       [](const WorkingBytes& bytes, const auto& wanted) {
-                         return std::pair(bytes.tokens, bytes.max_sequences) < wanted;
-                       });
-  if (place != alike.end() && place->tokens == asked.tokens &&
-      place->max_sequences == asked.max_sequences) {
-    return place->by_stage;
-  }
-  WorkingBytes fresh{asked.tokens, asked.max_sequences, {}};
+  const auto key_of = [](const auto& batch) {
+    return std::tuple(batch.tokens, batch.max_sequences, batch.sequences);
+  };
+  const auto place = std::lower_bound(
+      alike.begin(), alike.end(), key_of(asked),
+      [&](const WorkingBytes& bytes, const auto& wanted) { return key_of(bytes) < wanted; });
+  if (place != alike.end() && key_of(*place) == key_of(asked)) return place->by_stage;
+  WorkingBytes fresh{asked.tokens, asked.max_sequences, asked.sequences, {}};
   const TrainedBatches trained = batches(asked, kind);
   for (const StageClass& stage : *costs.layout.stages) {
     fresh.by_stage.emplace_back(

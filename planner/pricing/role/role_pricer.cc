@@ -152,6 +152,9 @@ CallTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
 
 double RolePricer::micro_batches(const Candidate& candidate, std::int64_t tokens,
                                  double sequences) {
+  if (candidate.sequences > 0) {
+    return std::max(1.0, std::ceil(sequences / as_double(candidate.sequences) - 1e-9));
+  }
   const double count = packed_.micro_batches(tokens, {sequences, candidate.dp});
   const double below = std::floor(count), rest = count - below;
   const int round = round_of(candidate);
@@ -349,7 +352,8 @@ Seconds RolePricer::offloaded_seconds(const Candidate& candidate, bool training,
 
 double RolePricer::mini_batch_parts(const Candidate& candidate) {
   const double sequences = mini_batch_sequences(assumed_.workload(), candidate);
-  const double count = micro_batches(candidate, in_call(candidate, true).tokens, sequences);
+  const Candidate called = in_call(candidate, true);
+  const double count = micro_batches(called, called.tokens, sequences);
   return packed_.few().are({sequences, candidate.dp}) ? std::ceil(count) : count;
 }
 

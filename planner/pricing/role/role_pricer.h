@@ -41,7 +41,7 @@ struct CallTime {
 
 /// Bytes that a call needs beside what its ranks hold, with its batches.
 struct WorkingBytes {
-  std::int64_t tokens = 0, max_sequences = 0;
+  std::int64_t tokens = 0, max_sequences = 0, sequences = 0;
   std::vector<Bytes> by_stage;  // class
 };
 

@@ -36,6 +36,11 @@ constexpr char kCustom[] =
     "- {call: update_actor, role: actor, kind: train, inputs: [advantages], outputs: []}\n"
     "prompts_per_step: 8\nprompt_tokens: 16\nresponse_tokens: {max: 32}\n";
 
+std::string with_prompts(const std::string& prompts) {
+  std::string text = kGood;
+  return text.replace(text.find("prompt_tokens: 128"), 18, "prompt_tokens: " + prompts);
+}
+
 std::set<Phase> phases(const Dataflow& dataflow) {
   std::set<Phase> result;
   for (const Call& call : dataflow) result.insert(call.phase);
@@ -83,7 +88,8 @@ TEST(Workload, EveryPresetReads) {
 }
 
 TEST(Workload, SurvivesItsTree) {
-  for (const char* text : {kGood, kCustom}) {
+  for (const std::string& text :
+       {std::string(kGood), std::string(kCustom), with_prompts("{mean: 100, max: 900}")}) {
     Problems problems;
     const Workload workload = *parse_workload(text, "w.yaml", problems);
     Node root = to_node(workload);
@@ -98,6 +104,51 @@ TEST(Workload, SurvivesItsTree) {
     again.dataflow = dataflow_from(flow_reader, "dataflow");
     EXPECT_EQ(again, workload);
   }
+}
+
+/// The number of former files is the mean and the longest, and stays a number where they are equal.
+TEST(Workload, PromptsAreOneNumberOrAMeanAndALongest) {
+  Problems problems;
+  const Workload one = *parse_workload(kGood, "w.yaml", problems);
+  EXPECT_EQ(one.longest_prompt(), 128);
+  EXPECT_EQ(longest_sequence(one), 128 + 512);
+  const auto two = parse_workload(with_prompts("{mean: 100, max: 1024}"), "w.yaml", problems);
+  ASSERT_TRUE(two) << to_string(problems.at(0));
+  EXPECT_EQ(two->prompt_tokens, 100);
+  EXPECT_EQ(two->longest_prompt(), 1024);
+  EXPECT_EQ(longest_sequence(*two), 1024 + 512);
+  EXPECT_EQ(*parse_workload(with_prompts("{mean: 128, max: 128}"), "w.yaml", problems), one);
+  EXPECT_EQ(to_node(one).find("prompt_tokens")->kind, Node::Kind::integer);
+  const Node written = to_node(*two);
+  const auto document = parse_json(json_text(written), "w.json", problems);
+  ObjectReader reader(*document, problems);
+  Workload again = workload_from(reader, Defaults::refused);
+  again.dataflow = two->dataflow;
+  EXPECT_EQ(again, *two);
+  EXPECT_TRUE(problems.empty());
+}
+
+TEST(Workload, PromptsThatAreNoneAreRefusedAtTheirPlace) {
+  const auto told = [](const std::string& prompts) {
+    Problems problems;
+    EXPECT_FALSE(parse_workload(with_prompts(prompts), "w.yaml", problems)) << prompts;
+    std::string all;
+    for (const Problem& problem : problems) all += to_string(problem) + "\n";
+    return all;
+  };
+  using testing::AllOf;
+  using testing::HasSubstr;
+  EXPECT_THAT(told("{mean: 200, max: 100}"),
+              AllOf(HasSubstr("w.yaml:5:"), HasSubstr("prompt_tokens.mean"),
+                    HasSubstr("at most max = 100")));
+  EXPECT_THAT(told("{mean: 200, maxx: 300}"),
+              AllOf(HasSubstr("unknown key"), HasSubstr("did you mean"), HasSubstr("max")));
+  EXPECT_THAT(told("{max: 300}"), HasSubstr("prompt_tokens.mean"));
+  EXPECT_THAT(told("{mean: 0, max: 300}"), HasSubstr("prompt_tokens.mean"));
+  EXPECT_THAT(told("{mean: 1.5, max: 300}"), HasSubstr("prompt_tokens.mean"));
+  EXPECT_THAT(told("{mean: 1, max: 99999999999}"), HasSubstr("prompt_tokens.max"));
+  EXPECT_THAT(told("[1, 2]"), HasSubstr("prompt_tokens"));
+  EXPECT_THAT(told("long"), HasSubstr("prompt_tokens"));
 }
 
 TEST(Dataflow, PpoHasACriticAndTheReferenceOnlyWithKl) {

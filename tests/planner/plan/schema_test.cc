@@ -89,6 +89,23 @@ TEST(Schema, AWrittenPlanFits) {
   EXPECT_TRUE(fits("plan", json::parse(to_json(plan))));
 }
 
+TEST(Schema, APlanWithAMeanAndALongestPromptFits) {
+  Plan plan = sample_plan();
+  plan.workload.prompt_max = 2 * plan.workload.prompt_tokens;
+  plan.roles[0].batching.update_sequences = 2;
+  const json good = json::parse(to_json(plan));
+  EXPECT_TRUE(fits("plan", good));
+  Problems problems;
+  const auto again = parse_plan(to_json(plan), "plan.json", problems);
+  ASSERT_TRUE(again) << to_string(problems.at(0));
+  EXPECT_EQ(*again, plan);
+  for (const char* key : {"mean", "max"}) {
+    json without = good;
+    without["workload"]["prompt_tokens"].erase(key);
+    EXPECT_FALSE(fits("plan", without)) << key;
+  }
+}
+
 TEST(Schema, APlanOnTwoGpuTypesFitsWithThemAndNothingElse) {
   Problems problems;
   Plan plan = sample_plan();

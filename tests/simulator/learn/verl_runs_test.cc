@@ -98,6 +98,20 @@ TEST(VerlRuns, AreSaidWithTheTimeOfTheSoftware) {
   }
 }
 
+// Micro-batches of eight sequences: nine of their mean length have no more than eight of the
+// longest.
+TEST(VerlRuns, CutMicroBatchesByTheNumberOfSequences) {
+  const FittedRun run = learn_from_runs({runs().front()}, shipped()).runs.front();
+  ASSERT_EQ(run.name, "micro_batches");
+  int phases = 0;
+  for (const FittedPhase& phase : run.phases) {
+    if (phase.what != "old_log_prob" && phase.what != "update_actor") continue;
+    EXPECT_LT(std::abs(error_of(phase, phase.before_s)), 0.06) << phase.what;
+    ++phases;
+  }
+  EXPECT_EQ(phases, 2);
+}
+
 TEST(VerlRuns, AreForetoldByTwoOthers) {
   const std::vector<MeasuredRun> all = runs();
   const LearnedRuns two = learn_from_runs({all[0], all[1]}, shipped());
