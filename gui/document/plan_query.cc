@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <utility>
 
@@ -62,6 +63,23 @@ std::string preset_of(const Value& value, const std::vector<std::string>& names,
     if (known && *known == value) return name;
   }
   return {};
+}
+
+// Presets of several models have equal sizes, and whose weights a job takes says the name: that of
+// the plan's folder, the folder itself, or of the first that is such a model.
+std::string model_of(const ModelSource& source) {
+  std::filesystem::path folder = source.path;
+  if (folder.filename() == "config.json" || !folder.has_filename()) folder = folder.parent_path();
+  std::vector<std::string> names = preset_names("models", "");
+  const auto own = std::find(names.begin(), names.end(), folder.filename().string());
+  if (own != names.end()) {
+    std::rotate(names.begin(), own, own + 1);
+  } else if (!source.path.empty()) {
+    names.insert(names.begin(), source.path);
+  }
+  return preset_of(source.spec, names, [](const std::string& name, Problems& problems) {
+    return read_model_spec(name, problems);
+  });
 }
 
 }  // namespace
@@ -159,10 +177,7 @@ PlanQuery query_of(std::shared_ptr<const Plan> plan) {
                   .engine = asked.engine,
                   .objective = std::string(name_of(asked.objective)),
                   .risk = asked.risk};
-  const ModelSource& actor = plan->models.at("actor");
-  query.model = preset_of(
-      actor.spec, preset_names("models", ""),
-      [](const std::string& name, Problems& problems) { return read_model_spec(name, problems); });
+  query.model = model_of(plan->models.at("actor"));
   query.cluster = preset_of(plan->cluster, preset_names("clusters", ".yaml"),
                             [&](const std::string& name, Problems& problems) {
                               auto known = read_cluster_spec(name, problems);

@@ -52,6 +52,22 @@ TEST(OpenedPlan, APlanOfASearchIsShownAsItsFileSays) {
   EXPECT_EQ(to_json(*shown.plan), to_json(free_plan()));
 }
 
+// Qwen2-7B has the sizes of Qwen2.5-7B, and other weights.
+TEST(OpenedPlan, KeepsTheNameOfItsModel) {
+  for (const char* name : {"qwen2.5-7b", "qwen2-7b"}) {
+    const PlanAnswer found = answer({.model = name, .cluster = "h200-8", .workload = "grpo-7b-1k"});
+    EXPECT_EQ(query_of(std::get<SharedPlan>(found.result)).model, name);
+  }
+  // A folder of no preset's name, too.
+  const QTemporaryDir above;
+  const std::filesystem::path own = above.filePath("tuned").toStdString();
+  std::filesystem::copy(std::filesystem::path(TESSERA_SOURCE_DIR) / "configs/models/qwen2.5-0.5b",
+                        own);
+  const PlanAnswer found =
+      answer({.model = own.string(), .cluster = "h100-8", .workload = "grpo-7b-1k"});
+  EXPECT_EQ(query_of(std::get<SharedPlan>(found.result)).model, own.string());
+}
+
 std::string text_of(const std::filesystem::path& file) {
   std::stringstream text;
   text << std::ifstream(file).rdbuf();
