@@ -80,7 +80,7 @@ void RunFollower::pollLater() {
   run_in(pool_, *this, read, [this, reader = reader_](Outcome<News> outcome) {
     const bool now = reader == reader_;  // no other run was opened meanwhile
     if (now) reading_ = false;
-    const auto news = takeOnce(outcome);
+    auto news = takeOnce(outcome);
     if (!news) return;
     takeTails(std::move(news->second));
     if (now) take(std::move(news->first));
