@@ -131,7 +131,9 @@ class RunReader {
     if (!data.train_weights.empty() && data.train_weights.size() != data.train_files.size()) {
       reader->refuse("train_weights", "one number for each of train_files");
     }
-    reader->optional("max_prompt_length", data.max_prompt_length, kPositive);
+    // Longer ones are neither planned for nor within what memory holds.
+    reader->optional("max_prompt_length", data.max_prompt_length,
+                     {.least = 1, .most = plan_.workload.longest_prompt()});
     reader->optional("filter_overlong_prompts", data.filter_overlong_prompts);
     reader->optional(
         "truncation", data.truncation,

@@ -152,8 +152,8 @@ std::int64_t roll_back(Worker& worker, const std::vector<fs::path>& candidates, 
   worker.rules.prompts_skipped += skipped;
   worker.prompts_taken = taken;
   if (note) {
-    note("[Rule] the run goes on from step " + std::to_string(found.step) +
-         " with the prompts that follow step " + std::to_string(step) + ": " +
+    note("[Rule] everything is as after step " + std::to_string(found.step) +
+         ", but the next prompts are those that follow step " + std::to_string(step) + ": " +
          std::to_string(skipped) + " are left out");
   }
   saver.save(found.step, found.metrics);

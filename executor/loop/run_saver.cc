@@ -110,6 +110,8 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
   const auto monitored = numbers.find(config_.trainer.checkpoint.keep.metric);
   if (monitored != numbers.end() && std::isfinite(monitored->second)) {
     manifest.metrics.insert(*monitored);
+  } else if (monitored == numbers.end() && !numbers.empty()) {
+    tell_unranked(step, numbers);
   }
   std::map<std::string, double> steps;  // rank 0 may be no member of a role
   for (auto& [role, snapshot] : snapshots_) {
@@ -126,6 +128,18 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
                             .layout = described(planned.layout)};
   }
   return manifest;
+}
+
+/// A checkpoint is not ranked without the number that `monitor` names: told once, on rank 0.
+void RunSaver::tell_unranked(std::int64_t step, const Metrics& numbers) {
+  const CheckpointsToKeep& keep = config_.trainer.checkpoint.keep;
+  if (keep.best <= 0 || !note_ || std::exchange(told_unranked_, true)) return;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : numbers) names.push_back(name);
+  const std::string meant = did_you_mean(keep.metric, names);
+  note_("[Checkpoint] step " + std::to_string(step) + " has no '" + keep.metric +
+        "' (trainer.monitor), so that save_top_k does not keep it" +
+        (meant.empty() ? "" : ": " + meant));
 }
 
 void RunSaver::save(std::int64_t step, const Metrics& numbers) {

@@ -71,6 +71,7 @@ class RunSaver {
   bool has_room(std::int64_t step, const std::vector<StateTensor>& tensors);
   void save_export(std::int64_t step);
   CheckpointManifest manifest(std::int64_t step, const Metrics& numbers);
+  void tell_unranked(std::int64_t step, const Metrics& numbers);
 
   Worker& worker_;
   const Plan& plan_;
@@ -84,6 +85,7 @@ class RunSaver {
   std::vector<CheckpointEnd> refused_;     // on rank 0: not begun for want of room
   std::vector<torch::Tensor> generators_;  // of the last snapshot
   std::int64_t bytes_ = 0;                 // of the last checkpoint, of all ranks
+  bool told_unranked_ = false;             // that a checkpoint lacks the monitored number
   DiskReserve reserve_;                    // on rank 0
   CheckpointWriter writer_;                // last: its thread reads what is above
 };

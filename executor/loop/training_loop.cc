@@ -50,10 +50,11 @@ class Loop {
 
   LoopResult run() {
     LoopResult result;
+    result.stopped = agreed_stop();  // somebody may have asked while it loaded
     if (saver_ != nullptr) result.steps = saver_->first_step();
-    const bool only = config_.validation.only;
+    const bool only = config_.validation.only, due = only || result.steps == 0;
     const bool begins = validation_ != nullptr && config_.validation.before_train;
-    if (begins && (result.steps == 0 || only)) validate(result.steps);
+    if (result.stopped == StopReason::none && begins && due) validate(result.steps);
     const std::int64_t last = only ? 0 : config_.trainer.total_training_steps;
     note_state();
     while (result.steps < last && result.stopped == StopReason::none) {
@@ -217,9 +218,8 @@ class Loop {
   /// In every k-th step that the run makes; the failure of any rank ends all of them.
   void verify(std::int64_t step, const ReshardReport& moved) {
     const std::int64_t every = config_.rollout.verify_weights;
-    const bool due = every > 0 && (step - 1) % every == 0;
     if (worker_.vllm == nullptr && !worker_.certificate) return;
-    if (!due && !digests_alone(config_)) return;
+    if (!digests_alone(config_) && (every <= 0 || (step - 1) % every != 0)) return;
     const CertificateReport report = verify_weights(worker_, moved.wire);
     numbers_["rollout/verify_weights_s"] = report.seconds;
     numbers_["rollout/verified_bytes"] = static_cast<double>(report.compared);

@@ -128,7 +128,8 @@ void limit_lengths(const PromptSetOptions& options, FilePrompts& all,
   problems.push_back({.file = "prompts",
                       .place = "prompt " + std::to_string(first),
                       .found = told,
-                      .expected = "1 to " + std::to_string(most) + ", the plan's limit",
+                      .expected = "1 to " + std::to_string(most) +
+                                  ", the run's data.max_prompt_length (the plan's unless stated)",
                       .hint = "data.filter_overlong_prompts: true leaves them out, "
                               "data.truncation: left cuts them"});
 }
@@ -179,13 +180,15 @@ PromptSource source_of(const PromptSetOptions& options, const FilePrompts& all) 
 }
 
 /// A step finds its prompts, and every file with a weight has some.
-void check_counts(const PromptSetOptions& options, const FilePrompts& all, Problems& problems) {
+void check_counts(const PromptSetOptions& options, const FilePrompts& all,
+                  const std::vector<std::string>& notes, Problems& problems) {
   const auto prompts = static_cast<std::int64_t>(all.prompts.size());
   const auto refuse = [&](std::string found, std::string expected) {
     problems.push_back({.file = "run.yaml",
                         .place = options.key,
                         .found = std::move(found),
-                        .expected = std::move(expected)});
+                        .expected = std::move(expected),
+                        .hint = notes.empty() ? "" : notes.front()});
   };
   if (options.weights.empty() && prompts < options.per_step) {
     refuse(std::to_string(prompts) + " prompts",
@@ -210,7 +213,7 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   std::vector<std::string> notes;
   if (problems.empty()) tokenize(options, *tokenizer, *chat, all, problems);
   if (problems.empty()) limit_lengths(options, all, notes, problems);
-  if (problems.empty()) check_counts(options, all, problems);
+  if (problems.empty()) check_counts(options, all, notes, problems);
   if (problems.empty() && options.vocabulary > 0) {
     check_vocabulary(all.tokens, ends, options.vocabulary, options.model, problems);
   }

@@ -154,5 +154,19 @@ TEST_F(ValidationRun, TheBestCheckpointIsThatOfTheBestValidation) {
   EXPECT_EQ(kept, (std::set<std::string>{"global_step_" + std::to_string(best), "global_step_4"}));
 }
 
+/// A number that no step has cannot rank checkpoints, which is said, once.
+TEST_F(ValidationRun, AMonitorThatNoStepHasIsTold) {
+  ASSERT_EQ(train("unranked", 2,
+                  "--set trainer.save_freq=1 --set trainer.max_actor_ckpt_to_keep=1 --set "
+                  "trainer.save_top_k=1 "
+                  "--set trainer.monitor=actor/pg_losss"),
+            0);
+  const std::string log = text_of(folder_ / "unranked/log.txt");
+  const std::string told = "[Checkpoint] step 1 has no 'actor/pg_losss' (trainer.monitor)";
+  EXPECT_THAT(log, testing::HasSubstr(told));
+  EXPECT_THAT(log, testing::HasSubstr("did you mean 'actor/pg_loss'?"));
+  EXPECT_THAT(log, testing::Not(testing::HasSubstr("step 2 has no")));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -49,15 +49,6 @@ TEST(RunConfig, DefaultsAreVerlsAndThePlans) {
   EXPECT_EQ(config->reward.functions.functions.at(0).name, "fraction");
 }
 
-TEST(RunConfig, ARunAdmitsThePlansLongestPrompt) {
-  Problems problems;
-  Plan plan = sample_plan();
-  plan.workload.prompt_max = 40;
-  const auto config = parse_run_config(kGoodRun, "run.yaml", plan, problems);
-  ASSERT_TRUE(config);
-  EXPECT_EQ(config->data.max_prompt_length, 40);
-}
-
 TEST(RunConfig, AGrpoPlanTakesGroupAdvantagesAndItsKlLoss) {
   std::string text = kGoodRun;
   text.erase(text.find("critic:"), text.find("trainer:") - text.find("critic:"));
