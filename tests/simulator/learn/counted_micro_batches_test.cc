@@ -86,8 +86,9 @@ TEST(CountedMicroBatches, AreAsManyAsVerlCutsWhateverTheLengths) {
       EXPECT_EQ(forward_passes(plan, Phase::update_actor),
                 kMiniBatches * parts_of(all / kMiniBatches, each))
           << what;
-      EXPECT_EQ(forward_passes(plan, Phase::old_log_prob), parts_of(all, 2 * each)) << what;
-      EXPECT_EQ(forward_passes(plan, Phase::ref), parts_of(all, 2 * each)) << what;
+      EXPECT_EQ(forward_passes(plan, Phase::old_log_prob), parts_of(all, std::int64_t{2} * each))
+          << what;
+      EXPECT_EQ(forward_passes(plan, Phase::ref), parts_of(all, std::int64_t{2} * each)) << what;
     }
   }
 }

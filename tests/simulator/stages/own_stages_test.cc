@@ -1,6 +1,7 @@
 // Plans whose stages no search would cut: their prices against what runs operation after operation.
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,8 @@ Plan with_own_stages(const PlanRequest& request, const OwnStages& own, Pricing& 
   }
   Plan plan = std::get<Plan>(*std::move(outcome));
   for (RolePlan& role : plan.roles) {
-    const auto chunks = static_cast<std::size_t>(role.layout.pp * role.layout.vpp);
-    if (role.role != Role::rollout && chunks == own.layers.size()) {
+    const int chunks = role.layout.pp * role.layout.vpp;
+    if (role.role != Role::rollout && chunks == std::ssize(own.layers)) {
       role.layout.stages = ranges_of(own.layers);
     }
   }
