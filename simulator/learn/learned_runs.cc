@@ -171,9 +171,9 @@ LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibrat
   for (const Part& part : parts) {
     const MeasuredRun& run = *part.run;
     result.runs.push_back({run.name, fitted_phases(part, base, result.learned.calibration),
-                           run.warm_up, part.means.steps, run.planned_lengths,
+                           run.warm_up, part.means.steps, run.planned.response_tokens,
                            run.plan.workload.response_tokens, run.lengths_measured,
-                           run.planned_prompt, run.prompt_mean, run.waits});
+                           run.planned.prompt_tokens, run.prompt_mean, run.waits});
   }
   return result;
 }

@@ -89,16 +89,14 @@ std::optional<double> clipped_part(const std::vector<StepNumbers>& steps, double
 // Numbers that the run does not have leave the plan's.
 bool take_lengths(MeasuredRun& run, Problems& problems) {
   Workload& workload = run.plan.workload;
-  run.planned_lengths = workload.response_tokens;
-  run.planned_prompt = workload.prompt_tokens;
-  run.planned_prompt_max = workload.prompt_max;
+  run.planned = workload;
   const auto mean_of_run = [&](const char* name) { return mean_number(run.steps, name); };
   run.prompt_mean = mean_of_run("prompt_length/mean").value_or(0);
   LengthFigures figures;
   figures.mean = mean_of_run("response_length/mean").value_or(0);
   figures.least = mean_of_run("response_length/min");
   figures.most = mean_of_run("response_length/max");
-  const auto limit = static_cast<double>(run.planned_lengths.max);
+  const auto limit = static_cast<double>(run.planned.response_tokens.max);
   figures.clipped = clipped_part(run.steps, limit);
   figures.sequences = static_cast<double>(workload.sequences());
   const char* const of = "the longest response of the plan";
@@ -112,7 +110,8 @@ bool take_lengths(MeasuredRun& run, Problems& problems) {
     set_prompts(workload, mean, workload.longest_prompt());
   }
   run.lengths_measured = figures.mean > 0;
-  if (run.lengths_measured) workload.response_tokens = fit_lengths(figures, run.planned_lengths);
+  if (run.lengths_measured)
+    workload.response_tokens = fit_lengths(figures, run.planned.response_tokens);
   return true;
 }
 

@@ -40,10 +40,8 @@ struct RunMemory {
 
 struct MeasuredRun {
   std::string name;
-  Plan plan;                        // as it ran; its lengths are the measured ones
-  LengthSpec planned_lengths;       // of responses: what the plan was made for
-  std::int64_t planned_prompt = 0;  // tokens, likewise: Workload::prompt_tokens and prompt_max
-  std::int64_t planned_prompt_max = 0;
+  Plan plan;                       // as it ran; its lengths are the measured ones
+  Workload planned;                // what the plan was made for
   bool lengths_measured = false;   // of responses
   double prompt_mean = 0;          // tokens; 0 = not measured
   std::vector<StepNumbers> steps;  // without the warm-up

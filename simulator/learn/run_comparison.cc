@@ -73,10 +73,10 @@ GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Pric
   facts.measured_deviation_s = row.measured_deviation_s;
   facts.at_measured_lengths_s = priced.at_measured_lengths[facts.phase].value;
   if (run.lengths_measured) {
-    facts.planned_tokens = mean_length(run.planned_lengths);
+    facts.planned_tokens = mean_length(run.planned.response_tokens);
     facts.measured_tokens = mean_length(run.plan.workload.response_tokens);
   }
-  facts.planned_prompt = static_cast<double>(run.planned_prompt);
+  facts.planned_prompt = static_cast<double>(run.planned.prompt_tokens);
   facts.measured_prompt = run.prompt_mean;
   facts.handover_s = priced.handover_s;
   facts.communication_s = row.predicted_communication_s;
@@ -167,11 +167,11 @@ std::vector<MemoryComparison> memory_of(const MeasuredRun& run, const Plan& plan
 std::vector<LengthComparison> lengths_of(const MeasuredRun& run) {
   std::vector<LengthComparison> rows;
   if (run.lengths_measured) {
-    rows.push_back({"response", mean_length(run.planned_lengths),
+    rows.push_back({"response", mean_length(run.planned.response_tokens),
                     mean_length(run.plan.workload.response_tokens)});
   }
   if (run.prompt_mean > 0) {
-    rows.push_back({"prompt", static_cast<double>(run.planned_prompt), run.prompt_mean});
+    rows.push_back({"prompt", static_cast<double>(run.planned.prompt_tokens), run.prompt_mean});
   }
   return rows;
 }
@@ -181,9 +181,7 @@ std::vector<LengthComparison> lengths_of(const MeasuredRun& run) {
 RunComparison compare_run(const MeasuredRun& run, const Calibration& calibration,
                           const WireOptions& options) {
   Plan planned = run.plan;
-  planned.workload.response_tokens = run.planned_lengths;
-  planned.workload.prompt_tokens = run.planned_prompt;
-  planned.workload.prompt_max = run.planned_prompt_max;
+  planned.workload = run.planned;
   RunComparison result{.times = compare(planned, run.steps, 0, options)};
   result.warm_up = run.warm_up;
   const Priced priced = price_of(run, planned, calibration);

@@ -105,9 +105,8 @@ std::string LentRollout::why_not(std::int64_t beside) {
   const double longest = static_cast<double>(longest_sequence(workload));
   const double cached = costs_.of(Role::rollout).operations().cache_tokens();
   const bool paged = traits_of(plan_.engine).decode.block_tokens > 0;
-  const double slot =
-      paged ? longest - static_cast<double>(workload.longest_prompt() - workload.prompt_tokens)
-            : longest;
+  const std::int64_t prompt = paged ? workload.prompt_tokens : workload.longest_prompt();
+  const double slot = static_cast<double>(prompt + workload.response_tokens.max);
   const double whole = cached > 0 ? cached : sequences * slot;  // tokens
   const double token = static_cast<double>(most.kv_cache.value) / whole;
   double tokens = whole;

@@ -103,6 +103,16 @@ struct Report : Explore {
     write_report(session(), file);
     return file;
   }
+  /// The page that the key saves.
+  void read_saved_by_key(const QString& name, PageRead& read) {
+    const QString file = folder.filePath(name);
+    answer_file_dialog(&window, file);
+    QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::ShiftModifier);
+    ASSERT_TRUE(wait_for([&] { return QFileInfo::exists(file); }));
+    QFile written(file);
+    ASSERT_TRUE(written.open(QFile::ReadOnly));
+    read = read_page(QString::fromUtf8(written.readAll()));
+  }
 };
 
 TEST_F(Report, OfAPlanSaysWhatItsModelsSay) {
@@ -327,13 +337,8 @@ TEST_F(Report, ThatIsSavedAtOnceWaitsForWhatAFixedChoiceCosts) {
   PlanQuery fixed = small_query();
   fixed.fixed = {"actor.tp=8"};
   ask(fixed);
-  const QString file = folder.filePath("at_once.html");
-  answer_file_dialog(&window, file);
-  QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::ShiftModifier);
-  ASSERT_TRUE(wait_for([&] { return QFileInfo::exists(file); }));
-  QFile written(file);
-  ASSERT_TRUE(written.open(QFile::ReadOnly));
-  const PageRead read = read_page(QString::fromUtf8(written.readAll()));
+  PageRead read;
+  ASSERT_NO_FATAL_FAILURE(read_saved_by_key("at_once.html", read));
   EXPECT_TRUE(read.headings.contains("Compared with the plan without actor.tp=8"));
   EXPECT_TRUE(read.texts.contains("Exposed communication"));
 }
@@ -345,13 +350,8 @@ TEST_F(Report, ItsLongLinesAreWrapped) {
 
 TEST_F(Report, IsSavedByItsKeyAndAFileThatCannotBeWrittenIsTold) {
   ask(small_query());
-  const QString file = folder.filePath("by_key.html");
-  answer_file_dialog(&window, file);
-  QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::ShiftModifier);
-  ASSERT_TRUE(wait_for([&] { return QFileInfo::exists(file); }));
-  QFile written(file);
-  ASSERT_TRUE(written.open(QFile::ReadOnly));
-  const PageRead read = read_page(QString::fromUtf8(written.readAll()));
+  PageRead read;
+  ASSERT_NO_FATAL_FAILURE(read_saved_by_key("by_key.html", read));
   EXPECT_EQ(read.error, "");
   EXPECT_TRUE(read.headings.contains("The simulated step"));
   EXPECT_TRUE(document().file_problems.isEmpty());

@@ -242,7 +242,7 @@ TEST(Learn, PromptsThatTheRunMeasuredArePriced) {
   for (StepNumbers& step : steps) step.data["prompt_length/mean"] = 511.6;
   const MeasuredRun run = run_of("short prompts", plan, steps);
   EXPECT_EQ(run.plan.workload.prompt_tokens, 512);
-  EXPECT_EQ(run.planned_prompt, 1536);
+  EXPECT_EQ(run.planned.prompt_tokens, 1536);
   EXPECT_EQ(run.plan.workload.longest_prompt(), 1536);
   const LearnedRuns learned = learn_from_runs({run}, shipped());
   EXPECT_LT(held_out_error(learned.held_out).before, 0.1);
