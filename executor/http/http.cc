@@ -11,8 +11,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <random>
 #include <string_view>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 
@@ -20,6 +24,8 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kQuotedBytes = 400;
+/// Ports above those that well-known services have; a user may bind them.
+constexpr int kFirstPort = 10'000, kLastPort = 65'535;
 
 using Clock = std::chrono::steady_clock;
 
@@ -32,6 +38,35 @@ HttpReply reply_of(const httplib::Result& result, double seconds, double timeout
   if (result) return {.status = result->status, .body = result->body};
   if (result.error() == httplib::Error::Connection) return {.fault = HttpFault::refused};
   return {.fault = seconds >= timeout_s ? HttpFault::timed_out : HttpFault::closed};
+}
+
+/// The unprivileged ports that no outgoing connection is given (Linux, ip-sysctl).
+std::vector<int> ports_of_servers() {
+  int first = 0, last = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first >> last;
+  std::vector<int> ports;
+  for (int port = kFirstPort; port <= kLastPort; ++port) {
+    if (port < first || port > last) ports.push_back(port);
+  }
+  return ports;
+}
+
+/// The port that a socket of the loopback interface gets where it asks for `port` (0: any); 0, with
+/// errno, where it is held.
+int bound_port(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return 0;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  const bool bound = ::bind(socket, any, length) == 0 && ::getsockname(socket, any, &length) == 0;
+  const int reason = errno;
+  ::close(socket);
+  errno = reason;
+  return bound ? ntohs(address.sin_port) : 0;
 }
 
 }  // namespace
@@ -114,18 +149,16 @@ bool is_server_address(const std::string& server) {
 }
 
 int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  const bool found =
-      socket >= 0 && ::bind(socket, any, length) == 0 && ::getsockname(socket, any, &length) == 0;
-  const std::string reason = found ? "" : std::strerror(errno);
-  if (socket >= 0) ::close(socket);
-  if (!found) throw Error(ExitCode::io, "no free port of 127.0.0.1: " + reason);
-  return ntohs(address.sin_port);
+  std::vector<int> ports = ports_of_servers();
+  std::shuffle(ports.begin(), ports.end(), std::random_device());
+  ports.push_back(0);  // any: where outgoing connections have the whole range, or all is taken
+  std::string reason;
+  for (const int port : ports) {
+    const int bound = bound_port(port);
+    if (bound > 0) return bound;
+    reason = std::strerror(errno);
+  }
+  throw Error(ExitCode::io, "no free port of 127.0.0.1: " + reason);
 }
 
 }  // namespace tessera

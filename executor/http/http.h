@@ -47,7 +47,10 @@ class HttpConnection {
 
 /// Whether `server` reads http://HOST:PORT.
 bool is_server_address(const std::string& server);
-/// A port of the loopback interface that nobody listens on now.
+/// A port of the loopback interface that nobody holds now, for a server that binds it some seconds
+/// later. It lies outside the range that the kernel gives to outgoing connections
+/// (ip_local_port_range), since one of those could take it meanwhile. Throws Error (io) where there
+/// is none.
 int free_port();
 
 }  // namespace tessera
