@@ -15,6 +15,7 @@
 #include "cost_models/spec/preset_algorithms.h"
 #include "cost_models/spec/spec_document.h"
 #include "gui/topology/node_topology.h"
+#include "planner/plan/hub_name.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan.h"
 #include "planner/request/objective.h"
@@ -65,17 +66,19 @@ std::string preset_of(const Value& value, const std::vector<std::string>& names,
   return {};
 }
 
-// Presets of several models have equal sizes, and whose weights a job takes says the name: that of
-// the plan's folder, the folder itself, or of the first that is such a model.
+// Presets of several models have equal sizes, and the name says whose weights a job takes. So a plan
+// that states where its model was is of the preset whose folder or repository that is, or of that
+// folder while it is here, and else has no name: what the plan states is asked. One that does not
+// say takes the first preset that is such a model.
 std::string model_of(const ModelSource& source) {
-  std::filesystem::path folder = source.path;
-  if (folder.filename() == "config.json" || !folder.has_filename()) folder = folder.parent_path();
   std::vector<std::string> names = preset_names("models", "");
-  const auto own = std::find(names.begin(), names.end(), folder.filename().string());
-  if (own != names.end()) {
-    std::rotate(names.begin(), own, own + 1);
-  } else if (!source.path.empty()) {
-    names.insert(names.begin(), source.path);
+  if (!source.path.empty()) {
+    std::filesystem::path folder = source.path;
+    if (folder.filename() == "config.json" || !folder.has_filename()) folder = folder.parent_path();
+    std::erase_if(names, [&](const std::string& name) {
+      return name != folder.filename() && hub_name_of_preset(name) != source.path;
+    });
+    names.push_back(source.path);
   }
   return preset_of(source.spec, names, [](const std::string& name, Problems& problems) {
     return read_model_spec(name, problems);

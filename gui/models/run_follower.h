@@ -74,7 +74,7 @@ class RunFollower : public QObject {
   const QString& logFile() const { return log_file_; }
   /// The end of the run's log.txt, which has a line for every step; empty = it has none.
   const QString& stepLog() const { return step_log_; }
-  /// What it is compared with predicts times that may be wrong by factors (has_rough_times): rules
+  /// What it is compared with predicts times that may be wrong by factors (RoughTimes::all): rules
   /// do not judge by them.
   bool hasRoughTimes() const { return rough_times_; }
   RunModel* steps() { return &steps_; }

@@ -168,8 +168,10 @@ void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
       calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
     }
     news.expectation = plan && calibration_ ? expectation_of(*plan, *calibration_) : Expectation{};
-    rough_times_ = plan && calibration_ && has_rough_times(*plan, *calibration_);
-    if (rough_times_) drop_times(*news.expectation);
+    const RoughTimes rough =
+        plan && calibration_ ? rough_times(*plan, *calibration_) : RoughTimes::none;
+    drop_times(*news.expectation, rough);
+    rough_times_ = rough == RoughTimes::all;
   }
   news.comparison = compared();
   compared_steps_ = steps_.size();

@@ -41,7 +41,7 @@ struct RunNews {
   QString log;                              // the end of what the run printed
   QString log_file;                         // where it is, without folders
   QString step_log;                         // the end of its log.txt, a line for every step
-  bool rough_times = false;  // what it is compared with has rough times (has_rough_times)
+  bool rough_times = false;  // what it is compared with has rough times (RoughTimes::all)
   Problems problems;
 };
 

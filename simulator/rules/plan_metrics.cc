@@ -161,24 +161,27 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
   return result;
 }
 
-bool has_rough_times(const Plan& plan, const Calibration& calibration) {
-  if (!constant_names(calibration, true).empty()) return false;
+RoughTimes rough_times(const Plan& plan, const Calibration& calibration) {
+  if (!constant_names(calibration, true).empty()) return RoughTimes::none;
   // As calibration_for_cluster names what it derives.
   const bool derived = calibration.name.find(", derived from ") != std::string::npos;
-  return derived || plan.cluster.device.name == "cpu";
+  if (!derived && plan.cluster.device.name != "cpu") return RoughTimes::none;
+  return plan.prediction.measured_constants.empty() ? RoughTimes::all : RoughTimes::bounds;
 }
 
-void drop_times(Expectation& expectation) {
+void drop_times(Expectation& expectation, RoughTimes rough) {
   static constexpr std::array<std::string_view, 6> kWithoutTimes{
       "perf/max_memory_allocated_gb", "perf/memory_share",
       "perf/usable_memory_share",     "reshard/bytes",
       "reshard/lower_bound_bytes",    "reshard/traffic_ratio"};
-  for (MetricValues* values : {&expectation.predicted, &expectation.bound}) {
-    std::erase_if(*values, [](const auto& value) {
+  const auto drop = [](MetricValues& values) {
+    std::erase_if(values, [](const auto& value) {
       return std::find(kWithoutTimes.begin(), kWithoutTimes.end(), value.first) ==
              kWithoutTimes.end();
     });
-  }
+  };
+  if (rough != RoughTimes::none) drop(expectation.bound);
+  if (rough == RoughTimes::all) drop(expectation.predicted);
 }
 
 }  // namespace tessera

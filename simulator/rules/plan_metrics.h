@@ -17,11 +17,16 @@ struct Plan;
 /// reshard/{seconds, bytes, gbps, share, traffic_ratio}, comm/share, timing_s/gen_share.
 Expectation expectation_of(const Plan& plan, const Calibration& calibration);
 
-/// Predicted times may be wrong by factors: no constant was measured on the machine, and those that
-/// are shipped are of processors, which differ so much, or of another device.
-bool has_rough_times(const Plan& plan, const Calibration& calibration);
+/// Which times may be wrong by factors. Constants are rough where none was measured on the machine,
+/// and those that are shipped are of processors, which differ so much, or of another device.
+enum class RoughTimes {
+  none,
+  bounds,  // the plan says that its times are of measured constants; those that are here are rough
+  all,
+};
+RoughTimes rough_times(const Plan& plan, const Calibration& calibration);
 
-/// Leaves what does not depend on times: bytes and memory.
-void drop_times(Expectation& expectation);
+/// Leaves what does not depend on these times: bytes and memory, and predictions beside bounds.
+void drop_times(Expectation& expectation, RoughTimes rough);
 
 }  // namespace tessera

@@ -225,5 +225,29 @@ TEST(Rules, MemoryNearTheEndIsThatOfWhatPlansMayFill) {
   EXPECT_EQ(outcome(0.9), RuleOutcome::holds);
 }
 
+/// A plan that was priced with constants of the machine is judged by its times; only what is
+/// computed of the shipped constants of processors is not.
+TEST(Rules, TimesOfMeasuredConstantsAreJudgedBesideRoughOnes) {
+  Problems problems;
+  Plan plan = small_plan();
+  plan.cluster = *read_cluster_spec("local-cpu", problems);
+  const Calibration shipped_ones = *calibration_for_cluster(plan.cluster, problems);
+  const auto left = [&] {
+    Expectation expectation;
+    expectation.predicted = {{"timing_s/step", 1.0}, {"reshard/bytes", 1.0}};
+    expectation.bound = expectation.predicted;
+    drop_times(expectation, rough_times(plan, shipped_ones));
+    return std::pair(expectation.predicted.size(), expectation.bound.size());
+  };
+  EXPECT_EQ(rough_times(plan, shipped_ones), RoughTimes::all);
+  EXPECT_EQ(left(), std::pair(1UL, 1UL));
+  plan.prediction.measured_constants = {"matmul_flop_per_s"};
+  EXPECT_EQ(rough_times(plan, shipped_ones), RoughTimes::bounds);
+  EXPECT_EQ(left(), std::pair(2UL, 1UL));
+  plan.cluster = *read_cluster_spec("h200-8", problems);
+  EXPECT_EQ(rough_times(plan, *calibration_for_cluster(plan.cluster, problems)), RoughTimes::none);
+  EXPECT_EQ(left(), std::pair(2UL, 2UL));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -66,6 +66,18 @@ TEST(OpenedPlan, KeepsTheNameOfItsModel) {
   const PlanAnswer found =
       answer({.model = own.string(), .cluster = "h100-8", .workload = "grpo-7b-1k"});
   EXPECT_EQ(query_of(std::get<SharedPlan>(found.result)).model, own.string());
+  // A folder that is not here names no preset of equal sizes: the plan itself says what is asked.
+  Plan moved = *std::get<SharedPlan>(found.result);
+  std::filesystem::remove_all(own);
+  PlanQuery query = query_of(shared(moved));
+  EXPECT_EQ(query.model, "");
+  query.fixed = {"actor.tp=2"};
+  const PlanAnswer edited = answer(query);
+  ASSERT_TRUE(std::holds_alternative<SharedPlan>(edited.result));
+  EXPECT_EQ(std::get<SharedPlan>(edited.result)->models.at("actor").path, own.string());
+  // A repository does.
+  moved.models.at("actor").path = "Qwen/Qwen2.5-0.5B";
+  EXPECT_EQ(query_of(shared(moved)).model, "qwen2.5-0.5b");
 }
 
 std::string text_of(const std::filesystem::path& file) {
