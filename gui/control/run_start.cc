@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/control/run_start.h"
 
-#include <QCoreApplication>
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
 #include <QProcess>
-#include <QStandardPaths>
 #include <algorithm>
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "gui/control/run_log.h"
+#include "gui/control/tessera_program.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "planner/plan/plan.h"
@@ -26,23 +25,12 @@ constexpr qint64 kMostSaid = 64 << 10;  // bytes of the log that are told
 
 QString planFile(const QString& folder) { return folder + ".plan.json"; }
 
-// Beside this program, in its build tree, on PATH; empty where it is nowhere.
-QString program() {
-  const QString here = QCoreApplication::applicationDirPath();
-  const QString near = QStandardPaths::findExecutable("tessera", {here, here + "/../cli"});
-  return near.isEmpty() ? QStandardPaths::findExecutable("tessera") : near;
-}
-
-// What speaks against the run, behind the notes on it; of the file's end.
+// What speaks against the run; of the file's end.
 QString said(const QString& file) {
   QFile log(file);
   if (!log.open(QIODevice::ReadOnly)) return {};
   log.seek(std::max<qint64>(0, log.size() - kMostSaid));
-  const QString text = QString::fromUtf8(log.readAll()).trimmed();
-  static const QString error_prefix = "tessera: ";
-  if (text.startsWith(error_prefix)) return text.mid(error_prefix.size());
-  const qsizetype error = text.indexOf("\n" + error_prefix);
-  return error < 0 ? text : text.mid(error + 1 + error_prefix.size());
+  return refusalIn(QString::fromUtf8(log.readAll()));
 }
 
 QString quoted(const QString& word) {
@@ -56,6 +44,12 @@ QString quoted(const QString& word) {
 }
 
 }  // namespace
+
+QString newFolderIn(const QString& above, const QString& name) {
+  QString free = name;
+  for (int i = 2; QDir(above).exists(free); ++i) free = QString("%1-%2").arg(name).arg(i);
+  return QDir(above).filePath(free);
+}
 
 QString whyNoStart(const StartRequest& request) {
   if (!request.plan) return Words::tr("There is no plan to run.");
@@ -79,7 +73,7 @@ QString whyNoStart(const StartRequest& request) {
     return Words::tr("%1 is no folder that can be written.")
         .arg(QFileInfo(request.folder).absolutePath());
   }
-  if (program().isEmpty()) {
+  if (tesseraProgram().isEmpty()) {
     return Words::tr("The program tessera is not here: neither beside this window nor on PATH.");
   }
   return {};
@@ -113,7 +107,7 @@ void RunStart::begin(const StartRequest& request) {
     return;
   }
   QProcess process;
-  process.setProgram(program());
+  process.setProgram(tesseraProgram());
   process.setArguments(wordsOf(request));
   process.setStandardInputFile(QProcess::nullDevice());
   process.setStandardOutputFile(logFile(folder_), QIODevice::Append);

@@ -24,6 +24,9 @@ struct StartRequest {
   QString folder;        // of the run, absolute; must not exist
 };
 
+/// A folder of that name in `above` that does not exist yet: "run", "run-2".
+QString newFolderIn(const QString& above, const QString& name);
+
 /// Why nothing can be started so, in a sentence; empty where the run itself is to be asked.
 QString whyNoStart(const StartRequest& request);
 

@@ -2,6 +2,7 @@
 #include "gui/document/text.h"
 
 #include <QLocale>
+#include <QRegularExpression>
 #include <algorithm>
 #include <cmath>
 #include <new>
@@ -43,6 +44,12 @@ QString secondsText(double seconds, double error) {
       .arg(seconds / unit, 0, 'f', digits)
       .arg(error / unit, 0, 'f', digits)
       .arg(name);
+}
+
+QString withUnitsKept(QString sentence) {
+  static const QRegularExpression before_unit(
+      "(?<=[0-9]) (?=(%|us|ms|s|h|B|KiB|MiB|GiB|TiB|tok/s/GPU|GPUs?)(?![A-Za-z]))");
+  return sentence.replace(before_unit, QChar(QChar::Nbsp));
 }
 
 QString toText(std::string_view text) {

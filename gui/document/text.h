@@ -28,6 +28,8 @@ constexpr double kNoPart = 5e-5;
 QString differenceText(double part);
 /// "3,480".
 QString countText(double count);
+/// The sentence with numbers that lines do not break off their units.
+QString withUnitsKept(QString sentence);
 /// A name of the planner's as Qt's text.
 QString toText(std::string_view text);
 /// "runs/monday: no such folder".

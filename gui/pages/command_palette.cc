@@ -62,7 +62,17 @@ QList<QAction*> commandsOf(const QMenuBar& menus) {
   return commands;
 }
 
-QString nameOf(const QAction& action) { return action.text().remove('&').remove("..."); }
+// In a menu within a menu an action is told by that, too: "Language: English".
+QString nameOf(const QAction& action) {
+  QString name = action.text();
+  for (const QObject* place : action.associatedObjects()) {
+    const auto* menu = qobject_cast<const QMenu*>(place);
+    if (menu != nullptr && qobject_cast<const QMenu*>(menu->parentWidget()) != nullptr) {
+      name = Words::tr("%1: %2").arg(menu->title(), name);
+    }
+  }
+  return name.remove('&').remove("...");
+}
 
 void runCommand(QWidget& parent, const QList<QAction*>& commands) {
   QDialog dialog(&parent);

@@ -54,7 +54,9 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   }
   addFileActions();
   addEditActions();
-  menuBar()->addMenu(Words::tr("&Run"))->addActions(run_->controls());
+  QMenu* run = menuBar()->addMenu(Words::tr("&Run"));
+  run->addActions(run_->controls());
+  run->addAction(run_->quickstart());
   addViewActions();
   remembering_.setSingleShot(true);
   remembering_.setInterval(kRememberMs);
@@ -317,9 +319,10 @@ void MainWindow::askWhyNot() {
 void MainWindow::showPalette() { runCommand(*this, commandsOf(*menuBar())); }
 
 void MainWindow::showKeys() {
-  QString rows;
+  QStringList all;
   const auto add = [&](const QString& keys, const QString& what) {
-    rows += QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>").arg(keys, what);
+    all << QString("<td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;&nbsp;</td>")
+               .arg(keys, what.toHtmlEscaped());
   };
   for (const QAction* action : commandsOf(*menuBar())) {
     if (action->shortcut().isEmpty()) continue;
@@ -330,6 +333,9 @@ void MainWindow::showKeys() {
   add("C", Words::tr("In the mesh: other colours"));
   add("W S A D, F", Words::tr("In the timeline, over time: zoom, move, fit what is chosen"));
   add(". , N Enter", Words::tr("There: next and previous span, next found, fold"));
+  QString rows;  // two columns: the list is longer than a small screen
+  const qsizetype half = (all.size() + 1) / 2;
+  for (qsizetype i = 0; i < half; ++i) rows += "<tr>" + all[i] + all.value(half + i) + "</tr>";
   QMessageBox box(QMessageBox::NoIcon, Words::tr("Keys"), "<table>" + rows + "</table>",
                   QMessageBox::Close, this);
   box.exec();

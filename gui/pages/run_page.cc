@@ -60,6 +60,7 @@ RunPage::RunPage(Session& session, QWidget* parent)
       pause_(control(Words::tr("&Pause the run"), "F7", &RunPage::pause)),
       go_(control(Words::tr("&Go on with the run"), "F8", &RunPage::goOn)),
       stop_(control(Words::tr("&Stop the run"), "F9", &RunPage::askToStop)),
+      quickstart_(control({}, "Shift+F6", &RunPage::askForQuickstart)),
       learn_(new QPushButton(Words::tr("&Learn"))),
       advise_(new QPushButton(Words::tr("&Advise..."))) {
   auto* layout = new QVBoxLayout(this);
@@ -76,7 +77,7 @@ RunPage::RunPage(Session& session, QWidget* parent)
 }
 
 QWidget* RunPage::noRun() {
-  auto* panel = new NoRun(start_);
+  auto* panel = new NoRun(start_, quickstart_);
   connect(panel, &NoRun::openRequested, this, &RunPage::openRequested);
   connect(panel, &NoRun::remoteRequested, this, &RunPage::remoteRequested);
   return panel;
@@ -116,14 +117,7 @@ void RunPage::hear() {
   });
   connect(run, &RunFollower::told, this, &RunPage::showControls);
   connect(&session_, &Session::documentChanged, this, &RunPage::showControls);
-  connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
-    showControls();
-    emit startedIn(folder);
-  });
-  connect(&starting_, &RunStart::refused, this, [this](const QString& why) {
-    showControls();
-    message_->say(Words::tr("The run did not start: %1").arg(why), Tone::bad);
-  });
+  hearStarting();
   connect(learn_, &QPushButton::clicked, this, &RunPage::learn);
   connect(advise_, &QPushButton::clicked, this, &RunPage::advise);
   connect(run->rules(), &QAbstractItemModel::modelReset, this, [this, run] {
@@ -140,6 +134,24 @@ void RunPage::hear() {
                               : gaps.value(0);
     gaps_->say(gaps.isEmpty() ? QString() : first, Tone::calm, gaps.join("\n"));
   });
+}
+
+void RunPage::hearStarting() {
+  connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
+    showControls();
+    emit startedIn(folder);
+  });
+  const auto refuse = [this](const QString& why) {
+    showControls();
+    message_->say(Words::tr("The run did not start: %1").arg(why), Tone::bad);
+  };
+  connect(&starting_, &RunStart::refused, this, refuse);
+  connect(&preparing_, &Quickstart::doing, this, [this](const QString& what) {
+    showControls();
+    message_->say(what, Tone::calm);
+  });
+  connect(&preparing_, &Quickstart::prepared, this, &RunPage::start);
+  connect(&preparing_, &Quickstart::refused, this, refuse);
 }
 
 QAction* RunPage::control(const QString& text, const QString& key, void (RunPage::*does)()) {
@@ -248,8 +260,12 @@ void RunPage::showControls() {
       session_.run()->ranks()->running() > 0 && !session_.isTelling() && session_.canTell();
   const bool stopping = goes_on && run.stopRequested();
   const bool pausing = goes_on && !stopping && run.pauseRequested();
-  start_->setEnabled(session_.document().valid() && !starting_.isStarting());
-  start_->setText(starting_.isStarting() ? Words::tr("Starting...") : Words::tr("Star&t a run..."));
+  const bool starts = starting_.isStarting(), prepares = preparing_.isPreparing();
+  start_->setEnabled(session_.document().valid() && !starts && !prepares);
+  quickstart_->setEnabled(!starts);
+  quickstart_->setText(prepares ? Words::tr("Cancel the &quickstart")
+                                : Words::tr("Try the &quickstart..."));
+  start_->setText(starts ? Words::tr("Starting...") : Words::tr("Star&t a run..."));
   pause_->setEnabled(goes_on && !stopping && !pausing);
   go_->setEnabled(pausing);
   stop_->setEnabled(goes_on && !stopping);
@@ -261,10 +277,20 @@ void RunPage::showControls() {
 void RunPage::askToStart() {
   StartDialog dialog(session_.plan(), this);
   if (dialog.exec() != QDialog::Accepted) return;
-  const StartRequest request = dialog.request();
+  start(dialog.request());
+}
+
+void RunPage::start(const StartRequest& request) {
   message_->say(Words::tr("Starting in %1").arg(request.folder), Tone::calm);
   starting_.begin(request);
   showControls();
+}
+
+void RunPage::askForQuickstart() {
+  if (preparing_.isPreparing()) return preparing_.cancel();
+  const QString above =
+      QFileDialog::getExistingDirectory(this, Words::tr("Folder to make the quickstart's in"));
+  if (!above.isEmpty()) preparing_.begin(newFolderIn(above, "quickstart"));
 }
 
 void RunPage::pause() {

@@ -9,6 +9,7 @@
 #include <QStackedWidget>
 #include <QWidget>
 
+#include "gui/control/quickstart.h"
 #include "gui/control/run_start.h"
 #include "gui/models/run_lessons.h"
 #include "gui/models/session.h"
@@ -26,6 +27,8 @@ class RunPage : public QWidget {
 
   /// Starting, pausing, going on, stopping; enabled where they can be done.
   QList<QAction*> controls() const { return {start_, pause_, go_, stop_}; }
+  /// Starts a run of a tiny model that is made for it, or ends its preparation.
+  QAction* quickstart() const { return quickstart_; }
 
  signals:
   /// A run that was asked for here has begun.
@@ -46,7 +49,10 @@ class RunPage : public QWidget {
   void showState();
   void showControls();
   void showRemote();
+  void hearStarting();
   void askToStart();
+  void start(const StartRequest& request);
+  void askForQuickstart();
   void pause();
   void goOn();
   void askToStop();
@@ -58,10 +64,11 @@ class RunPage : public QWidget {
   QStackedWidget* body_;  // the run's views, or what can be done without one
   ElidedLabel* folder_;
   MessageBar *state_, *rules_, *gaps_, *message_;
-  QAction *start_, *pause_, *go_, *stop_;
+  QAction *start_, *pause_, *go_, *stop_, *quickstart_;
   QPushButton *learn_, *advise_;
   QString unreached_;  // the message that a run elsewhere is not reached, as it was said last
   RunStart starting_;
+  Quickstart preparing_;
   Newest<Lesson> lesson_;
 };
 

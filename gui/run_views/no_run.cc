@@ -10,7 +10,7 @@
 
 namespace tessera::gui {
 
-NoRun::NoRun(QAction* start, QWidget* parent) : QWidget(parent) {
+NoRun::NoRun(QAction* start, QAction* quickstart, QWidget* parent) : QWidget(parent) {
   auto* title = new QLabel(Words::tr("No run is open"));
   QFont large = font();
   large.setPointSizeF(1.4 * large.pointSizeF());
@@ -40,6 +40,16 @@ NoRun::NoRun(QAction* start, QWidget* parent) : QWidget(parent) {
   allow();
   add(begin, Words::tr("Runs the plan that is looked at on this machine (F6). It goes on when the "
                        "window is closed."));
+  auto* tiny = new QPushButton;
+  const auto show = [tiny, quickstart] {
+    tiny->setText(quickstart->text());
+    tiny->setEnabled(quickstart->isEnabled());
+  };
+  connect(quickstart, &QAction::changed, tiny, show);
+  connect(tiny, &QPushButton::clicked, quickstart, &QAction::trigger);
+  show();
+  add(tiny, Words::tr("Needs no GPU and no files: a tiny model learns to reverse three digits on "
+                      "four ranks of this machine's processors, for some minutes (Shift+F6)."));
   auto* open = new QPushButton(Words::tr("Open a run's folder..."));
   connect(open, &QPushButton::clicked, this, &NoRun::openRequested);
   add(open, Words::tr("A folder that tessera run writes or has written, or one of verl's with its "

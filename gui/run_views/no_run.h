@@ -11,8 +11,9 @@ class NoRun : public QWidget {
   Q_OBJECT
 
  public:
-  /// `start`: starts a run of the plan that is looked at; its button goes with it.
-  explicit NoRun(QAction* start, QWidget* parent = nullptr);
+  /// `start` starts a run of the plan that is looked at, `quickstart` one of a tiny model, or ends
+  /// its preparation; their buttons go with them.
+  NoRun(QAction* start, QAction* quickstart, QWidget* parent = nullptr);
 
  signals:
   void openRequested();

@@ -125,10 +125,7 @@ void StartDialog::writeConfig() {
 void StartDialog::chooseFolder() {
   const QString above =
       QFileDialog::getExistingDirectory(this, Words::tr("Folder to make the run's in"));
-  if (above.isEmpty()) return;
-  QString name = "run";
-  for (int i = 2; QDir(above).exists(name); ++i) name = QString("run-%1").arg(i);
-  folder_->setText(QDir(above).filePath(name));
+  if (!above.isEmpty()) folder_->setText(newFolderIn(above, "run"));
 }
 
 void StartDialog::check() {

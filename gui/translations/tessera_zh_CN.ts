@@ -6831,5 +6831,49 @@ select it to plan it in full</source>
         <source>(free)</source>
         <translation>（未固定）</translation>
     </message>
+    <message>
+        <source>making a tiny model</source>
+        <translation>生成一个微型模型</translation>
+    </message>
+    <message>
+        <source>making prompts</source>
+        <translation>生成提示</translation>
+    </message>
+    <message>
+        <source>measuring this machine, half a minute at most</source>
+        <translation>测量本机，最多半分钟</translation>
+    </message>
+    <message>
+        <source>planning</source>
+        <translation>规划</translation>
+    </message>
+    <message>
+        <source>Quickstart, step %1 of %2: %3</source>
+        <translation>快速入门，第 %1 步，共 %2 步：%3</translation>
+    </message>
+    <message>
+        <source>tessera %1: %2</source>
+        <translation>tessera %1：%2</translation>
+    </message>
+    <message>
+        <source>It was cancelled; what was made is in %1.</source>
+        <translation>已取消；已生成的内容在 %1 中。</translation>
+    </message>
+    <message>
+        <source>Needs no GPU and no files: a tiny model learns to reverse three digits on four ranks of this machine&apos;s processors, for some minutes (Shift+F6).</source>
+        <translation>不需要 GPU，也不需要文件：一个微型模型在本机处理器的四个 rank 上学习把三位数字反转，需要几分钟（Shift+F6）。</translation>
+    </message>
+    <message>
+        <source>Cancel the &amp;quickstart</source>
+        <translation>取消快速入门(&amp;Q)</translation>
+    </message>
+    <message>
+        <source>Try the &amp;quickstart...</source>
+        <translation>试试快速入门(&amp;Q)...</translation>
+    </message>
+    <message>
+        <source>Folder to make the quickstart&apos;s in</source>
+        <translation>在其中创建快速入门文件夹的位置</translation>
+    </message>
 </context>
 </TS>

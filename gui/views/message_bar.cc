@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/document/text.h"
 #include "gui/document/words.h"
 
 namespace tessera::gui {
@@ -117,17 +118,18 @@ void MessageBar::colour() {
 void MessageBar::elide() {
   const QFontMetrics metrics = line_->fontMetrics();
   const int room = std::max(40, line_->width() - 4);
-  QString words = first_;  // Chinese is broken anywhere
+  const QString says = withUnitsKept(first_);
+  QString words = says;  // Chinese is broken anywhere
   for (QChar& letter : words) letter = letter.script() == QChar::Script_Han ? ' ' : letter;
   int widest = 0;
   for (const QString& word : words.split(' ')) {
     widest = std::max(widest, metrics.horizontalAdvance(word));
   }
   // The second row begins with the word that the first one had no room for.
-  const bool wraps = widest < room && metrics.horizontalAdvance(first_) > room;
+  const bool wraps = widest < room && metrics.horizontalAdvance(says) > room;
   line_->setWordWrap(wraps);
-  line_->setFixedHeight((wraps ? 2 : 1) * metrics.size(Qt::TextSingleLine, first_).height() + 2);
-  line_->setText(metrics.elidedText(first_, Qt::ElideRight, wraps ? 2 * room - widest : room));
+  line_->setFixedHeight((wraps ? 2 : 1) * metrics.size(Qt::TextSingleLine, says).height() + 2);
+  line_->setText(metrics.elidedText(says, Qt::ElideRight, wraps ? 2 * room - widest : room));
 }
 
 bool MessageBar::eventFilter(QObject* watched, QEvent* event) {

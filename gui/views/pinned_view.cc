@@ -5,6 +5,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
@@ -43,7 +44,7 @@ QWidget* makePinned(Session& session) {
   Session* asked = &session;
   const auto show = [=] {
     PinnedModel& pinned = *asked->pinned();
-    says->setText(hint(pinned));
+    says->setText(withUnitsKept(hint(pinned)));
     pin->setEnabled(asked->document().valid());
     unpin->setEnabled(pinned.count() > 0);
   };

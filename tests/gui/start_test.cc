@@ -138,6 +138,35 @@ TEST_F(Start, ARunFileThatTheWindowWroteIsOneThatRuns) {
   EXPECT_EQ(steps(), 2u);
 }
 
+// Who has neither a GPU nor files gets a run that learns, and may end what it takes to begin.
+TEST_F(Start, TheQuickstartMakesWhatItNeedsAndRuns) {
+  const QString above = QString::fromStdString(at("tries"));
+  ASSERT_TRUE(QDir().mkpath(above));
+  const auto press_quickstart = [&] {
+    answer_file_dialog(window.get(), above);
+    window->activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+    QTest::keyClick(window.get(), Qt::Key_F6, Qt::ShiftModifier);
+  };
+  press_quickstart();
+  ASSERT_TRUE(wait_long([&] { return message().contains("measuring this machine"); }))
+      << message().toStdString();
+  EXPECT_EQ(window->run().quickstart()->text(), "Cancel the &quickstart");
+  window->run().quickstart()->trigger();
+  EXPECT_TRUE(message().contains("It was cancelled")) << message().toStdString();
+  EXPECT_TRUE(fs::exists(at("tries/quickstart/model/config.json")));
+  EXPECT_FALSE(fs::exists(at("tries/quickstart/calibration.json")));
+
+  press_quickstart();
+  const fs::path run = at("tries/quickstart-2/run");
+  ASSERT_TRUE(wait_long([&] { return followed().folder() == run; })) << message().toStdString();
+  ASSERT_TRUE(wait_long([&] { return steps() >= 2; })) << message().toStdString();
+  EXPECT_FALSE(followed().hasRoughTimes()) << "it was measured for its plan";
+  EXPECT_EQ(followed().ranks()->rowCount(), 4);
+  window->session().tell(RunSignal::stop);
+  EXPECT_TRUE(waitForState(RunState::stopped));
+}
+
 TEST_F(Start, ARunOutlivesTheWindowThatStartedIt) {
   fill("started", [](QDialog& dialog) { clickStart(dialog); });
   const fs::path run = at("started");

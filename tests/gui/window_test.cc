@@ -309,7 +309,8 @@ TEST(Window, SurvivesAMonkey) {
     if (QWidget* modal = QApplication::activeModalWidget()) modal->close();
   });
   closer.start(5);
-  std::mt19937 random(20);
+  const int seed = qEnvironmentVariableIntValue("TESSERA_MONKEY_SEED");
+  std::mt19937 random(seed > 0 ? static_cast<unsigned>(seed) : 20);
   const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
   const std::vector<int> keys{Qt::Key_Tab,  Qt::Key_Down,  Qt::Key_Up,    Qt::Key_Return,
                               Qt::Key_Home, Qt::Key_Space, Qt::Key_Plus,  Qt::Key_Backspace,

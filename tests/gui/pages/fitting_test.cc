@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <QHeaderView>
+#include <QMessageBox>
 #include <QPushButton>
 #include <QTabWidget>
 #include <cmath>
 
+#include "gui/document/text.h"
+#include "gui/pages/command_palette.h"
 #include "gui/translations/language.h"
 #include "gui/views/chart.h"
 #include "gui/views/elided_label.h"
@@ -40,7 +43,7 @@ void expectFits(const QLabel& label) {
 void expectFits(const MessageBar& bar) {
   const auto* line = bar.findChild<QLabel*>();
   expectFits(*line);
-  if (line->text() == bar.text()) return;
+  if (line->text() == withUnitsKept(bar.text())) return;
   EXPECT_TRUE(line->text().endsWith(kDots)) << line->text().toStdString();
   EXPECT_TRUE(line->toolTip().startsWith(bar.text())) << bar.text().toStdString();
 }
@@ -193,6 +196,41 @@ TEST_P(Fitting, NoTextIsCutOnASmallScreen) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Languages, Fitting, ::testing::Values("en", "zh_CN"));
+
+TEST(MessageBar, ALineDoesNotEndBetweenANumberAndItsUnit) {
+  MessageBar bar("Answer");
+  bar.say("124.28 +- 8.92 s  1,051 tok/s/GPU  row 2: +0.05 %", Tone::calm);
+  EXPECT_EQ(bar.text(), "124.28 +- 8.92 s  1,051 tok/s/GPU  row 2: +0.05 %");
+  const QString nbsp(QChar::Nbsp);
+  EXPECT_EQ(bar.findChild<QLabel*>()->toolTip(), bar.text());
+  EXPECT_EQ(withUnitsKept(bar.text()),
+            "124.28 +- 8.92" + nbsp + "s  1,051" + nbsp + "tok/s/GPU  row 2: +0.05" + nbsp + "%");
+  EXPECT_EQ(withUnitsKept("16 samples of 4 backends"), "16 samples of 4 backends");
+  bar.resize(2000, 60);
+  bar.show();
+  EXPECT_TRUE(bar.findChild<QLabel*>()->text().contains("+0.05" + nbsp + "%"))
+      << bar.findChild<QLabel*>()->text().toStdString();
+}
+
+// On 1280 x 720 the list of keys is a dialog that can be seen whole.
+TEST(Keys, FitASmallScreenAndSayOfWhatTheyAre) {
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  QSize size;
+  QString text;
+  with_dialog(&window, [&](QDialog& dialog) {
+    size = dialog.sizeHint();
+    text = static_cast<QMessageBox&>(dialog).text();
+    dialog.reject();
+  });
+  for (QAction* action : commandsOf(*window.menuBar())) {
+    if (nameOf(*action) == "Keys") action->trigger();
+  }
+  EXPECT_LT(size.width(), 1280);
+  EXPECT_LT(size.height(), 600);
+  EXPECT_TRUE(text.contains("Language: English")) << text.toStdString();
+}
 
 TEST(Elided, WhatHasNoRoomIsToldInFull) {
   Chart chart("A title that is much longer than the chart is wide, for whoever reads it");
