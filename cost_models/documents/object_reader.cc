@@ -13,6 +13,9 @@ namespace {
 
 const Node kNoKeys = map_node();
 constexpr const char* kPlainText = "text without control characters";
+// Names, paths and sentences: what is longer is no such thing, and nobody can show it.
+constexpr std::size_t kLongestText = 1 << 16;
+constexpr const char* kShortText = "text of at most 65536 bytes";
 
 std::string number_text(double value) {
   char buffer[32];
@@ -191,6 +194,8 @@ void ObjectReader::read(std::string_view key, bool need, std::string& out, bool 
     refuse(key, "a string that is not empty");
   } else if (has_control_characters(value->text)) {
     refuse(key, kPlainText);
+  } else if (value->text.size() > kLongestText) {
+    refuse(key, kShortText);
   } else {
     out = value->text;
   }
@@ -257,13 +262,16 @@ void ObjectReader::list(std::string_view key, std::vector<std::string>& out, boo
   out.clear();
   for (const Node& item : value->items) {
     const bool text = item.is(Node::Kind::string);
-    if (text && !has_control_characters(item.text)) {
+    const bool plain = text && !has_control_characters(item.text);
+    if (plain && item.text.size() <= kLongestText) {
       out.push_back(item.text);
     } else {
       problems_->push_back({document_->file,
                             place_of(item, path_of(key)),
                             describe(item),
-                            text ? kPlainText : "a string",
+                            plain  ? kShortText
+                            : text ? kPlainText
+                                   : "a string",
                             {}});
     }
   }

@@ -138,7 +138,7 @@ SampleNews SampleReader::read() {
   std::error_code error;
   const auto status = std::filesystem::status(file_, error);
   if (!std::filesystem::is_regular_file(status)) {
-    if (std::filesystem::exists(status) && !std::exchange(told_, true)) {
+    if (status.type() != std::filesystem::file_type::not_found && !std::exchange(told_, true)) {
       news.problems.push_back({file_.string(), "", "not a regular file", "a run's samples", ""});
     }
     return news;

@@ -5312,6 +5312,10 @@ select it to plan it in full</source>
         <translation>不属于 UTF-8 的字节</translation>
     </message>
     <message>
+        <source>text of at most 65536 bytes</source>
+        <translation>最多 65536 字节的文本</translation>
+    </message>
+    <message>
         <source>text without control characters</source>
         <translation>不含控制字符的文本</translation>
     </message>

@@ -212,7 +212,14 @@ bool MetricsTail::read_line(std::string_view line, Problems& problems) {
 void MetricsTail::read_new(const Take& take, Problems& problems) {
   restarted_ = false;
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file_, error)) return;
+  const auto status = std::filesystem::status(file_, error);
+  if (!std::filesystem::is_regular_file(status)) {
+    // What is not there yet may come; what is there and cannot be read is told once.
+    if (status.type() != std::filesystem::file_type::not_found && !std::exchange(told_, true)) {
+      problems.push_back({file_.string(), "", "not a regular file", "a run's metrics.jsonl", ""});
+    }
+    return;
+  }
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file_, error));
   if (error) return;
   if (size < offset_) {

@@ -37,7 +37,7 @@ class MetricsTail {
   explicit MetricsTail(std::filesystem::path file);
 
   /// Steps of the lines that were completed since the last call; none while the file does not
-  /// exist. A malformed line is appended to `problems` and passed over.
+  /// exist. A malformed line is appended to `problems` and passed over; once what is no file, too.
   std::vector<StepNumbers> read_new(Problems& problems);
   /// The same steps, each as its line has it: in a fraction of the time where lines are plain.
   using Take = std::function<void(const MetricLine&)>;
@@ -56,7 +56,7 @@ class MetricsTail {
   std::filesystem::path file_;
   std::int64_t offset_ = 0, lines_ = 0;
   std::string half_line_;
-  bool restarted_ = false;
+  bool restarted_ = false, told_ = false;
   MetricScanner scanner_;
 };
 

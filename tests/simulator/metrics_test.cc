@@ -292,5 +292,22 @@ TEST_F(Metrics, TextWithoutStepsIsNoConsoleLog) {
   EXPECT_FALSE(problems_.empty());
 }
 
+TEST_F(Metrics, WhatIsNoFileIsToldOnceAndWhatIsNotThereIsNot) {
+  MetricsTail tail(file_);
+  Problems problems;
+  EXPECT_TRUE(tail.read_new(problems).empty());
+  EXPECT_TRUE(problems.empty());
+  std::filesystem::create_symlink(file_.filename(), file_);  // of itself
+  EXPECT_TRUE(tail.read_new(problems).empty());
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].file, file_.string());
+  EXPECT_EQ(problems[0].found, "not a regular file");
+  tail.read_new(problems);
+  EXPECT_EQ(problems.size(), 1u);
+  std::filesystem::remove(file_);
+  std::ofstream(file_) << "{\"step\": 1, \"data\": {\"a\": 1}}\n";
+  EXPECT_EQ(tail.read_new(problems).size(), 1u);
+}
+
 }  // namespace
 }  // namespace tessera

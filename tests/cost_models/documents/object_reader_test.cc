@@ -119,5 +119,21 @@ TEST(ObjectReader, RefusesARootThatIsNotAMapOnceAndNothingElse) {
   EXPECT_EQ(problems[0].found, "a list of 1 items");
 }
 
+// A path of megabytes would hold up whoever measures or prints it.
+TEST(ObjectReader, ATextIsNoLongerThanAnybodyReads) {
+  const auto read_name = [](std::size_t length) {
+    Problems problems;
+    const std::string text =
+        R"({"sides": 3, "size": 1, "name": ")" + std::string(length, 'x') + "\"}";
+    read(*parse_json(text, "shape.json", problems), problems);
+    return problems;
+  };
+  EXPECT_TRUE(read_name(1 << 16).empty());
+  const Problems problems = read_name((1 << 16) + 1);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].expected, "text of at most 65536 bytes");
+  EXPECT_LT(problems[0].found.size(), 200u);
+}
+
 }  // namespace
 }  // namespace tessera
