@@ -4,6 +4,7 @@
 #include <QDialogButtonBox>
 #include <QDir>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QVBoxLayout>
@@ -24,6 +25,25 @@ QString planText(const Plan& plan) {
   if (plan.world_size() == 1)
     return Words::tr("1 rank on %1, for the engine %2").arg(device, engine);
   return Words::tr("%1 ranks on %2, for the engine %3").arg(plan.world_size()).arg(device, engine);
+}
+
+// What speaks against this machine, as far as the window sees it; the run itself decides.
+QString hintOf(const Plan& plan) {
+  if (plan.cluster.device.name == "cpu") return {};
+  const QString instead = Words::tr(
+      "Export job (Ctrl+J) writes what starts it on a cluster; the quickstart (Shift+F6) "
+      "needs no GPU.");
+  const std::int64_t per_node = plan.cluster.gpus_per_node;
+  const std::int64_t nodes = (plan.world_size() + per_node - 1) / per_node;
+  if (nodes > 1) {
+    return Words::tr("It needs %1 nodes, and a run is started on this machine alone. %2")
+        .arg(nodes)
+        .arg(instead);
+  }
+  for (const char* driver : {"/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"}) {
+    if (QFileInfo::exists(driver)) return {};
+  }
+  return Words::tr("No driver of a GPU is seen on this machine. %1").arg(instead);
 }
 
 }  // namespace
@@ -57,6 +77,12 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
   problem_->setAccessibleName(Words::tr("What is missing"));
   auto* form = new QFormLayout;
   form->addRow(Words::tr("Plan"), new QLabel(planText(*plan_)));
+  if (const QString hint = hintOf(*plan_); !hint.isEmpty()) {
+    auto* says = new QLabel(hint);
+    says->setWordWrap(true);
+    says->setObjectName("elsewhere");
+    form->addRow(QString(), says);
+  }
   QWidget* config = withButton(config_, Words::tr("Choose a run file"), &StartDialog::chooseConfig);
   auto* write = new QPushButton(Words::tr("&Write one..."));
   write->setAutoDefault(false);

@@ -6879,5 +6879,17 @@ select it to plan it in full</source>
         <source>Folder to make the quickstart&apos;s in</source>
         <translation>在其中创建快速入门文件夹的位置</translation>
     </message>
+    <message>
+        <source>Export job (Ctrl+J) writes what starts it on a cluster; the quickstart (Shift+F6) needs no GPU.</source>
+        <translation>“导出任务”（Ctrl+J）写出在集群上启动它的文件；快速入门（Shift+F6）不需要 GPU。</translation>
+    </message>
+    <message>
+        <source>It needs %1 nodes, and a run is started on this machine alone. %2</source>
+        <translation>它需要 %1 个节点，而运行只在本机启动。%2</translation>
+    </message>
+    <message>
+        <source>No driver of a GPU is seen on this machine. %1</source>
+        <translation>本机上没有看到 GPU 驱动。%1</translation>
+    </message>
 </context>
 </TS>

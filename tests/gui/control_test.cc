@@ -19,6 +19,7 @@
 #include "gui/control/run_start.h"
 #include "gui/document/text.h"
 #include "gui/run_views/run_file_dialog.h"
+#include "gui/run_views/start_dialog.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_signal.h"
@@ -61,6 +62,19 @@ class Control : public Explore {
 
   std::unique_ptr<RankStatusFile> rank;
 };
+
+// Before anything is filled in: most who look at a plan of many nodes have none of them here.
+TEST(StartDialog, SaysAtOnceThatAPlanIsForOtherMachines) {
+  Plan plan = free_plan();
+  plan.cluster.gpus_per_node = std::max(1, plan.world_size() / 4);
+  StartDialog dialog(shared(plan));
+  const auto* says = dialog.findChild<QLabel*>("elsewhere");
+  ASSERT_NE(says, nullptr);
+  EXPECT_TRUE(says->text().contains("needs 4 nodes")) << says->text().toStdString();
+  EXPECT_TRUE(says->text().contains("Ctrl+J"));
+  plan.cluster.device.name = "cpu";
+  EXPECT_EQ(StartDialog(shared(plan)).findChild<QLabel*>("elsewhere"), nullptr);
+}
 
 // Enter is for what the dialog is for, not for leaving it.
 TEST(RunFileDialog, EnterSaves) {

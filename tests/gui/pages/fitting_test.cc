@@ -225,7 +225,7 @@ TEST(Keys, FitASmallScreenAndSayOfWhatTheyAre) {
     dialog.reject();
   });
   for (QAction* action : commandsOf(*window.menuBar())) {
-    if (nameOf(*action) == "Keys") action->trigger();
+    if (gui::nameOf(*action) == "Keys") action->trigger();
   }
   EXPECT_LT(size.width(), 1280);
   EXPECT_LT(size.height(), 600);
