@@ -66,10 +66,10 @@ std::string preset_of(const Value& value, const std::vector<std::string>& names,
   return {};
 }
 
-// Presets of several models have equal sizes, and the name says whose weights a job takes. So a plan
-// that states where its model was is of the preset whose folder or repository that is, or of that
-// folder while it is here, and else has no name: what the plan states is asked. One that does not
-// say takes the first preset that is such a model.
+// Presets of several models have equal sizes, and the name says whose weights a job takes. So a
+// plan that states where its model was is of the preset whose folder or repository that is, or of
+// that folder while it is here, and else has no name: what the plan states is asked. One that does
+// not say takes the first preset that is such a model.
 std::string model_of(const ModelSource& source) {
   std::vector<std::string> names = preset_names("models", "");
   if (!source.path.empty()) {
