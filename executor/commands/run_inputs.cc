@@ -83,7 +83,14 @@ RunInputs read_run_inputs(const TrainOptions& options) {
   }
   if (config) check_dataflow(*plan, *config, plan_file.string(), problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  config->reward.functions.programs.run_file =
+      options.config_name.empty() ? config_file.string() : options.config_name;
   return {std::move(*plan), std::move(*config), origin};
+}
+
+void check_rewards(const RunInputs& inputs, Problems& problems) {
+  if (inputs.plan.find(Role::reward) != nullptr) return;  // a model scores
+  check_reward_functions(inputs.config.reward.functions, problems);
 }
 
 RunPromptSets read_run_prompts(const RunInputs& inputs) {

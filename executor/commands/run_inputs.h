@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "executor/checkpoint/training_origin.h"
 #include "executor/config/run_config.h"
 #include "executor/prompts/prompt_set.h"
@@ -41,6 +42,10 @@ struct RunPromptSets {
 /// Prompts of weights that a run has exported begin where it ended, unless the file states a seed.
 /// Throws Error(bad_input) with every problem of the files.
 RunPromptSets read_run_prompts(const RunInputs& inputs);
+
+/// Appends what would cost every response its score (check_reward_functions). Starts processes: for
+/// whoever looks at a run before it starts.
+void check_rewards(const RunInputs& inputs, Problems& problems);
 
 /// For people: prompts left out or cut, what trained the weights before, an engine that the plan is
 /// not for.

@@ -15,6 +15,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/arena/shared_arena.h"
 #include "executor/comm/nccl_world.h"
+#include "executor/commands/check_run.h"
 #include "executor/commands/commands.h"
 #include "executor/commands/memory_report.h"
 #include "executor/commands/run_inputs.h"
@@ -37,14 +38,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// All ranks on this host: each wants a GPU.
-void require_gpus(int ranks) {
-  const int gpus = cuda_device_count();
-  if (gpus >= ranks) return;
-  throw Error(ExitCode::missing, "the run wants " + std::to_string(ranks) + " GPUs, and " +
-                                     std::to_string(gpus) + " are visible (nvidia-smi lists them)");
-}
 
 /// An earlier run of the folder was asked to stop or to pause, this one was not. Where `tessera
 /// run` is the parent it has removed both, before anybody could ask anew.
@@ -80,15 +73,6 @@ std::optional<RunLock> take_folder(const fs::path& folder, bool create, bool may
     if (!text.empty()) throw Error(ExitCode::bad_input, text);
   }
   return lock;
-}
-
-/// A path to go on from holds a checkpoint whose files are whole.
-void check_resume(const CheckpointConfig& config) {
-  if (config.resume_mode != ResumeMode::resume_path) return;
-  Problems problems;
-  if (sound_checkpoints(config, {}, {}, problems).empty()) {
-    throw Error(ExitCode::bad_input, std::move(problems));
-  }
 }
 
 MemoryOptions memory_options(const TrainerConfig& trainer) {
@@ -213,7 +197,19 @@ class Rank {
       end_stage(stages_, "checkpoint");
     }
     if (records_) records_->forget_after(first_step);
+    note_done(first_step);
     return {worker_, inputs_.plan, inputs_.config, prompts, folder_, note(), first_step};
+  }
+
+  /// A run that goes on behind its last step does nothing, and says what would train on.
+  void note_done(std::int64_t steps) {
+    if (!records_ || inputs_.config.validation.only) return;
+    if (steps == 0 || steps < inputs_.config.trainer.total_training_steps) return;
+    records_->note("[Resume] " + std::to_string(steps) +
+                   " steps are done, all of trainer.total_training_steps: " +
+                   std::to_string(inputs_.config.trainer.total_training_steps) +
+                   "; --set trainer.total_training_steps=" + std::to_string(2 * steps) +
+                   " trains on");
   }
 
   int train() {
@@ -383,15 +379,11 @@ void add_train(CLI::App& app) {
     }
     if (!options->check) end_on_stop_signals(/*all=*/options->run.empty());
     RunInputs inputs = read_run_inputs(*options);
-    if (options->check) {
-      for (const std::string& line : notes_of(inputs, read_run_prompts(inputs)))
-        std::puts(line.c_str());
-      check_resume(inputs.config.trainer.checkpoint);
-      const std::string& rules = inputs.config.trainer.rules;
-      if (!rules.empty()) RunRules(rules, inputs.plan);
-      if (options->device == "cuda") require_gpus(inputs.plan.world_size());
-      return;
-    }
+    if (options->check) return check_run(*options, inputs);
+    // Where `tessera run` is the parent it has looked already.
+    Problems problems;
+    if (options->run.empty()) check_rewards(inputs, problems);
+    if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
     const int code = Rank(*options, std::move(inputs)).run();
     if (code != 0) throw CLI::RuntimeError(code);
   });

@@ -33,7 +33,9 @@ std::vector<std::int32_t> end_tokens(const std::filesystem::path& folder, Proble
 
 void check_vocabulary(const std::vector<std::vector<std::int32_t>>& prompts,
                       const std::vector<std::int32_t>& ends, std::int64_t vocabulary,
-                      const std::filesystem::path& folder, Problems& problems) {
+                      const std::filesystem::path& folder,
+                      const std::function<std::string(std::size_t prompt)>& place_of,
+                      Problems& problems) {
   const auto refuse = [&](const char* file, std::int32_t id, const std::string& what) {
     problems.push_back(
         {.file = (folder / file).string(),
@@ -47,7 +49,7 @@ void check_vocabulary(const std::vector<std::vector<std::int32_t>>& prompts,
     if (prompts[i].empty()) continue;
     const std::int32_t largest = *std::ranges::max_element(prompts[i]);
     if (largest < vocabulary) continue;
-    return refuse("tokenizer.json", largest, " in prompt " + std::to_string(i));
+    return refuse("tokenizer.json", largest, " in the prompt of " + place_of(i));
   }
 }
 

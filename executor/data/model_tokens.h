@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
@@ -16,9 +18,11 @@ namespace tessera {
 std::vector<std::int32_t> end_tokens(const std::filesystem::path& folder, Problems& problems);
 
 /// A Problem where an id of `prompts` or `ends` is not below `vocabulary`: the tokenizer is another
-/// model's, or the embedding was not resized.
+/// model's, or the embedding was not resized. `place_of` says where a prompt stands.
 void check_vocabulary(const std::vector<std::vector<std::int32_t>>& prompts,
                       const std::vector<std::int32_t>& ends, std::int64_t vocabulary,
-                      const std::filesystem::path& folder, Problems& problems);
+                      const std::filesystem::path& folder,
+                      const std::function<std::string(std::size_t prompt)>& place_of,
+                      Problems& problems);
 
 }  // namespace tessera

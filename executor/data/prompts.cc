@@ -1,5 +1,6 @@
 #include "executor/data/prompts.h"
 
+#include <tuple>
 #include <utility>
 
 #include "cost_models/documents/check.h"
@@ -15,6 +16,8 @@ using Kind = Node::Kind;
 
 constexpr std::size_t kLargestFile = std::size_t{4} << 30;
 constexpr std::size_t kMostProblems = 100;
+
+bool is_parquet(const std::filesystem::path& file) { return file.extension() == ".parquet"; }
 
 /// One line or row being read.
 struct Line {
@@ -93,6 +96,7 @@ void read_messages(Line& line, const Node& root, Prompt& prompt) {
 
 Prompt read_prompt(Line& line, const Node& root) {
   Prompt prompt;
+  prompt.line = line.number;
   prompt.data_source = line.text(root, "", "data_source");
   read_messages(line, root, prompt);
   prompt.ability = line.optional_text(root, "", "ability");
@@ -178,9 +182,21 @@ std::optional<std::vector<Prompt>> parse_prompts(std::string_view text, const st
   return prompts;
 }
 
+bool Prompt::operator==(const Prompt& other) const {
+  const auto content = [](const Prompt& prompt) {
+    return std::tie(prompt.data_source, prompt.messages, prompt.ability, prompt.reward_style,
+                    prompt.ground_truth, prompt.extra_info, prompt.truth_is_text);
+  };
+  return content(*this) == content(other);
+}
+
+std::string place_of(const Prompt& prompt, const std::filesystem::path& file) {
+  return (is_parquet(file) ? "row " : "") + std::to_string(prompt.line);
+}
+
 std::optional<std::vector<Prompt>> read_prompts(const std::filesystem::path& file,
                                                 Problems& problems) {
-  if (file.extension() == ".parquet") return read_rows(file, problems);
+  if (is_parquet(file)) return read_rows(file, problems);
   const auto text = read_text_file(file, kLargestFile, problems);
   if (!text) return std::nullopt;
   return parse_prompts(*text, file.string(), problems);

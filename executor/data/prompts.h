@@ -32,9 +32,14 @@ struct Prompt {
   std::string ground_truth;
   std::string extra_info = "{}";  // a JSON object, which reward programs are given
   bool truth_is_text = true;
+  std::int64_t line = 0;  // of its file (JSONL), or its row (Parquet), from 1; 0 = of no file
 
-  bool operator==(const Prompt&) const = default;
+  /// The same prompt, wherever it stands.
+  bool operator==(const Prompt& other) const;
 };
+
+/// Where a prompt of `file` stands, as messages say it: "12", "row 12".
+std::string place_of(const Prompt& prompt, const std::filesystem::path& file);
 
 /// Every line of a JSONL file, or every row of a file that ends in .parquet; nullopt when anything
 /// was appended to `problems` (place = line:column, or the row). Blank lines are skipped, a file

@@ -182,6 +182,7 @@ PreferenceSet read_preference_set(const PreferenceSetOptions& options) {
   const ModelText model = read_model(options, problems);
   PreferenceSet set;
   set.end = model.ends.front();
+  std::vector<std::pair<const std::filesystem::path*, std::int64_t>> lines;  // of the set's pairs
   for (const std::filesystem::path& file : options.files) {
     const auto text = read_text_file(file, kLargestFile, problems);
     if (!text) continue;
@@ -190,6 +191,7 @@ PreferenceSet read_preference_set(const PreferenceSetOptions& options) {
     PairReader reader(options, model, file.string(), problems);
     for (const PreferencePair& pair : *pairs) {
       if (problems.size() < kMostProblems) reader.add(pair, set);
+      if (lines.size() < set.pairs.size()) lines.emplace_back(&file, pair.line);
     }
     reader.note(set);
   }
@@ -203,7 +205,10 @@ PreferenceSet read_preference_set(const PreferenceSetOptions& options) {
     for (const PairTokens& pair : set.pairs) {
       for (const auto* part : {&pair.chosen, &pair.rejected}) used.push_back(*part);
     }
-    check_vocabulary(used, model.ends, options.vocabulary, options.model, problems);
+    const auto place = [&](std::size_t i) {
+      return lines[i / 2].first->string() + ":" + std::to_string(lines[i / 2].second);
+    };
+    check_vocabulary(used, model.ends, options.vocabulary, options.model, place, problems);
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return set;

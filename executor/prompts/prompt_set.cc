@@ -21,8 +21,18 @@ constexpr std::size_t kMostTemplateProblems = 5;
 /// The prompts of all files, and of each one how many.
 struct FilePrompts {
   std::vector<Prompt> prompts;
+  std::vector<std::filesystem::path> files;
   std::vector<std::int64_t> counts;
   std::vector<std::vector<std::int32_t>> tokens;
+
+  /// The file of prompt `i`.
+  const std::filesystem::path& file_of(std::size_t i) const {
+    std::size_t file = 0;
+    for (auto end = static_cast<std::size_t>(counts[0]); i >= end;) {
+      end += static_cast<std::size_t>(counts[++file]);
+    }
+    return files[file];
+  }
 };
 
 FilePrompts read_all(const std::vector<std::filesystem::path>& files, Problems& problems) {
@@ -30,13 +40,14 @@ FilePrompts read_all(const std::vector<std::filesystem::path>& files, Problems& 
   for (const std::filesystem::path& file : files) {
     std::optional<std::vector<Prompt>> prompts = read_prompts(file, problems);
     if (!prompts) continue;
+    all.files.push_back(file);
     all.counts.push_back(static_cast<std::int64_t>(prompts->size()));
     std::move(prompts->begin(), prompts->end(), std::back_inserter(all.prompts));
   }
   return all;
 }
 
-JinjaValue::Map chat_options(const std::string& json) {
+JinjaValue::Map chat_variables(const std::string& json) {
   Problems problems;
   const auto document = parse_json(json, "data.apply_chat_template_kwargs", problems);
   if (!document) fail(std::move(problems));
@@ -47,11 +58,12 @@ JinjaValue::Map chat_options(const std::string& json) {
 /// tokens included; a plain text has those that the tokenizer adds.
 void tokenize(const PromptSetOptions& options, const Tokenizer& tokenizer, const ChatTemplate& chat,
               FilePrompts& all, Problems& problems) {
-  const JinjaValue::Map variables = chat_options(options.chat_options);
+  const JinjaValue::Map variables = chat_variables(options.chat_options);
   const std::size_t before = problems.size();
   const auto refuse = [&](std::size_t i, std::string found, const char* expected) {
-    problems.push_back({.file = "prompts",
-                        .place = "prompt " + std::to_string(i),
+    const std::filesystem::path& file = all.file_of(i);
+    problems.push_back({.file = file.string(),
+                        .place = place_of(all.prompts[i], file) + " (/prompt)",
                         .found = std::move(found),
                         .expected = expected});
   };
@@ -125,8 +137,9 @@ void limit_lengths(const PromptSetOptions& options, FilePrompts& all,
                          : "cut (" + std::string(name_of(options.truncation)) + ")"));
     return;
   }
-  problems.push_back({.file = "prompts",
-                      .place = "prompt " + std::to_string(first),
+  const std::filesystem::path& file = all.file_of(first);  // none has been left out
+  problems.push_back({.file = file.string(),
+                      .place = place_of(all.prompts[first], file) + " (/prompt)",
                       .found = told,
                       .expected = "1 to " + std::to_string(most) +
                                   ", the run's data.max_prompt_length (the plan's unless stated)",
@@ -147,23 +160,22 @@ void add_rewards(const PromptSetOptions& options, PromptSet& set, Problems& prob
       continue;
     }
     const std::vector<std::string> known = reward_rule_names();
-    problems.push_back({.file = "run.yaml",
+    problems.push_back({.file = options.rewards.programs.run_file,
                         .place = "algorithm.gdpo_reward_keys",
                         .found = "'" + name + "'",
                         .expected = "a built-in rule, or a name in reward.functions",
                         .hint = did_you_mean(name, known)});
   }
-  check_reward_functions(options.rewards, problems);
 }
 
 /// Every data source has a score by every rule.
-void check_sources(const PromptSet& set, Problems& problems) {
+void check_sources(const PromptSetOptions& options, const PromptSet& set, Problems& problems) {
   std::set<std::string> sources;
   for (const Prompt& prompt : set.prompts) sources.insert(prompt.data_source);
   for (const RewardFunction& function : set.rewards) {
     for (const std::string& source : sources) {
       if (function.rule == nullptr || function.rule->knows(source)) continue;
-      problems.push_back({.file = "run.yaml",
+      problems.push_back({.file = options.rewards.programs.run_file,
                           .place = "reward.function",
                           .found = function.name + ", which knows no data source '" + source + "'",
                           .expected = "a rule by name, or a Python file"});
@@ -184,7 +196,7 @@ void check_counts(const PromptSetOptions& options, const FilePrompts& all,
                   const std::vector<std::string>& notes, Problems& problems) {
   const auto prompts = static_cast<std::int64_t>(all.prompts.size());
   const auto refuse = [&](std::string found, std::string expected) {
-    problems.push_back({.file = "run.yaml",
+    problems.push_back({.file = options.rewards.programs.run_file,
                         .place = options.key,
                         .found = std::move(found),
                         .expected = std::move(expected),
@@ -215,7 +227,10 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   if (problems.empty()) limit_lengths(options, all, notes, problems);
   if (problems.empty()) check_counts(options, all, notes, problems);
   if (problems.empty() && options.vocabulary > 0) {
-    check_vocabulary(all.tokens, ends, options.vocabulary, options.model, problems);
+    const auto place = [&](std::size_t i) {
+      return all.file_of(i).string() + ":" + place_of(all.prompts[i], all.file_of(i));
+    };
+    check_vocabulary(all.tokens, ends, options.vocabulary, options.model, place, problems);
   }
   if (!problems.empty()) fail(std::move(problems));
   PromptSet set{.tokenizer = std::move(*tokenizer),
@@ -229,7 +244,7 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   set.prompts = std::move(all.prompts);
   set.tokens = std::move(all.tokens);
   add_rewards(options, set, problems);
-  check_sources(set, problems);
+  check_sources(options, set, problems);
   if (!problems.empty()) fail(std::move(problems));
   return set;
 }

@@ -37,6 +37,7 @@ struct RewardFunction {
 struct RewardPrograms {
   int workers = 8;  // processes of each program, over all ranks
   std::string python = "python3";
+  std::string run_file = "run.yaml";  // that says all this, as messages call it
   WorkerLimits limits;
   SandboxService service;
 };
@@ -46,8 +47,9 @@ struct RewardOptions {
   RewardPrograms programs;
 };
 
-/// Files that are not there, sandboxes and services that cannot be used: what would stop every
-/// response.
+/// What would cost every response its score: programs, files, sandboxes and services that are not
+/// there, and Python files that cannot be loaded or whose function cannot be called. Each file is
+/// loaded once, by a process as a run's, which ends then.
 void check_reward_functions(const RewardOptions& options, Problems& problems);
 
 /// Whose process scores the i-th sequence where `workers` processes are dealt to `ranks`.

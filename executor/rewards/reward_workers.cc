@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -37,6 +38,7 @@ std::string shortened(const std::string& text) {
 /// What a line says.
 struct Said {
   bool ready = false;
+  std::optional<StartRefusal> refusal;
   bool is_answer = false;
   RewardAnswer answer;
 };
@@ -45,6 +47,14 @@ struct Said {
 bool is_quiet(const WorkerProcess& process) {
   pollfd end{.fd = process.errors(), .events = POLLIN, .revents = 0};
   return ::poll(&end, 1, 0) <= 0;
+}
+
+/// Of a process whose output has ended.
+std::string words_of_end(WorkerProcess& process) {
+  while (process.errors() >= 0 && process.receive_errors() && !is_quiet(process)) {
+  }
+  const std::string words = process.last_words();
+  return "the process ended" + (words.empty() ? "" : ": " + shortened(words));
 }
 
 /// verl's "acc" and "pred" of an answer; what is of another type is left out.
@@ -60,11 +70,28 @@ ScoreDetail detail_of(const Node& answer) {
   return detail;
 }
 
+/// That a process cannot score; `root` may be null.
+std::optional<StartRefusal> refusal_of(const Node* root) {
+  const Node* const why = root == nullptr ? nullptr : root->find("refused");
+  if (why == nullptr || !why->is(Node::Kind::string)) return std::nullopt;
+  const Node* const file = root->find("file");
+  const Node* const line = root->find("line");
+  return StartRefusal{.file = file != nullptr && file->is(Node::Kind::string) ? file->text : "",
+                      .line = line != nullptr && line->is(Node::Kind::integer) ? line->integer : 0,
+                      .found = why->text};
+}
+
+std::string in_words(const StartRefusal& refusal) {
+  const std::string line = refusal.line > 0 ? ":" + std::to_string(refusal.line) : "";
+  return (refusal.file.empty() ? "" : refusal.file + line + ": ") + refusal.found;
+}
+
 Said read_line(const std::string& line, std::int64_t id) {
   Problems problems;
   const auto document = parse_json(line, "answer", problems, {.bytes = kLongestLine});
   const Node* root = document && document->root.is(Node::Kind::map) ? &document->root : nullptr;
   if (root != nullptr && root->find("ready") != nullptr) return {.ready = true};
+  if (const auto refusal = refusal_of(root)) return {.refusal = refusal};
   const Node* const number = root == nullptr ? nullptr : root->find("id");
   if (number == nullptr || !number->is(Node::Kind::integer) || number->integer != id) return {};
   const Node* const score = root->find("score");
@@ -160,18 +187,15 @@ void RewardWorkers::listen(Worker& worker) {
       worker.fresh = false;
       dead_starts_ = 0;
       settle(*std::exchange(worker.request, std::nullopt), std::move(said.answer));
+    } else if (said.refusal) {
+      return lose(worker, in_words(*said.refusal));
     } else {
       return lose(worker, "its answer is '" + shortened(valid_utf8(line)) + "'");
     }
   }
   if (!worker.request) return;
   if (process.waiting() > kLongestLine) return lose(worker, "its answer has no end");
-  if (!open) {
-    while (process.errors() >= 0 && process.receive_errors() && !is_quiet(process)) {
-    }
-    const std::string words = process.last_words();
-    return lose(worker, "the process ended" + (words.empty() ? "" : ": " + shortened(words)));
-  }
+  if (!open) return lose(worker, words_of_end(process));
   if (Clock::now() >= worker.deadline) lose(worker, "no answer in time");
 }
 
@@ -187,6 +211,33 @@ void RewardWorkers::lose(Worker& worker, std::string failure) {
 void RewardWorkers::settle(std::size_t request, RewardAnswer answer) {
   answers_[request] = std::move(answer);
   ++answered_;
+}
+
+std::optional<StartRefusal> refusal_of_start(const std::vector<std::string>& words,
+                                             const WorkerLimits& limits) {
+  WorkerProcess process;
+  const std::string failure = process.start({.words = words, .memory_gib = limits.memory_gib});
+  if (!failure.empty()) return StartRefusal{.found = failure};
+  const Clock::time_point end = Clock::now() + seconds(limits.start_timeout_s);
+  std::string line;
+  while (Clock::now() < end) {
+    pollfd ends[] = {{.fd = process.output(), .events = POLLIN, .revents = 0},
+                     {.fd = process.errors(), .events = POLLIN, .revents = 0}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    ::poll(ends, 2, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+    if (process.errors() >= 0) process.receive_errors();
+    const bool open = process.receive();
+    while (process.take_line(line)) {
+      const Said said = read_line(line, -1);
+      if (said.ready) return std::nullopt;
+      if (said.refusal) return said.refusal;
+    }
+    if (!open) return StartRefusal{.found = words_of_end(process)};
+  }
+  char text[80];
+  std::snprintf(text, sizeof text, "a process that is not ready after %.4g s",
+                limits.start_timeout_s);
+  return StartRefusal{.found = text, .late = true};
 }
 
 RewardWorkers::RewardWorkers(std::vector<std::string> command, const WorkerLimits& limits,

@@ -5,6 +5,7 @@
 // answer a line {"id", "score"} or {"id", "error"} with the same id, beside a score also verl's
 // "acc" (a number) and "pred" (a text). A process may say {"ready":
 // true} when it has loaded what it needs; the time limit of its first response counts from then on.
+// One that says {"refused": why, "file", "line"} instead cannot score at all.
 // A process that crashes, hangs, answers something else or floods its output is killed and started
 // anew: its response has no score, and nothing else is lost. A program whose processes die 32 times
 // in a row before they are ready is tried no more until the next finish().
@@ -51,9 +52,24 @@ std::vector<std::string> python_reward(const std::string& python, const std::fil
 std::vector<std::string> unit_test_reward(const std::string& python, const std::string& kwargs);
 
 /// `words` in the sandbox. A Problem, and nullopt, where bubblewrap is asked for and cannot be
-/// used; as they are where it is automatic and cannot be used (`boxed` says so).
+/// used; as they are where it is automatic and cannot be used (`boxed` says so). `run_file` is what
+/// messages call the file that asks for it.
 std::optional<std::vector<std::string>> in_sandbox(std::vector<std::string> words, Sandbox sandbox,
-                                                   bool& boxed, Problems& problems);
+                                                   bool& boxed, Problems& problems,
+                                                   const std::string& run_file = "run.yaml");
+
+/// Why a process cannot score.
+struct StartRefusal {
+  std::string file;  // that is at fault, where one is known
+  std::int64_t line = 0;
+  std::string found;
+  bool late = false;  // it was not ready in time
+};
+
+/// Starts a process that says when it is ready (python_reward, unit_test_reward), waits until it
+/// does and ends it. Nothing where all is well.
+std::optional<StartRefusal> refusal_of_start(const std::vector<std::string>& words,
+                                             const WorkerLimits& limits);
 
 class RewardWorkers final : public RewardScorer {
  public:

@@ -39,11 +39,11 @@ double request_timeout_s(const SandboxLimits& limits) {
   return 2 * limits.timeout_s + kServiceTime;
 }
 
-void check_service(const SandboxService& service, Problems& problems) {
+void check_service(const SandboxService& service, const std::string& run_file, Problems& problems) {
   HttpConnection connection(service.server);
   const HttpReply reply = connection.get("/v1/ping", kServiceTime);
   if (reply.fault == HttpFault::none) return;
-  problems.push_back({.file = "run.yaml",
+  problems.push_back({.file = run_file,
                       .place = "reward.sandbox_fusion.url",
                       .found = service.server + ", which " + in_words(reply),
                       .expected = "a sandbox service that runs"});

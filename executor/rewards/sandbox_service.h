@@ -29,8 +29,8 @@ struct SandboxService {
 /// Seconds that one request may take: verl's, a case's time to compile and to run and ten more.
 double request_timeout_s(const SandboxLimits& limits);
 
-/// A Problem where nobody listens there.
-void check_service(const SandboxService& service, Problems& problems);
+/// A Problem of `run_file` where nobody listens there.
+void check_service(const SandboxService& service, const std::string& run_file, Problems& problems);
 
 class SandboxScorer final : public RewardScorer {
  public:

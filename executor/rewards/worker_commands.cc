@@ -23,15 +23,55 @@ os.dup2(2, 1)
 )py";
 
 /// `function` and `options` of a file; the arguments are the file, the function's name and the
-/// options.
+/// options. A file that cannot be loaded, and a function that cannot be called, is refused with the
+/// line that is at fault: of the file, or of another one in its folder.
 constexpr const char* kFunctionOfFile = R"py(
+import importlib.machinery, traceback
 file, name, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
-spec = importlib.util.spec_from_file_location("reward_file", file)
-module = importlib.util.module_from_spec(spec)
-sys.modules["reward_file"] = module
-spec.loader.exec_module(module)
-function = getattr(module, name)
+folder = os.path.dirname(os.path.abspath(file))
+sys.path.insert(0, folder)
+
+def refuse(where, line, why):
+    print(json.dumps({"refused": why, "file": where, "line": line}), file=answers, flush=True)
+    os._exit(1)
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("reward_file", file)
+    spec = importlib.util.spec_from_file_location("reward_file", file, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["reward_file"] = module
+    try:
+        loader.exec_module(module)
+    except SyntaxError as error:
+        refuse(error.filename or file, error.lineno or 0, f"{type(error).__name__}: {error.msg}")
+    except BaseException as error:
+        own = [frame for frame in traceback.extract_tb(error.__traceback__)
+               if os.path.dirname(os.path.abspath(frame.filename)) == folder]
+        where, line = (own[-1].filename, own[-1].lineno) if own else (file, 0)
+        refuse(where, line, f"{type(error).__name__}: {error}")
+    return module
+
+def function_of(module):
+    found = getattr(module, name, None)
+    if found is None:
+        others = [f"{other} in line {value.__code__.co_firstlineno}" for other, value in vars(module).items()
+                  if inspect.isfunction(value) and value.__module__ == "reward_file"]
+        refuse(file, 0, f"no function {name}" + (": it has " + ", ".join(others[:5]) if others else ""))
+    code = getattr(inspect.unwrap(found), "__code__", None)
+    where, line = (code.co_filename, code.co_firstlineno) if code else (file, 0)
+    if not callable(found):
+        refuse(file, 0, f"{name}, which is no function but {type(found).__name__}")
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError):
+        return found
+    try:
+        signature.bind(data_source="", solution_str="", ground_truth="", extra_info={}, **options)
+    except TypeError as error:
+        refuse(where, line, f"{name}{signature}: {error}")
+    return found
+
+function = function_of(load())
 )py";
 
 /// `function` and `options` that run unit tests: the code of a response in an interpreter of its
@@ -236,7 +276,8 @@ std::vector<std::string> unit_test_reward(const std::string& python, const std::
 }
 
 std::optional<std::vector<std::string>> in_sandbox(std::vector<std::string> words, Sandbox sandbox,
-                                                   bool& boxed, Problems& problems) {
+                                                   bool& boxed, Problems& problems,
+                                                   const std::string& run_file) {
   boxed = false;
   if (sandbox == Sandbox::none) return words;
   std::vector<std::string> box = bubblewrap_words();
@@ -251,7 +292,7 @@ std::optional<std::vector<std::string>> in_sandbox(std::vector<std::string> word
   probe.insert(probe.end(), {"/bin/sh", "-c", "echo works"});
   boxed = first_line_of(probe) == "works";
   if (!boxed && sandbox == Sandbox::bubblewrap) {
-    problems.push_back({.file = "run.yaml",
+    problems.push_back({.file = run_file,
                         .place = "reward.workers.sandbox",
                         .found = "bubblewrap, which cannot be used here",
                         .expected = "bwrap in the PATH and user namespaces, or sandbox: none",

@@ -7,6 +7,7 @@ namespace tessera {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// Steps 5 and 6 of a resumed run are those of the run that was never interrupted: samples, actor,
 /// critic, both optimizers, the controller and torch's generators.
@@ -23,6 +24,13 @@ TEST_F(Resume, TheSameLayoutGoesOnBitForBit) {
   }
   ASSERT_EQ(metrics("bits").size(), 6U) << "no step is written twice";
   expect_same_numbers("bits", 1, 0);
+  EXPECT_THAT(messages(), Not(HasSubstr("steps are done")));
+  const std::string before = text_of(folder_ / "bits/metrics.jsonl");
+  ASSERT_EQ(train_ppo("bits", 6, "--set trainer.save_freq=2 --resume"), 0) << messages();
+  EXPECT_THAT(messages(), HasSubstr("[Resume] 6 steps are done, all of "
+                                    "trainer.total_training_steps: 6; --set "
+                                    "trainer.total_training_steps=12 trains on"));
+  EXPECT_EQ(text_of(folder_ / "bits/metrics.jsonl"), before);
 }
 
 /// Twenty steps at once, and ten that another process goes on from.

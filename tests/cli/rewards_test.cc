@@ -119,12 +119,74 @@ TEST_F(RewardRun, ResponsesThatBreakTheProgramCostThemselvesAlone) {
 }
 
 TEST_F(RewardRun, AProgramThatNeverAnswersEndsTheRun) {
-  write("broken.py", "import no_such_module\n");
-  EXPECT_EQ(train_with("broken", "{custom_reward_function: {path: " + at("broken.py") + "}}"), 65);
-  EXPECT_NE(text_of(at("broken.out")).find("no_such_module"), std::string::npos)
-      << text_of(at("broken.out"));
-  EXPECT_EQ(train_with("absent", "{custom_reward_function: {path: /no/such/file.py}}"), 65);
-  EXPECT_FALSE(fs::exists(at("absent") + "/metrics.jsonl")) << "told before the run starts";
+  write("mute.py",
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    raise RuntimeError('no score from me')\n");
+  EXPECT_EQ(train_with("mute", "{custom_reward_function: {path: " + at("mute.py") + "}}"), 65);
+  EXPECT_NE(text_of(at("mute.out")).find("no score from me"), std::string::npos)
+      << text_of(at("mute.out"));
+}
+
+/// Nothing has been started and nothing is left where a file cannot be loaded or called.
+TEST_F(RewardRun, AFileThatCannotScoreIsRefusedBeforeRanksStart) {
+  const auto refused = [](const std::string& name, const std::string& path) {
+    EXPECT_EQ(train_with(name, "{custom_reward_function: {path: " + path + "}}"), 65);
+    EXPECT_FALSE(fs::exists(at(name))) << "told before the run starts";
+    const std::string said = text_of(at(name + ".out"));
+    EXPECT_EQ(said.find("CPU ranks"), std::string::npos) << said;
+    return said;
+  };
+  write("syntax.py", "\ndef compute_score(:\n");
+  EXPECT_NE(refused("syntax", at("syntax.py")).find(at("syntax.py") + ":2: found SyntaxError"),
+            std::string::npos);
+  write("import.py", "import no_such_module\n");
+  EXPECT_NE(refused("import", at("import.py")).find(at("import.py") + ":1: found ModuleNotFound"),
+            std::string::npos);
+  write("named.py", "def score(a):\n    return 1\n");
+  EXPECT_NE(refused("named", at("named.py")).find("found no function compute_score: it has score"),
+            std::string::npos);
+  write("few.py", "\n\ndef compute_score(solution_str):\n    return 1\n");
+  EXPECT_NE(refused("few", at("few.py")).find(at("few.py") + ":3: found compute_score("),
+            std::string::npos);
+  EXPECT_NE(refused("absent", "/no/such/file.py").find("/no/such/file.py: found no file"),
+            std::string::npos);
+}
+
+/// As torchrun, srun and mpirun start it, without `tessera run`.
+TEST_F(RewardRun, ARankThatABareLauncherStartsLooksFirst) {
+  write("import.py", "import no_such_module\n");
+  write("bare.yaml", "data: {train_files: [" + at("prompts.jsonl") +
+                         "]}\nreward: {custom_reward_function: {path: " + at("import.py") +
+                         "}}\ntrainer: {total_training_steps: 1}\n");
+  const int status =
+      std::system((std::string(TESSERA_BINARY_DIR "/executor/tessera-run train ") +
+                   at("plan.json") + " --config " + at("bare.yaml") + " --device cpu -o " +
+                   at("bare") + " >" + at("bare.out") + " 2>&1")
+                      .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 65);
+  EXPECT_NE(text_of(at("bare.out")).find(at("import.py") + ":1: found"), std::string::npos)
+      << text_of(at("bare.out"));
+  EXPECT_FALSE(fs::exists(at("bare")));
+}
+
+/// A run file is called as its user calls it, and a prompt by its own file and line.
+TEST_F(RewardRun, RefusalsNameTheUsersFilesAndLines) {
+  write("long.jsonl", text_of(at("prompts.jsonl")) +
+                          R"({"data_source": "s", "prompt": "123456789012345=", )"
+                          R"("reward_model": {"ground_truth": "1"}})"
+                          "\n");
+  EXPECT_EQ(train_with("long", "{function: fraction}", 1, "long.jsonl"), 65);
+  const std::string prompts = text_of(at("prompts.jsonl"));
+  const auto lines = std::count(prompts.begin(), prompts.end(), '\n');
+  EXPECT_NE(
+      text_of(at("long.out"))
+          .find(at("long.jsonl") + ":" + std::to_string(lines + 1) + " (/prompt): found 1 of"),
+      std::string::npos)
+      << text_of(at("long.out"));
+  EXPECT_EQ(train_with("source", "{function: by_data_source}"), 65);
+  EXPECT_NE(text_of(at("source.out")).find(at("source.yaml") + ":reward.function: found by_data"),
+            std::string::npos)
+      << text_of(at("source.out"));
 }
 
 }  // namespace

@@ -35,12 +35,13 @@ TEST(EndTokens, AreAllThatGenerationConfigNames) {
 
 TEST(Vocabulary, HoldsEveryTokenOfPromptsAndEnds) {
   Problems problems;
-  check_vocabulary({{0, 9}, {}, {3}}, {9}, 10, "model", problems);
+  const auto place = [](std::size_t i) { return "p.jsonl:" + std::to_string(10 * i); };
+  check_vocabulary({{0, 9}, {}, {3}}, {9}, 10, "model", place, problems);
   EXPECT_TRUE(problems.empty());
-  check_vocabulary({{0, 9}, {10}}, {11}, 10, "model", problems);
+  check_vocabulary({{0, 9}, {10}}, {11}, 10, "model", place, problems);
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_NE(to_string(problems[0]).find("model/generation_config.json"), std::string::npos);
-  EXPECT_NE(to_string(problems[1]).find("token 10 in prompt 1"), std::string::npos);
+  EXPECT_NE(to_string(problems[1]).find("token 10 in the prompt of p.jsonl:10"), std::string::npos);
   EXPECT_NE(to_string(problems[1]).find("ids below 10"), std::string::npos);
 }
 

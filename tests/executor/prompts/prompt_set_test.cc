@@ -65,7 +65,7 @@ TEST_F(PromptSetTest, PlainTextsHaveTheTokenizersBeginningAndMessagesTheTemplate
 
 TEST_F(PromptSetTest, MessagesWithoutATemplateOrThatItRefusesAreNamed) {
   write("p.jsonl", line("\"x\"") + line(R"([{"role":"user","content":"hello"}])"));
-  EXPECT_NE(refusal().find("prompt 1"), std::string::npos);
+  EXPECT_NE(refusal().find("/p.jsonl:2 (/prompt): found messages"), std::string::npos) << refusal();
   EXPECT_NE(refusal().find("no chat template"), std::string::npos);
   write("chat_template.jinja", "{{ raise_exception('no ' + messages[0].role) }}");
   EXPECT_NE(refusal().find("no user"), std::string::npos) << refusal();
@@ -79,7 +79,7 @@ TEST_F(PromptSetTest, LongPromptsAreRefusedLeftOutOrCut) {
   const auto longest = static_cast<std::int64_t>(all.tokens[1].size());
   options_.max_tokens = longest - 3;
   EXPECT_NE(refusal().find("1 of 3 prompts"), std::string::npos) << refusal();
-  EXPECT_NE(refusal().find("prompt 1"), std::string::npos);
+  EXPECT_NE(refusal().find("/p.jsonl:2 (/prompt): found 1 of 3"), std::string::npos) << refusal();
   EXPECT_NE(refusal().find("filter_overlong_prompts"), std::string::npos);
   options_.filter_overlong = true;
   const PromptSet kept = read();
@@ -115,7 +115,9 @@ TEST_F(PromptSetTest, TheModelHasEveryTokenAndItsEndsAreKnown) {
   options_.vocabulary = 422;
   EXPECT_NE(refusal().find("token 422 as the end of a response"), std::string::npos) << refusal();
   options_.vocabulary = 100;
-  EXPECT_NE(refusal().find("in prompt 0"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("in the prompt of " + (folder_.path / "p.jsonl:1").string()),
+            std::string::npos)
+      << refusal();
 }
 
 TEST_F(PromptSetTest, EveryDataSourceHasARule) {
@@ -123,8 +125,23 @@ TEST_F(PromptSetTest, EveryDataSourceHasARule) {
   options_.rewards.functions = {{.name = "by_data_source", .rule = reward_rule("by_data_source")}};
   EXPECT_NE(refusal().find("numina_cn_k12"), std::string::npos) << refusal();
   EXPECT_EQ(refusal().find("openai/gsm8k'"), std::string::npos);
-  options_.rewards.functions = {{.name = "r", .file = folder_.path / "none.py"}};
-  EXPECT_NE(refusal().find("none.py"), std::string::npos) << refusal();
+  options_.rewards.programs.run_file = "mine.yaml";
+  EXPECT_EQ(refusal().find("mine.yaml:reward.function: found by_data_source"), 0u) << refusal();
+}
+
+TEST_F(PromptSetTest, AFaultIsPlacedInItsOwnFileByItsOwnLine) {
+  write("p.jsonl", line("\"1\"") + line("\"2\""));
+  write("q.jsonl", "\n" + line("\"3\"") + "\n" + line("\"1 2 3 4 5 6 7 8 9\""));
+  options_.files.push_back(folder_.path / "q.jsonl");
+  options_.max_tokens = 4;
+  EXPECT_NE(refusal().find("/q.jsonl:4 (/prompt): found 1 of 4 prompts"), std::string::npos)
+      << refusal();
+  options_.max_tokens = 0;
+  options_.per_step = 5;
+  options_.rewards.programs.run_file = "mine.yaml";
+  EXPECT_EQ(refusal().find("mine.yaml:data.train_files: found 4 prompts"), 0u) << refusal();
+  EXPECT_EQ(place_of({.line = 7}, "rows.parquet"), "row 7");
+  EXPECT_EQ(place_of({.line = 7}, "lines.jsonl"), "7");
 }
 
 TEST_F(PromptSetTest, RewardKeysNameFunctionsOrRules) {
