@@ -32,8 +32,19 @@ std::string line_of(std::int64_t step, const JudgedRule& judged) {
                 judged.verdict.value.value_or(0), std::string(name_of(rule.relation)).c_str(),
                 judged.verdict.limit.value_or(0));
   std::string line = text;
+  if (rule.for_steps > 1) line += ", for " + std::to_string(rule.for_steps) + " steps";
   if (rule.action != RuleAction::warn) line += " (" + std::string(name_of(rule.action)) + ")";
   return rule.advice.empty() ? line : line + "; " + rule.advice;
+}
+
+std::string line_of_end(std::int64_t step, const JudgedRule& judged) {
+  char text[160];
+  std::snprintf(text, sizeof text, "[Rule] step %lld: %s holds again: %s is %.4g, %s %.4g",
+                static_cast<long long>(step), judged.rule->name.c_str(),
+                judged.rule->metric.c_str(), judged.verdict.value.value_or(0),
+                std::string(name_of(judged.rule->relation)).c_str(),
+                judged.verdict.limit.value_or(0));
+  return text;
 }
 
 /// Why an enabled rule was not judged: the step lacks its metric, or the plan what it is held to.
@@ -70,7 +81,7 @@ RunRules::RunRules(const std::string& where, const Plan& plan)
 
 RunRules::Judgement RunRules::judge(std::int64_t step, const Metrics& numbers) {
   Judgement judgement;
-  std::set<std::string> violated;
+  watch_.begin_step();
   const MetricValues values(numbers.begin(), numbers.end());
   const std::vector<JudgedRule> all = tessera::judge(profile_, values, expectation_);
   if (!std::exchange(begun_, true)) {
@@ -80,14 +91,15 @@ RunRules::Judgement RunRules::judge(std::int64_t step, const Metrics& numbers) {
   }
   for (const JudgedRule& judged : all) {
     const RuleAction action = judged.rule->action;
-    if (judged.verdict.outcome != RuleOutcome::violated || action == RuleAction::none) continue;
-    violated.insert(judged.rule->name);
-    const bool begins = !violated_.contains(judged.rule->name);
-    if (begins) judgement.lines.push_back(line_of(step, judged));
+    if (action == RuleAction::none) continue;
+    const RuleTurn turn = watch_.look(*judged.rule, judged.verdict.outcome);
+    if (turn == RuleTurn::entered) judgement.lines.push_back(line_of(step, judged));
+    if (turn == RuleTurn::left) judgement.lines.push_back(line_of_end(step, judged));
     const bool once = action == RuleAction::warn || action == RuleAction::pause;
-    if (begins || !once) judgement.asked.add(action);
+    if (turn == RuleTurn::entered || (turn == RuleTurn::violated && !once)) {
+      judgement.asked.add(action);
+    }
   }
-  violated_ = std::move(violated);
   return judgement;
 }
 

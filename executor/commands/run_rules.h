@@ -4,12 +4,12 @@
 // 0; one thread.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
 #include "executor/rl/rows.h"
 #include "executor/rules/rule_actions.h"
+#include "executor/rules/rule_watch.h"
 #include "planner/plan/plan.h"
 #include "simulator/rules/rules.h"
 
@@ -21,21 +21,21 @@ class RunRules {
   RunRules(const std::string& where, const Plan& plan);
 
   struct Judgement {
-    std::vector<std::string> lines;  // of rules that have begun to be violated
+    std::vector<std::string> lines;  // of rules that have begun, or ceased, to be violated
     AskedActions asked;
   };
   /// The first judgement has a line, too, that names the rules whose numbers are not there.
-  /// A rule that warns or pauses does so when it begins to be violated; all others ask again after
-  /// every step that violates them.
+  /// A rule that warns or pauses does so when it begins to be violated (rule_watch.h); all others
+  /// ask again after every step that violates them.
   Judgement judge(std::int64_t step, const Metrics& numbers);
   /// After a roll-back no rule is violated any more.
-  void forget() { violated_.clear(); }
+  void forget() { watch_.forget(); }
 
  private:
   RuleProfile profile_;
   Expectation expectation_;
-  bool begun_ = false;              // a step was judged
-  std::set<std::string> violated_;  // by the step before
+  bool begun_ = false;  // a step was judged
+  RuleWatch watch_;
 };
 
 }  // namespace tessera

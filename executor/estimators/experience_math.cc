@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "executor/rl/sampling.h"
@@ -77,6 +79,28 @@ void report_probability_difference(Metrics& metrics, const Experience& experienc
       *std::max_element(difference.begin(), difference.end());
   metrics["training/rollout_probs_diff_mean"] = mean_of(difference);
   metrics["training/rollout_probs_diff_std"] = std::sqrt(variance_of(difference));
+}
+
+/// The part of the responses beside which no other one to the same prompt has another score; with
+/// one response to each prompt 1 where all of the step score alike, else 0.
+double equal_share(const Experience& experience) {
+  struct Scored {
+    double first = 0;
+    std::int64_t count = 0;
+    bool equal = true;
+  };
+  std::map<std::string_view, Scored> groups;
+  bool alike = true;
+  for (const Sequence& s : experience.sequences) {
+    Scored& group = groups.try_emplace(s.uid, Scored{.first = s.score}).first->second;
+    ++group.count;
+    group.equal = group.equal && s.score == group.first;
+    alike = alike && s.score == experience.sequences.front().score;
+  }
+  if (groups.size() == experience.sequences.size()) return alike ? 1 : 0;
+  std::int64_t equal = 0;
+  for (const auto& [uid, group] : groups) equal += group.equal ? group.count : 0;
+  return static_cast<double>(equal) / static_cast<double>(experience.sequences.size());
 }
 
 }  // namespace
@@ -184,6 +208,7 @@ Metrics data_metrics(const Experience& experience, const LengthLimits& limits) {
     prompts.push_back(static_cast<double>(s.prompt.size()));
   }
   report(metrics, "critic/score", scores);
+  if (!scores.empty()) metrics["critic/score/equal_groups"] = equal_share(experience);
   report(metrics, "critic/rewards", rewards);
   report(metrics, "critic/advantages", valid_values(experience, &Sequence::advantages));
   report(metrics, "critic/returns", valid_values(experience, &Sequence::returns));

@@ -5,6 +5,7 @@
 // and pure functions; metrics have the names of metrics.jsonl (verl's), limits the unit they state.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -61,6 +62,8 @@ struct Rule {
   std::string advice;
   RuleAction action = RuleAction::warn;
   bool enabled = true;
+  std::int64_t after_steps = 0;  // of a run that begins or goes on: these are not judged
+  std::int64_t for_steps = 1;    // in a row that violate it before it acts in a run
 };
 
 struct RuleProfile {

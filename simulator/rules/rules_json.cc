@@ -45,6 +45,8 @@ Rule rule_from(ObjectReader& reader) {
   reader.required("advice", rule.advice);
   reader.required("action", rule.action, first<RuleAction, 6>());
   reader.required("enabled", rule.enabled);
+  reader.optional("after_steps", rule.after_steps, kNotNegative);
+  reader.optional("for_steps", rule.for_steps, kPositive);
   if (rule.evidence == RuleEvidence::refuted && rule.enabled) {
     reader.refuse("enabled", "false for a rule whose evidence is refuted",
                   "refuted rules are shown, never acted on");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -70,6 +71,11 @@ TEST(Rules, DefaultsReferToThePlanAndPracticeKeepsTheRefutedOff) {
   for (const Rule& rule : defaults.rules) {
     EXPECT_TRUE(rule.enabled) << rule.name;
     EXPECT_EQ(rule.evidence, RuleEvidence::confirmed) << rule.name;
+    // A number that a run's first steps and its swings move is no trend at once.
+    if (rule.metric.starts_with("timing_s/") || rule.metric == "perf/throughput") {
+      EXPECT_GE(rule.after_steps, 2) << rule.name;
+      EXPECT_GE(rule.for_steps, 3) << rule.name;
+    }
   }
   std::set<RuleEvidence> seen;
   const RuleProfile practice = shipped("published-practice");
@@ -83,6 +89,18 @@ TEST(Rules, DefaultsReferToThePlanAndPracticeKeepsTheRefutedOff) {
     }
   }
   EXPECT_EQ(seen.size(), 3U);
+}
+
+TEST(Rules, ScoresThatNeverDifferAreTold) {
+  const RuleProfile defaults = shipped("default");
+  const auto rule = std::ranges::find(defaults.rules, "scores_differ", &Rule::name);
+  ASSERT_NE(rule, defaults.rules.end());
+  EXPECT_EQ(rule->for_steps, 20);
+  const auto outcome = [&](double equal) {
+    return judge(*rule, {{"critic/score/equal_groups", equal}}, {}).outcome;
+  };
+  EXPECT_EQ(outcome(1), RuleOutcome::violated);
+  EXPECT_EQ(outcome(0.98), RuleOutcome::holds);
 }
 
 TEST(Rules, ReaderNamesEveryDefect) {

@@ -101,6 +101,24 @@ TEST(ExperienceMath, MetricsAreOfWhatIsFilled) {
   EXPECT_NEAR(data_metrics(e).at("critic/vf_explained_var"), 1, 1e-12);
 }
 
+TEST(ExperienceMath, GroupsWhoseScoresAreEqualAreCounted) {
+  const auto equal = [](const std::vector<std::pair<std::string, float>>& rows) {
+    Experience e;
+    for (const auto& [uid, score] : rows) {
+      Sequence s;
+      s.uid = uid;
+      s.score = score;
+      e.sequences.push_back(s);
+    }
+    return data_metrics(e).at("critic/score/equal_groups");
+  };
+  EXPECT_EQ(equal({{"a", 0}, {"a", 0}, {"b", 1}, {"b", 1}}), 1) << "alike within each group";
+  EXPECT_EQ(equal({{"a", 0}, {"a", 0}, {"b", 0}, {"b", 1}}), 0.5);
+  EXPECT_EQ(equal({{"a", 0}, {"b", 1}, {"a", 1}, {"b", 0}}), 0);
+  EXPECT_EQ(equal({{"a", 0}, {"b", 0}, {"c", 0}}), 1) << "one response each: the step's";
+  EXPECT_EQ(equal({{"a", 0}, {"b", 0}, {"c", 1}}), 0);
+}
+
 TEST(ExperienceMath, RanksGatherEachOthersSequences) {
   const Experience whole = experience();
   run_ranks(3, [&](Communicator& world) {
