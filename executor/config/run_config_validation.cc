@@ -1,5 +1,6 @@
 #include "executor/config/run_config_validation.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -55,15 +56,33 @@ void read_validation_sampling(ObjectReader& rollout, ValidationConfig& validatio
   reader->refuse_unknown_keys();
 }
 
+namespace {
+
+/// A monitor of a validation has one, with prompts and at steps.
+void check_monitor(ObjectReader& root, const RunConfig& config) {
+  const CheckpointConfig& checkpoint = config.trainer.checkpoint;
+  const std::string& metric = checkpoint.keep.metric;
+  if (!metric.starts_with("val-")) return;
+  if (config.validation.files.empty()) {
+    root.refuse("data", "no val_files",
+                "data.val_files beside trainer.monitor: " + metric + ", which validations measure",
+                {});
+  }
+  if (config.validation.freq > 0) return;
+  const std::int64_t steps = std::max<std::int64_t>(checkpoint.save_freq, 1);
+  root.refuse("trainer", "no test_freq",
+              "trainer.test_freq beside trainer.monitor: " + metric + ", which validations measure",
+              "test_freq: " + std::to_string(steps) + " validates at every checkpoint");
+}
+
+}  // namespace
+
 void check_validation(ObjectReader& root, const RunConfig& config) {
   const ValidationConfig& validation = config.validation;
   if (validation.files.empty() && (validation.freq > 0 || validation.only)) {
     root.refuse("trainer", "data.val_files beside test_freq and val_only");
   }
-  const bool measured = !validation.files.empty() && validation.freq > 0;
-  if (config.trainer.checkpoint.keep.metric.starts_with("val-") && !measured) {
-    root.refuse("trainer", "data.val_files and test_freq beside a monitor of a validation");
-  }
+  check_monitor(root, config);
   if (!validation.files.empty() && config.reshard.wire_from_step > 1) {
     root.refuse("reshard", "no wire_from_step with data.val_files",
                 "a validation moves weights, too, so that reshards are no longer steps");

@@ -62,8 +62,17 @@ TEST(RunConfig, AValidationThatCannotBeIsRefused) {
     return problems.size() == 1 ? problems[0].expected : std::to_string(problems.size());
   };
   EXPECT_EQ(refused("", "", "  test_freq: 5\n"), "data.val_files beside test_freq and val_only");
-  EXPECT_EQ(refused("", "", "  monitor: val-core/s/reward/mean@1\n"),
-            "data.val_files and test_freq beside a monitor of a validation");
+  const std::string monitor = "  monitor: val-core/s/reward/mean@1\n";
+  EXPECT_EQ(refused("", "", monitor), "2") << "neither key that it needs";
+  EXPECT_EQ(refused("  val_files: v\n", "", monitor),
+            "trainer.test_freq beside trainer.monitor: val-core/s/reward/mean@1, which validations "
+            "measure");
+  Problems problems;
+  parse_run_config(with_validation("  val_files: v\n", "", "  save_freq: 4\n" + monitor),
+                   "mine.yaml", sample_plan(), problems);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_NE(to_string(problems[0]).find("found no test_freq"), std::string::npos);
+  EXPECT_NE(problems[0].hint.find("test_freq: 4 validates"), std::string::npos);
   EXPECT_EQ(refused("  val_files: v\n", "    val_kwargs: {do_sample: true}\n", ""),
             "a number above 0 with do_sample: true");
   EXPECT_EQ(refused("  val_files: v\n", "    val_kwargs: {temperature: 1}\n", ""),
