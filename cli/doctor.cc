@@ -1,4 +1,5 @@
 // tessera doctor: what this machine has for Tessera, what is missing and how to get it.
+#include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -75,6 +76,50 @@ Finding launcher(const std::string& name, const std::string& purpose, const std:
   return {name, Verdict::ok, version, {}};
 }
 
+/// Python files, and the code of answers that unit tests run.
+Finding python() {
+  const std::string version = first_line("python3 -c 'import sys; print(sys.version.split()[0])'");
+  if (!version.empty()) return {"python3", Verdict::ok, version, {}};
+  return {"python3", Verdict::warning,
+          "missing: Python files and unit tests cannot score answers (rules and programs can)",
+          "apt install python3, or name another one in reward.workers.python"};
+}
+
+/// As a run looks for it: it has to be there, and user namespaces have to be allowed.
+Finding bubblewrap() {
+  const std::string version = first_line("bwrap --version");
+  const std::string works = first_line(
+      "bwrap --ro-bind / / --dev /dev --proc /proc --unshare-net --unshare-pid "
+      "/bin/sh -c 'echo works'");
+  const std::string without =
+      "programs that score answers run without it, with the network and the user's files";
+  if (works == "works") return {"bubblewrap", Verdict::ok, version, {}};
+  if (version.empty()) {
+    return {"bubblewrap", Verdict::warning, "missing: " + without, "apt install bubblewrap"};
+  }
+  return {"bubblewrap", Verdict::warning, version + " may not be used here: " + without,
+          "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, and AppArmor's)"};
+}
+
+/// The module that tessera-run opens where data is Parquet.
+Finding parquet() {
+  constexpr const char* kModule = "libtessera_parquet.so";
+  std::string reason = "not built";
+  try {
+    const std::filesystem::path runner = find_program("tessera-run").parent_path();
+    for (const auto& file : {runner / kModule, runner / ".." / "lib" / kModule}) {
+      if (::access(file.c_str(), R_OK) != 0) continue;
+      if (::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) {
+        return {"Parquet", Verdict::ok, file.lexically_normal().string(), {}};
+      }
+      reason = ::dlerror();
+    }
+  } catch (const Error&) {  // said in a line of its own
+  }
+  return {"Parquet", Verdict::warning, reason + ": runs read JSON lines alone",
+          "scripts/setup.sh installs pyarrow; then run cmake and build again"};
+}
+
 Finding nvlink_multicast() {
   const char* value = std::getenv("NCCL_NVLS_ENABLE");
   return {"NCCL_NVLS_ENABLE", Verdict::ok, value == nullptr ? "not set" : value, {}};
@@ -140,6 +185,9 @@ void add_doctor(CLI::App& app) {
         program("tessera-run"),
         program("tessera-gui"),
         launcher("mpirun", "CPU ranks cannot be started", "apt install openmpi-bin"),
+        python(),
+        bubblewrap(),
+        parquet(),
         launcher("torchrun", "only needed for GPU ranks on several hosts",
                  "it comes with torch: put its bin on PATH"),
         launcher("nvcc", "only needed to build CUDA kernels", "scripts/setup.sh"),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -291,6 +292,33 @@ TEST_F(Usage, SweepAndExportPrintTheSameFactsAsJson) {
   for (const auto& file : exported.at("files")) {
     EXPECT_TRUE(fs::exists(file.at("path").get<std::string>()));
   }
+}
+
+TEST(Doctor, SaysWhatScoringAndDataNeedAndWhatHappensWithoutIt) {
+  const fs::path empty = fs::temp_directory_path() / ("tessera-doctor-" + std::to_string(getpid()));
+  fs::create_directories(empty);
+  const auto findings = [](const Called& called) {
+    std::map<std::string, nlohmann::json> all;
+    const auto report = nlohmann::json::parse(called.out);
+    for (const auto& each : report.at("findings")) all[each.at("subject")] = each;
+    return all;
+  };
+  auto bare = findings(call("doctor --json", "", "PATH=" + empty.string() + " "));
+  for (const char* subject : {"python3", "bubblewrap"}) {
+    EXPECT_EQ(bare.at(subject).at("ok"), false) << subject;
+    EXPECT_THAT(bare.at(subject).at("found"), HasSubstr("missing: ")) << subject;
+    EXPECT_THAT(bare.at(subject).at("found"), HasSubstr("score")) << "what needs it";
+    EXPECT_THAT(bare.at(subject).at("remedy"), HasSubstr("apt install")) << subject;
+  }
+  // One that is there and may not be used.
+  std::ofstream(empty / "bwrap") << "#!/bin/sh\n[ \"$1\" = --version ] && echo bubblewrap 0.0\n";
+  fs::permissions(empty / "bwrap", fs::perms::owner_all);
+  bare = findings(call("doctor --json", "", "PATH=" + empty.string() + " "));
+  EXPECT_THAT(bare.at("bubblewrap").at("found"), HasSubstr("bubblewrap 0.0 may not be used here"));
+  auto here = findings(call("doctor --json", ""));
+  EXPECT_THAT(here.at("python3").at("found"), ContainsRegex("^3\\.|^missing"));
+  EXPECT_TRUE(here.contains("Parquet"));
+  fs::remove_all(empty);
 }
 
 }  // namespace
