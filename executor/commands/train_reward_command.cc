@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,17 +52,35 @@ RewardTrainingOptions complete(const Options& options, const PreferenceSet& trai
     if (name_of(each) == options.recompute) made.recompute = each;
   }
   const auto pairs = static_cast<std::int64_t>(train.pairs.size());
-  if (made.pairs_per_step > pairs) {
-    throw Error(ExitCode::bad_input,
-                {{.file = options.files.front(),
-                  .found = std::to_string(pairs) + " pairs",
-                  .expected = "at least " + std::to_string(made.pairs_per_step) +
-                              ", those of a step (--batch)"}});
-  }
   made.schedule.total_steps =
       options.steps > 0 ? options.steps : options.epochs * (pairs / made.pairs_per_step);
   made.schedule.decay = options.decay == "cosine" ? LrDecay::cosine : LrDecay::constant;
   return made;
+}
+
+/// A step finds its pairs.
+void check_count(const Options& options, const PreferenceSet& train) {
+  const RewardTrainingOptions& training = options.training;
+  const auto pairs = static_cast<std::int64_t>(train.pairs.size());
+  if (training.pairs_per_step > pairs) {
+    throw Error(ExitCode::bad_input,
+                {{.file = options.files.front(),
+                  .found = std::to_string(pairs) + " pairs",
+                  .expected = "at least " + std::to_string(training.pairs_per_step) +
+                              ", those of a step (--batch)"}});
+  }
+}
+
+/// What else can be known to be wrong before this process starts ranks, or is the only one.
+void check_alone(const Options& options, const ModelSpec& model) {
+  const RewardTrainingOptions& training = options.training;
+  train_layout(options.layout, model, options.start.ranks);
+  std::error_code error;
+  if (!training.resume && std::filesystem::exists(training.output, error)) {
+    throw Error(ExitCode::bad_input, {{.file = training.output.string(),
+                                       .found = "it exists",
+                                       .expected = "a new folder, or --resume"}});
+  }
 }
 
 int train(const Options& options) {
@@ -74,7 +93,10 @@ int train(const Options& options) {
   Problems problems;
   const std::string config = classifier_config(options.training.model, pairs.end, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  if (options.start.ranks > 1 && !launched()) {
+  const bool alone = !launched();
+  if (alone) check_alone(options, model);
+  check_count(options, pairs);
+  if (options.start.ranks > 1 && alone) {
     const bool gpu =
         options.start.device != "cpu" && torch::cuda::device_count() >= options.start.ranks;
     relaunch(options.start.words, options.start.ranks, gpu);

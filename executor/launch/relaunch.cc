@@ -39,9 +39,16 @@ std::string own_path() {
 void relaunch(const std::vector<std::string>& words, int ranks, bool gpu) {
   std::vector<std::string> line =
       gpu ? std::vector<std::string>{own_path(), "start", "--ranks", std::to_string(ranks)}
-          : std::vector<std::string>{"mpirun", "--allow-run-as-root", "--oversubscribe",
-                                     "--mca",  "mpi_yield_when_idle", "1",
-                                     "-n",     std::to_string(ranks), own_path()};
+          : std::vector<std::string>{"mpirun",
+                                     "--quiet",
+                                     "--allow-run-as-root",
+                                     "--oversubscribe",
+                                     "--mca",
+                                     "mpi_yield_when_idle",
+                                     "1",
+                                     "-n",
+                                     std::to_string(ranks),
+                                     own_path()};
   const std::vector<std::string> command = on_device(words, gpu);
   line.insert(line.end(), command.begin(), command.end());
   std::vector<char*> arguments;

@@ -13,6 +13,7 @@ namespace tessera {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class TrainReward : public ProgramTest {
  protected:
@@ -106,7 +107,11 @@ TEST_F(TrainReward, LearnsToTellAnswersApartAndTransformersScoresAlike) {
 TEST_F(TrainReward, GoesOnFromACheckpointInAnotherLayout) {
   ASSERT_EQ(train("--steps 6", "whole").code, 0);
   ASSERT_EQ(train("--steps 4 --save-freq 2 --ranks 2 --layout tp=2", "parts").code, 0);
-  EXPECT_EQ(train("--steps 6 --ranks 2 --layout pp=2", "parts").code, 65);  // it exists
+  const Called again = train("--steps 6 --ranks 2 --layout pp=2", "parts");
+  EXPECT_EQ(again.code, 65);
+  EXPECT_EQ(again.out,
+            "tessera: " + at("parts") + ": found it exists, expected a new folder, or --resume\n")
+      << "nothing of the launcher's";
   const Called resumed = train("--steps 6 --ranks 2 --layout pp=2 --resume", "parts");
   ASSERT_EQ(resumed.code, 0) << resumed.out;
   EXPECT_THAT(resumed.out, HasSubstr("[Resume] from step 4"));
@@ -121,6 +126,11 @@ TEST_F(TrainReward, GoesOnFromACheckpointInAnotherLayout) {
   const Called other = train("--steps 8 --resume", "parts");
   EXPECT_EQ(other.code, 65);
   EXPECT_THAT(other.out, HasSubstr("256 pairs"));
+  const Called ranks = train("--steps 8 --ranks 2 --resume", "parts");
+  EXPECT_EQ(ranks.code, 65);
+  EXPECT_THAT(ranks.out, HasSubstr("256 pairs"));
+  EXPECT_THAT(ranks.out, Not(HasSubstr("mpirun"))) << "of ranks that a launcher has started, too";
+  EXPECT_THAT(ranks.out, Not(HasSubstr("-----")));
 }
 
 TEST_F(TrainReward, SavesBeforeItEndsOnASignal) {
@@ -145,6 +155,7 @@ TEST_F(TrainReward, RefusesPairsThatAreNoneBeforeRanksStart) {
   EXPECT_FALSE(fs::exists(folder_ / "none"));
   write_pairs("pairs.jsonl", 8, 1);
   EXPECT_THAT(train("", "none").out, HasSubstr("found 8 pairs"));
+  EXPECT_THAT(train("--ranks 2", "none").out, HasSubstr("found 8 pairs"));
   // A model of no class that transformers has a classifier for is told before anything is trained.
   fs::copy(folder_ / "model", folder_ / "other");
   std::string config = text_of(folder_ / "other/config.json");
