@@ -25,7 +25,7 @@ std::vector<QuickstartStep> quickstartSteps(const QString& folder) {
           {Words::tr("making prompts"),
            {"make-data", "--task", "reverse", "--digits", "3", "--count", "1024", "--seed", "1",
             "-o", folder + "/prompts.jsonl"}},
-          {Words::tr("measuring this machine, half a minute at most"),
+          {Words::tr("measuring this machine, about half a minute"),
            {"calibrate", "--quick", "--device", "cpu", "--ranks", "4", "-o", constants}},
           {Words::tr("planning"),
            {"plan", "--model", model, "--cluster", "local-cpu", "--workload", "grpo-digits",

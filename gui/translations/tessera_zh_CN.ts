@@ -6844,8 +6844,8 @@ select it to plan it in full</source>
         <translation>生成提示</translation>
     </message>
     <message>
-        <source>measuring this machine, half a minute at most</source>
-        <translation>测量本机，最多半分钟</translation>
+        <source>measuring this machine, about half a minute</source>
+        <translation>测量本机，约半分钟</translation>
     </message>
     <message>
         <source>planning</source>
