@@ -71,7 +71,8 @@ struct Export {
   }
 };
 
-/// Runs events until the condition holds; false when it does not in that time.
+/// Runs events until the condition holds, and lets what they changed find its size: a line that got
+/// a second row is not drawn in the room of one. False when it does not hold in that time.
 template <class Condition>
 bool waitFor(const Condition& condition, double seconds) {
   QElapsedTimer timer;
@@ -79,6 +80,7 @@ bool waitFor(const Condition& condition, double seconds) {
   while (!condition() && static_cast<double>(timer.elapsed()) < seconds * 1e3) {
     QCoreApplication::processEvents(QEventLoop::AllEvents, kMostEventsMs);
   }
+  QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   return condition();
 }
 
