@@ -23,10 +23,26 @@ std::string line_of(std::int64_t step, const PromptSet& prompts, const Sequence&
 RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan& plan)
     : log_(run),
       progress_(run, config.trainer.total_training_steps, shown_on_terminal()),
+      run_(run),
       answers_(config.validation.samples_folder.empty() ? run / "validation"
-                                                        : config.validation.samples_folder) {
+                                                        : config.validation.samples_folder),
+      steps_(config.validation.only ? 0 : config.trainer.total_training_steps) {
   if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan);
   if (config.trainer.prometheus_port > 0) serve(config.trainer.prometheus_port);
+}
+
+void RunRecords::begin_after(std::int64_t step, bool from_checkpoint) {
+  std::error_code error;
+  const auto written = fs::file_size(run_ / "metrics.jsonl", error);
+  if (!from_checkpoint && !error && written > 0) {
+    note("[Resume] " + run_.string() +
+         " has no checkpoint (trainer.save_freq writes them): it begins again");
+  }
+  log_.forget_after(step);
+  if (!from_checkpoint || steps_ == 0 || step < steps_) return;
+  note("[Resume] " + std::to_string(step) +
+       " steps are done, all of trainer.total_training_steps: " + std::to_string(steps_) +
+       "; --set trainer.total_training_steps=" + std::to_string(2 * step) + " trains on");
 }
 
 void RunRecords::serve(int port) {

@@ -30,7 +30,10 @@ class RunRecords {
   /// A line that is written and printed, or only written.
   void note(const std::string& line) { progress_.note(line); }
   void detail(const std::string& line) { progress_.detail(line); }
-  void forget_after(std::int64_t step) { log_.forget_after(step); }
+
+  /// Before the first step of a run that begins after `step`, from a checkpoint or from nothing:
+  /// later numbers are forgotten. Says where that makes steps anew, and where none is left.
+  void begin_after(std::int64_t step, bool from_checkpoint);
 
   /// What the rules ask for after a step; says which of them it violates, and of one whose updates
   /// were skipped that they were.
@@ -51,7 +54,8 @@ class RunRecords {
 
   RunLog log_;
   StepProgress progress_;
-  std::filesystem::path answers_;  // folder
+  std::filesystem::path run_, answers_;  // folders
+  std::int64_t steps_;                   // that the run is to make; 0 where it validates alone
   std::optional<RunRules> rules_;
   std::optional<PageServer> prometheus_;
 };

@@ -196,20 +196,8 @@ class Rank {
       first_step = resume(worker_, candidates, data_of(prompts), inputs_.config, note()).step;
       end_stage(stages_, "checkpoint");
     }
-    if (records_) records_->forget_after(first_step);
-    note_done(first_step);
+    if (records_) records_->begin_after(first_step, !candidates.empty());
     return {worker_, inputs_.plan, inputs_.config, prompts, folder_, note(), first_step};
-  }
-
-  /// A run that goes on behind its last step does nothing, and says what would train on.
-  void note_done(std::int64_t steps) {
-    if (!records_ || inputs_.config.validation.only) return;
-    if (steps == 0 || steps < inputs_.config.trainer.total_training_steps) return;
-    records_->note("[Resume] " + std::to_string(steps) +
-                   " steps are done, all of trainer.total_training_steps: " +
-                   std::to_string(inputs_.config.trainer.total_training_steps) +
-                   "; --set trainer.total_training_steps=" + std::to_string(2 * steps) +
-                   " trains on");
   }
 
   int train() {

@@ -48,7 +48,7 @@ def load():
         own = [frame for frame in traceback.extract_tb(error.__traceback__)
                if os.path.dirname(os.path.abspath(frame.filename)) == folder]
         where, line = (own[-1].filename, own[-1].lineno) if own else (file, 0)
-        refuse(where, line, f"{type(error).__name__}: {error}")
+        refuse(where, line, f"{type(error).__name__}: {error}".removesuffix(": "))
     return module
 
 def function_of(module):
@@ -209,7 +209,7 @@ for line in sys.stdin:
             result = result[0]
         said["score"] = float(result)
     except Exception as error:
-        said = {"id": said["id"], "error": f"{type(error).__name__}: {error}"}
+        said = {"id": said["id"], "error": f"{type(error).__name__}: {error}".removesuffix(": ")}
     answer(said)
 )py";
 

@@ -123,6 +123,15 @@ TEST_F(Resume, ADamagedCheckpointIsNamedAndTheOneBeforeIsTaken) {
   EXPECT_EQ(metrics("broken").size(), 6U) << "what the run had written is as it was";
 }
 
+TEST_F(Resume, WithoutACheckpointARunSaysThatItBeginsAgain) {
+  ASSERT_EQ(train_ppo("unsaved", 2), 0) << messages();
+  EXPECT_THAT(messages(), Not(HasSubstr("[Resume]")));
+  ASSERT_EQ(train_ppo("unsaved", 2, "--resume"), 0) << messages();
+  EXPECT_THAT(messages(), HasSubstr("unsaved has no checkpoint (trainer.save_freq writes them): "
+                                    "it begins again"));
+  EXPECT_EQ(metrics("unsaved").size(), 2U);
+}
+
 TEST_F(Resume, AFolderIsTakenOnlyByAskingAndByOneRunAtATime) {
   half("asked");
   EXPECT_EQ(train_ppo("asked", 6), 65);

@@ -88,7 +88,7 @@ TEST(RewardStart, AFileThatEndsOrHangsIsNamed) {
   EXPECT_THAT(said_of(hangs), AllOf(HasSubstr("not ready after 0.5 s"),
                                     HasSubstr("reward.workers.start_timeout_s")));
   PythonReward large("import os\nall = bytearray(4 << 30)\n");
-  EXPECT_THAT(said_of(large), HasSubstr("/reward.py:2: found MemoryError"));
+  EXPECT_THAT(said_of(large), HasSubstr("/reward.py:2: found MemoryError, expected"));
 }
 
 TEST(RewardStart, TheSandboxOfTheRunIsThatOfTheLook) {
