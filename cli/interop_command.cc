@@ -159,6 +159,8 @@ void add_import(CLI::App& app) {
                       "them; default: 0.5");
   command->add_option("--prompt-mean", options.prompt_mean,
                       "Measured mean prompt in tokens; default: as long as the longest");
+  command->add_option("--image-tokens", options.image_tokens,
+                      "Tokens of an image, of which every prompt has one; default: no images");
   command->add_flag("--allow-unknown", options.allow_unknown, "Unknown keys are only reported");
   command->add_option("--calibration", all->calibration,
                       "Calibration JSON or preset; default: the one shipped for the device");

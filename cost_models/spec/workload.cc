@@ -29,6 +29,7 @@ constexpr std::array kEveryKind{CallKind::generate, CallKind::infer, CallKind::t
 constexpr std::array kEveryKlPlace{KlPlace::none, KlPlace::loss, KlPlace::reward};
 constexpr Whole kTokens{.least = 1, .most = std::int64_t{1} << 30};
 constexpr Real kVariation{.least = 0, .most = 100};  // of lengths: deviation over mean
+constexpr Real kImages{.least = 0, .most = 1 << 10, .above = true};  // of a prompt
 constexpr Whole kEpochs{.least = 1, .most = 1 << 10};
 constexpr Whole kSequences{.least = 1, .most = std::int64_t{1} << 30};
 
@@ -129,6 +130,20 @@ Node prompts_node(const Workload& workload) {
   return prompts;
 }
 
+/// None, or {per_prompt, tokens}, whose tokens are among a prompt's.
+void read_images(ObjectReader& reader, Workload& workload) {
+  auto given = reader.object("images", false);
+  if (!given) return;
+  given->required("per_prompt", workload.images.per_prompt, kImages);
+  given->required("tokens", workload.images.tokens, kTokens);
+  const double all = workload.images.per_prompt * static_cast<double>(workload.images.tokens);
+  if (all > static_cast<double>(workload.prompt_tokens)) {
+    given->refuse("tokens", "at most prompt_tokens = " + std::to_string(workload.prompt_tokens) +
+                                " in all images of a prompt, which are among them");
+  }
+  given->refuse_unknown_keys();
+}
+
 void read_version(ObjectReader& reader) {
   std::int64_t version = 1;
   reader.optional("version", version);
@@ -205,6 +220,7 @@ Workload workload_from(ObjectReader& reader, Defaults defaults) {
   reader.required("prompts_per_step", workload.prompts_per_step, kSequences);
   field("samples_per_prompt", workload.samples_per_prompt, kSequences);
   read_prompts(reader, workload);
+  read_images(reader, workload);
   read_lengths(reader, workload.response_tokens, resolved, reader.problems());
   field("mini_batches", workload.mini_batches, kSequences);
   field("epochs", workload.epochs, kEpochs);
@@ -264,6 +280,12 @@ Node to_node(const Workload& workload) {
   add(node, "prompts_per_step", node_of(workload.prompts_per_step));
   add(node, "samples_per_prompt", node_of(workload.samples_per_prompt));
   add(node, "prompt_tokens", prompts_node(workload));
+  if (workload.images.per_prompt > 0) {
+    Node images = map_node();
+    add(images, "per_prompt", node_of(workload.images.per_prompt));
+    add(images, "tokens", node_of(workload.images.tokens));
+    add(node, "images", std::move(images));
+  }
   add(node, "response_tokens", std::move(lengths));
   add(node, "mini_batches", node_of(workload.mini_batches));
   add(node, "epochs", node_of(workload.epochs));

@@ -82,6 +82,14 @@ struct LengthSpec {
   bool operator==(const LengthSpec&) const = default;
 };
 
+/// Images of prompts, which a vision tower makes tokens of: these are among a prompt's tokens.
+struct ImageSpec {
+  double per_prompt = 0;    // mean; 0 = prompts have no images
+  std::int64_t tokens = 0;  // of one, as the language model sees it
+
+  bool operator==(const ImageSpec&) const = default;
+};
+
 struct Workload {
   std::string algorithm;  // "ppo", "grpo", or "custom" with its own dataflow
   Dataflow dataflow;      // resolved
@@ -89,6 +97,7 @@ struct Workload {
   std::int64_t samples_per_prompt = 1;
   std::int64_t prompt_tokens = 0;  // mean, which times count; where prompt_max is 0, of every one
   std::int64_t prompt_max = 0;  // tokens of the longest prompt, above the mean; 0 = all are alike
+  ImageSpec images;
   LengthSpec response_tokens;
   std::int64_t mini_batches = 1;  // per epoch
   std::int64_t epochs = 1;        // passes over one rollout

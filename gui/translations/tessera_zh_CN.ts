@@ -4984,6 +4984,22 @@ select it to plan it in full</source>
         <translation>%1（含旋转位置缩放）</translation>
     </message>
     <message>
+        <source>no vision tower</source>
+        <translation>没有视觉塔</translation>
+    </message>
+    <message>
+        <source>one, as the workload&apos;s prompts have images</source>
+        <translation>有视觉塔，因为工作负载的提示含图像</translation>
+    </message>
+    <message>
+        <source>leave out the workload&apos;s images, or take a vision-language model</source>
+        <translation>去掉工作负载的 images，或改用视觉语言模型</translation>
+    </message>
+    <message>
+        <source>at most prompt_tokens = %1 in all images of a prompt, which are among them</source>
+        <translation>一个提示的所有图像合计至多 prompt_tokens = %1，它们包含在提示之内</translation>
+    </message>
+    <message>
         <source>at least %1, the workload&apos;s prompt_tokens %2 + response_tokens.max %3</source>
         <translation>至少 %1，即工作负载的 prompt_tokens %2 + response_tokens.max %3</translation>
     </message>

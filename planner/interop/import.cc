@@ -24,6 +24,7 @@ void check_options(ConfigSyntax syntax, const ImportOptions& options, Problems& 
   }
   if (syntax != ConfigSyntax::verl) {
     refuse("--prompt-mean", options.prompt_mean.has_value(), "none but for verl's files");
+    refuse("--image-tokens", options.image_tokens.has_value(), "none but for verl's files");
   }
 }
 

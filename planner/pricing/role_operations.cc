@@ -178,10 +178,11 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
       host += end.fetched;
     };
     if (first && !backward) {
-      work += cost.embedding;
+      work += cost.embedding + cost.tower_forward;
       host += cost.software;
       add_end(cost.ends.embedding);
     }
+    if (first && backward) work += cost.tower_backward;
     if (last && !backward) add_end(cost.ends.head);
     if (last) work += backward ? cost.head_backward : cost.head_forward;
     if (last && backward) host += cost.software_backward;

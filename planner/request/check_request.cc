@@ -50,6 +50,16 @@ void check_order(const PlanRequest& request, Problems& problems) {
        "engine '" + request.engine + "' adds up in one order: " + std::string(kWhyEqualTp)});
 }
 
+// Images that nobody looks at.
+void check_images(const PlanRequest& request, Problems& problems) {
+  const auto actor = request.models.find("actor");
+  if (request.workload.images.per_prompt <= 0 || actor == request.models.end()) return;
+  if (actor->second.spec.vision) return;
+  problems.push_back({actor->second.path.empty() ? "actor" : actor->second.path, "vision_config",
+                      "no vision tower", "one, as the workload's prompts have images",
+                      "leave out the workload's images, or take a vision-language model"});
+}
+
 }  // namespace
 
 void check_lengths(const PlanRequest& request, Problems& problems) {
@@ -85,6 +95,7 @@ void check_models(const PlanRequest& request, Problems& problems) {
 void check_settings(const PlanRequest& request, Problems& problems) {
   check_roles(request, problems);
   check_types(request, problems);
+  check_images(request, problems);
   check_order(request, problems);
 }
 

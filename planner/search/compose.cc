@@ -6,11 +6,11 @@
 #include <numeric>
 #include <set>
 
-#include "cost_models/compute.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
+#include "cost_models/vision/tower.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/call_limits.h"
 #include "planner/plan/phase_seconds.h"
@@ -225,8 +225,9 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvalu
   prediction.tokens_per_s_per_gpu = tokens / solution.step_s.value / gpus_of(plan);
   const Seconds update = solution.seconds[Phase::update_actor];
   if (update > 0) {
-    const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
-                         tokens * static_cast<double>(workload.epochs);
+    const double flops =
+        3 * forward_flops_per_sequence(model_of(request, Role::actor), workload, sequence) *
+        static_cast<double>(workload.sequences() * workload.epochs);
     double peak = request.cluster.device.peak_bf16.value *
                   static_cast<double>(solution.choice.at(Role::actor).gpus);
     if (!request.cluster.groups.empty()) {

@@ -11,6 +11,7 @@
 #include "cost_models/compute.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/lengths.h"
+#include "cost_models/vision/tower.h"
 #include "planner/pricing/fixed.h"
 #include "planner/pricing/iteration.h"
 #include "planner/pricing/memory_limit.h"
@@ -305,7 +306,8 @@ class RowPricing {
     const double tokens = static_cast<double>(workload.sequences()) * sequence;
     result.tokens_per_s_per_gpu = tokens / result.step_s->value / gpus;
     if (!result.update_s) return;
-    result.mfu = 3 * forward_flops_per_token(model(), sequence) * tokens /
+    result.mfu = 3 * forward_flops_per_sequence(model(), workload, sequence) *
+                 static_cast<double>(workload.sequences()) /
                  (result.update_s->value * train_gpus * request_.cluster.device.peak_bf16.value);
   }
 

@@ -25,7 +25,9 @@ struct ImportOptions {
   /// Standard deviation over mean of the log-normal that the limit cuts; 0.5 where there is a mean.
   std::optional<double> response_cv;
   std::optional<double> prompt_mean;  // tokens; without it every prompt is as long as the longest
-  bool allow_unknown = false;         // unknown keys are notes
+  /// Of the image that every prompt has, as the language model sees it; without it none is counted.
+  std::optional<std::int64_t> image_tokens;
+  bool allow_unknown = false;  // unknown keys are notes
   /// Of clusters with several GPU types, by pool ("trainer", "rollout", "reward"): the type on
   /// which it lies. Pools without one follow each other from the first rank on.
   std::map<std::string, std::string> gpu_types;

@@ -240,6 +240,32 @@ void read_models(VerlImport& in) {
   work.reward_model = reward;
 }
 
+// What the data's images are is in no file of verl's.
+void read_images(VerlImport& in) {
+  const auto actor = in.plan().models.find("actor");
+  if (actor == in.plan().models.end()) return;
+  const bool sees = actor->second.spec.vision.has_value();
+  Workload& work = in.work();
+  if (!in.options.image_tokens) {
+    if (sees) {
+      in.note(
+          "images of the prompts are not counted, as no key says how large they are; "
+          "--image-tokens states the tokens of one in every prompt.");
+    }
+    return;
+  }
+  const std::int64_t tokens = *in.options.image_tokens;
+  const auto refuse = [&](std::string expected) {
+    in.problems.push_back({"--image-tokens", "", std::to_string(tokens), std::move(expected), ""});
+  };
+  if (!sees) return refuse("no images: the actor's model has no vision tower");
+  if (tokens < 1 || tokens > work.prompt_tokens) {
+    return refuse("1 to " + std::to_string(work.prompt_tokens) +
+                  ", the tokens of a prompt, which hold its image's");
+  }
+  work.images = {.per_prompt = 1, .tokens = tokens};
+}
+
 PlannedReshard read_reshard(const VerlImport& in) {
   PlannedReshard pair;
   pair.mode = ReshardMode::full;  // verl gathers every tensor whole
@@ -279,6 +305,7 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
   read_cluster(in);
   read_workload(in);
   read_models(in);
+  read_images(in);
   if (problems.size() != before) return std::nullopt;
   read_verl_roles(in);
   if (problems.size() == before) place_pools(in);

@@ -1,7 +1,6 @@
 #include "planner/pricing/role/memory.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -157,32 +156,6 @@ BatchTokens batch_tokens(const Workload& workload, const Candidate& candidate, b
       std::max<std::int64_t>(1, (workload.sequences() / calls + candidate.dp - 1) / candidate.dp);
   const double most = as_double(present) * as_double(longest);
   return {std::max(std::min(as_double(candidate.tokens), most), as_double(longest)), most};
-}
-
-// Layers of a stage, and the kind that needs most: sparse ones win, and of these attention.
-std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
-  constexpr std::array kWidestFirst{LayerKind::sparse,
-                                    LayerKind::shared_choice_sparse,
-                                    LayerKind::chosen_sparse,
-                                    LayerKind::all_sparse,
-                                    LayerKind::window_sparse,
-                                    LayerKind::chosen_hash,
-                                    LayerKind::all_hash,
-                                    LayerKind::window_hash,
-                                    LayerKind::linear_sparse,
-                                    LayerKind::experts_alone,
-                                    LayerKind::dense,
-                                    LayerKind::shared_choice_dense,
-                                    LayerKind::linear_dense,
-                                    LayerKind::mlp_alone,
-                                    LayerKind::state_space_alone,
-                                    LayerKind::attention_alone};
-  const auto held = [&](LayerKind kind) {
-    return stage.layers[static_cast<std::size_t>(kind)] > 0;
-  };
-  const auto* const widest = std::find_if(kWidestFirst.begin(), kWidestFirst.end(), held);
-  return {std::accumulate(stage.layers.begin(), stage.layers.end(), std::int64_t{0}),
-          widest == kWidestFirst.end() ? LayerKind::dense : *widest};
 }
 
 // What FSDP leaves to the root module: the head stays gathered from the forward pass on,
@@ -344,8 +317,11 @@ double paged_tokens(const Assumptions& assumed, const Candidate& candidate) {
   return cached_tokens(assumed, candidate) * as_double(candidate.max_sequences);
 }
 
-MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageClass& stage,
-                  int index, CallKind kind, const TrainedBatches& batches) {
+namespace {
+
+// Of the language model alone.
+MemoryUse model_working(const RoleLayout& layout, const Candidate& asked, const StageClass& stage,
+                        int index, CallKind kind, const TrainedBatches& batches) {
   const Workload& workload = layout.assumed->workload();
   const RoleModel& model = *layout.model;
   const bool trains = kind == CallKind::train;
@@ -380,6 +356,36 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
   const MemoryUse use = buffers + training_memory(rank, load, candidate.recompute);
   if (!gradients_come_and_go(layout.assumed->traits(), candidate)) return use;
   return worst_moment(layout, candidate, stage, rank, load, use, buffers, batches.count);
+}
+
+// Images of what a rank works on at once: of a prefill's prompts, or of sequences of the mean
+// length, one at least.
+ImageBatch images_at_once(const RoleLayout& layout, const Candidate& candidate, CallKind kind) {
+  const Workload& workload = layout.assumed->workload();
+  if (kind == CallKind::generate) {
+    const double prompts = as_double(candidate.tokens) / as_double(workload.prompt_tokens);
+    return images_of(workload, std::clamp(prompts, 1.0, as_double(workload.prompts_per_step)));
+  }
+  const auto [tokens, most] = batch_tokens(workload, candidate, kind == CallKind::train);
+  const double present = most / as_double(longest_sequence(workload));
+  return images_of(workload, std::clamp(tokens / layout.assumed->sequence, 1.0, present));
+}
+
+}  // namespace
+
+MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageClass& stage,
+                  int index, CallKind kind, const TrainedBatches& batches) {
+  const MemoryUse use = model_working(layout, asked, stage, index, kind, batches);
+  if (!layout.model->tower || !stage.first) return use;
+  const Candidate candidate = in_call(asked, kind == CallKind::train);
+  const ImageBatch images = images_at_once(layout, candidate, kind);
+  const bool trains = kind == CallKind::train && !layout.model->lora.used();
+  const int count = static_cast<int>(batches.count);
+  const double in_flight = !trains ? 0
+                           : batches.in_flight
+                               ? *batches.in_flight
+                               : batches_in_flight(layout, candidate, index, 0, count);
+  return beside_tower(use, *layout.model->tower, images, candidate.recompute, in_flight);
 }
 
 }  // namespace tessera

@@ -70,6 +70,23 @@ Work launched(Work work, const Assumptions& assumed) {
   return work;
 }
 
+// Adapters stand beside the language model alone: nothing flows back into the tower then.
+void add_tower(const RoleModel& model, const Assumptions& assumed, double sequences,
+               Recompute recompute, bool training, const MicroBatchKernels* plain,
+               MicroBatchKernels& kernels) {
+  const ImageBatch images = images_of(assumed.workload(), sequences);
+  const Calibration& calibration = assumed.calibration();
+  if (plain == nullptr)
+    kernels.tower_forward = launched(tower_forward(*model.tower, images, calibration), assumed);
+  if (!training || model.lora.used()) return;
+  if (plain != nullptr && recompute == Recompute::full) {
+    kernels.tower_backward += kernels.tower_forward;
+  } else {
+    kernels.tower_backward =
+        launched(tower_backward(*model.tower, images, recompute, calibration), assumed);
+  }
+}
+
 }  // namespace
 
 MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recompute,
@@ -94,6 +111,9 @@ MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recomp
     } else {
       kernels.backward[k] = launched(layer_backward(rank, batch, recompute, calibration), assumed);
     }
+  }
+  if (layout.model->tower) {
+    add_tower(*layout.model, assumed, batch.sequences, recompute, training, plain, kernels);
   }
   if (plain != nullptr) return kernels;
   const RankModel& ends = end_rank(layout);

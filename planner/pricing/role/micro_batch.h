@@ -17,6 +17,7 @@ namespace tessera {
 struct MicroBatchKernels {
   std::array<Work, kLayerKinds> forward, backward;
   Work embedding, head_forward, head_backward;
+  Work tower_forward, tower_backward;  // of the images of its prompts, before the embedding
 };
 
 /// With what is communicated, likewise.

@@ -49,7 +49,8 @@ StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Second
     back += layers * cost.backward[kind];
     returned += layers * (cost.backward_comm[kind] + cost.backward_shards[kind]);
   }
-  if (stage.first) work += cost.embedding;
+  if (stage.first) work += cost.embedding + cost.tower_forward;
+  if (stage.first && training) back += cost.tower_backward;
   if (stage.last) work += cost.head_forward;
   if (stage.last && training) back += cost.head_backward;
   const Seconds hop_of_end = hop - hop / chunks;

@@ -1,7 +1,9 @@
 #include "planner/pricing/role/role_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "cost_models/adapters.h"
@@ -92,6 +94,9 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
           std::make_shared<const ParameterTable>(adapter_table(*model.table, model.lora));
     }
   }
+  if (workload.images.per_prompt > 0) {
+    model.tower = tower_rank(model.spec, model.dtypes.param, request.traits);
+  }
   if (role == Role::rollout) model.bucket_bytes = bucket_of(request, model.lora);
   for (std::int64_t layer = 0; layer < model.spec.layers; ++layer) {
     model.last_kind = kind_of_layer(model.spec, layer);
@@ -106,6 +111,31 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
     }
   }
   return model;
+}
+
+std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
+  constexpr std::array kWidestFirst{LayerKind::sparse,
+                                    LayerKind::shared_choice_sparse,
+                                    LayerKind::chosen_sparse,
+                                    LayerKind::all_sparse,
+                                    LayerKind::window_sparse,
+                                    LayerKind::chosen_hash,
+                                    LayerKind::all_hash,
+                                    LayerKind::window_hash,
+                                    LayerKind::linear_sparse,
+                                    LayerKind::experts_alone,
+                                    LayerKind::dense,
+                                    LayerKind::shared_choice_dense,
+                                    LayerKind::linear_dense,
+                                    LayerKind::mlp_alone,
+                                    LayerKind::state_space_alone,
+                                    LayerKind::attention_alone};
+  const auto held = [&](LayerKind kind) {
+    return stage.layers[static_cast<std::size_t>(kind)] > 0;
+  };
+  const auto* const widest = std::find_if(kWidestFirst.begin(), kWidestFirst.end(), held);
+  return {std::accumulate(stage.layers.begin(), stage.layers.end(), std::int64_t{0}),
+          widest == kWidestFirst.end() ? LayerKind::dense : *widest};
 }
 
 ModelParts::ModelParts(const RoleModel& model, const EngineTraits& traits, const DealtLayout* dealt)

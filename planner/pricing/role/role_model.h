@@ -20,6 +20,7 @@
 #include "cost_models/paging/paged_cache.h"
 #include "cost_models/rank_model.h"
 #include "cost_models/spec/units.h"
+#include "cost_models/vision/tower.h"
 #include "planner/engines/fixed_order.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
@@ -84,6 +85,7 @@ struct RoleModel {
   Lora lora;
   std::shared_ptr<const ParameterTable> adapter_table;  // where they alone move (AdapterTraits)
   std::int64_t adapter_rank = 0;                        // of those that its passes run
+  std::optional<TowerRank> tower;                       // of prompts that have images
   Bytes bucket_bytes;                               // in which weights arrive that are not in place
   std::vector<Phase> phases;                        // in which it computes
   EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases
@@ -100,6 +102,9 @@ struct StageClass {
   std::vector<int> indices;  // of all
   Elements elements;         // of the fullest tensor-parallel rank
 };
+
+/// Layers of a stage, and the kind that needs most memory: sparse ones win, and of these attention.
+std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage);
 
 /// By kind of layer.
 using LayerElements = std::array<std::int64_t, kLayerKinds>;

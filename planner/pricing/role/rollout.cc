@@ -171,6 +171,10 @@ PrefillSeconds prefill(const RoleLayout& layout, double prompts, double sequence
                   layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration));
   }
   work += embedding_forward(*ends, batch, calibration);
+  if (const auto& tower = layout.model->tower) {
+    const ImageBatch images = images_of(layout.assumed->workload(), prompts);
+    work += tower_forward(*tower, images, calibration);
+  }
   work += sample(*ends, sequences, calibration);
   communication += embedding_tp_seconds(*ends, batch.tokens, groups.tp, cluster, calibration) +
                    sample_tp_seconds(*ends, sequences, groups.tp, cluster, calibration);

@@ -158,6 +158,27 @@ TEST(ImportLengths, ThatAreNoneAreRefusedWithWhatWasExpected) {
   refused([](ImportOptions& options) { options.response_cv = 0.5; }, "no --response-mean");
 }
 
+// No key of verl's says how large images are: the user does, or is told that none are counted.
+TEST(ImportLengths, OfImagesAreTheUsersAndWhatIsNotCountedIsTold) {
+  ImportOptions options = on("h200-8");
+  options.model = "qwen2.5-vl-7b";
+  const Read without = read(script(kDynamic), options);
+  ASSERT_TRUE(without.imported) << without.told();
+  EXPECT_THAT(without.imported->notes, Contains(HasSubstr("--image-tokens")));
+  options.image_tokens = 400;
+  const Read with = read(script(kDynamic), options);
+  ASSERT_TRUE(with.imported) << with.told();
+  EXPECT_EQ(with.imported->plan.workload.images, (ImageSpec{1, 400}));
+  EXPECT_THAT(with.imported->notes, Not(Contains(HasSubstr("--image-tokens"))));
+  for (const std::int64_t tokens : {0L, -1L, 513L}) {
+    options.image_tokens = tokens;
+    EXPECT_THAT(read(script(kDynamic), options).told(), HasSubstr("1 to 512")) << tokens;
+  }
+  options.model = "qwen2.5-7b";
+  options.image_tokens = 400;
+  EXPECT_THAT(read(script(kDynamic), options).told(), HasSubstr("no vision tower"));
+}
+
 TEST(ImportLengths, AreNotSaidOfFilesThatHaveNone) {
   ImportOptions options = on("h200-8");
   options.response_mean = 100;
