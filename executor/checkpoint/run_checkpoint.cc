@@ -67,12 +67,20 @@ bool rename_published(const fs::path& partial, const fs::path& folder, Problems&
   return false;
 }
 
-void prune(const fs::path& checkpoints, const CheckpointsToKeep& keep) {
+/// A checkpoint after `step`, the one just written, is none of this run's: it began before it,
+/// since that one is damaged or the user chose another. It counts as none of the newest and stays,
+/// until the run writes its own.
+void prune(const fs::path& checkpoints, std::int64_t step, const CheckpointsToKeep& keep) {
   if (keep.newest <= 0) return;
   const std::vector<fs::path> all = checkpoints_in(checkpoints);
   std::set<fs::path> kept;
   std::vector<std::pair<double, fs::path>> ranked;
+  std::set<fs::path> later;
   for (const fs::path& folder : all) {
+    if (*step_of(folder) > step) {
+      later.insert(folder);
+      continue;
+    }
     if (static_cast<std::int64_t>(kept.size()) < keep.newest) {
       kept.insert(folder);
     }
@@ -90,7 +98,7 @@ void prune(const fs::path& checkpoints, const CheckpointsToKeep& keep) {
     kept.insert(ranked[i].second);
   }
   for (const fs::path& folder : all) {
-    if (!kept.contains(folder)) remove_checkpoint(folder);
+    if (!kept.contains(folder) && !later.contains(folder)) remove_checkpoint(folder);
   }
 }
 
@@ -159,7 +167,7 @@ bool publish_checkpoint(const fs::path& checkpoints, const CheckpointManifest& m
     fs::remove_all(partial, ignored);
     return false;
   }
-  prune(checkpoints, keep);
+  prune(checkpoints, manifest.step, keep);
   return true;
 }
 

@@ -83,7 +83,7 @@ struct CheckpointManifest {
 /// Which checkpoints stay when a new one is complete.
 struct CheckpointsToKeep {
   std::int64_t newest = 0;  // how many; 0 = all
-  std::int64_t best = 0;    // how many more, by `metric`; without effect where all stay
+  std::int64_t best = 0;    // stay for `metric`, of all; without effect where all stay
   std::string metric = "critic/score/mean";
   bool higher_is_better = true;
 };

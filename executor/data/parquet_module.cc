@@ -5,8 +5,11 @@
 #include <parquet/exception.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <optional>
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
@@ -18,6 +21,9 @@ namespace {
 struct UnknownType {
   std::string type;
 };
+struct NotFinite {
+  double value = 0;
+};
 
 template <class Array>
 std::string_view text_at(const arrow::Array& array, std::int64_t i) {
@@ -27,6 +33,18 @@ std::string_view text_at(const arrow::Array& array, std::int64_t i) {
 template <class Array>
 Node integer_at(const arrow::Array& array, std::int64_t i) {
   return node_of(static_cast<std::int64_t>(static_cast<const Array&>(array).Value(i)));
+}
+
+Node number_at(double value) {
+  if (!std::isfinite(value)) throw NotFinite{value};
+  return node_of(value);
+}
+
+/// Beyond the integers of a document a number.
+Node unsigned_at(std::uint64_t value) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value > kMost) return node_of(static_cast<double>(value));
+  return node_of(static_cast<std::int64_t>(value));
 }
 
 Node node_at(const arrow::Array& array, std::int64_t i);
@@ -70,10 +88,18 @@ Node node_at(const arrow::Array& array, std::int64_t i) {
       return integer_at<arrow::UInt16Array>(array, i);
     case arrow::Type::UINT32:
       return integer_at<arrow::UInt32Array>(array, i);
+    case arrow::Type::UINT64:
+      return unsigned_at(static_cast<const arrow::UInt64Array&>(array).Value(i));
     case arrow::Type::FLOAT:
-      return node_of(static_cast<double>(static_cast<const arrow::FloatArray&>(array).Value(i)));
+      return number_at(static_cast<const arrow::FloatArray&>(array).Value(i));
     case arrow::Type::DOUBLE:
-      return node_of(static_cast<const arrow::DoubleArray&>(array).Value(i));
+      return number_at(static_cast<const arrow::DoubleArray&>(array).Value(i));
+    case arrow::Type::DATE32:
+    case arrow::Type::DATE64:
+    case arrow::Type::TIMESTAMP:
+    case arrow::Type::DECIMAL128:
+    case arrow::Type::DECIMAL256:
+      return node_of(array.GetScalar(i).ValueOrDie()->ToString());
     case arrow::Type::STRING:
       return node_of(text_at<arrow::StringArray>(array, i));
     case arrow::Type::LARGE_STRING:
@@ -84,6 +110,8 @@ Node node_at(const arrow::Array& array, std::int64_t i) {
       return list_at<arrow::ListArray>(array, i);
     case arrow::Type::LARGE_LIST:
       return list_at<arrow::LargeListArray>(array, i);
+    case arrow::Type::FIXED_SIZE_LIST:
+      return list_at<arrow::FixedSizeListArray>(array, i);
     case arrow::Type::STRUCT:
       return struct_at(static_cast<const arrow::StructArray&>(array), i);
     case arrow::Type::DICTIONARY: {
@@ -106,9 +134,11 @@ std::vector<int> leaves_of(const parquet::FileMetaData& file,
   return leaves;
 }
 
-/// One row group after the other, so that a file need not fit into memory twice.
+/// One row group after the other, so that a file need not fit into memory twice. `refused`: what no
+/// document has, where it stands.
 arrow::Status read_groups(const std::string& file, const std::vector<std::string>& columns,
-                          const std::function<bool(std::int64_t, const Node&)>& take) {
+                          const std::function<bool(std::int64_t, const Node&)>& take,
+                          std::optional<Problem>& refused) {
   ARROW_ASSIGN_OR_RAISE(auto input, arrow::io::ReadableFile::Open(file));
   ARROW_ASSIGN_OR_RAISE(auto reader, parquet::arrow::OpenFile(input, arrow::default_memory_pool()));
   const std::vector<int> leaves = leaves_of(*reader->parquet_reader()->metadata(), columns);
@@ -118,10 +148,24 @@ arrow::Status read_groups(const std::string& file, const std::vector<std::string
     ARROW_ASSIGN_OR_RAISE(auto batch, table->CombineChunksToBatch());
     for (std::int64_t i = 0; i < batch->num_rows(); ++i) {
       Node values = map_node();
+      ++row;
       for (int column = 0; column < batch->num_columns(); ++column) {
-        add(values, batch->column_name(column), node_at(*batch->column(column), i));
+        const std::string& name = batch->column_name(column);
+        try {
+          add(values, name, node_at(*batch->column(column), i));
+        } catch (const UnknownType& unknown) {
+          refused = {.place = name,
+                     .found = "a column of type " + unknown.type,
+                     .expected = "texts, numbers, booleans, dates, lists and structs"};
+          return arrow::Status::OK();
+        } catch (const NotFinite& value) {
+          refused = {.place = "row " + std::to_string(row) + ", " + name,
+                     .found = arrow::DoubleScalar(value.value).ToString(),
+                     .expected = "a finite number"};
+          return arrow::Status::OK();
+        }
       }
-      if (!take(++row, values)) return arrow::Status::OK();
+      if (!take(row, values)) return arrow::Status::OK();
     }
   }
   return arrow::Status::OK();
@@ -137,10 +181,13 @@ extern "C" __attribute__((visibility("default"))) void tessera_read_parquet(
     problems.push_back({.file = file.string(), .found = std::move(found), .expected = expected});
   };
   try {
-    const arrow::Status status = read_groups(file.string(), columns, take);
+    std::optional<Problem> unknown;
+    const arrow::Status status = read_groups(file.string(), columns, take, unknown);
     if (!status.ok()) refuse(status.message(), "a Parquet file");
-  } catch (const UnknownType& unknown) {
-    refuse("a column of type " + unknown.type, "texts, numbers, booleans, lists and structs");
+    if (unknown) {
+      unknown->file = file.string();
+      problems.push_back(*std::move(unknown));
+    }
   } catch (const parquet::ParquetException& error) {
     refuse(error.what(), "a Parquet file");
   }

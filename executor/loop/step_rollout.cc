@@ -1,6 +1,7 @@
 #include "executor/loop/step_rollout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -76,15 +77,33 @@ void note_order_cost(const OrderCost& cost, const Note& note, Metrics& metrics) 
   note(line);
 }
 
-ScoredRollout scored_rollout(const RolloutSetting& setting, std::vector<Sequence> sequences) {
+/// Adds the figures of `added` further responses to those of `before` ones: means are of all,
+/// counts and seconds add up.
+void add_rewards(Metrics& all, std::size_t before, const Metrics& further, std::size_t added) {
+  const auto more = static_cast<double>(added);
+  const double part = more / std::max(1.0, static_cast<double>(before) + more);
+  for (const auto& [name, value] : further) {
+    const bool adds_up = name == "reward/failed" || name == "reward/exposed_s";
+    const auto [known, is_new] = all.try_emplace(name, value);
+    if (is_new) continue;
+    known->second = adds_up ? known->second + value : std::lerp(known->second, value, part);
+  }
+}
+
+/// `scored`: responses of the step whose figures `rewards` has; both grow.
+ScoredRollout scored_rollout(const RolloutSetting& setting, std::vector<Sequence> sequences,
+                             Metrics& rewards, std::size_t& scored) {
   ScoredRollout rollout{std::move(sequences), {}};
-  score_by_functions(setting.worker, setting.prompts, rollout.sequences, setting.note);
+  Metrics told =
+      score_by_functions(setting.worker, setting.prompts, rollout.sequences, setting.note);
   const auto keep_scores = [&] {
     for (const Sequence& s : rollout.sequences) rollout.metric.push_back(s.score);
   };
   const bool shaped = setting.config.algorithm.filter_metric == FilterMetric::reward;
   if (!shaped) keep_scores();
-  shape(setting.config.reward.overlong, rollout.sequences);
+  told.merge(shape(setting.config.reward.overlong, rollout.sequences));
+  add_rewards(rewards, scored, told, rollout.sequences.size());
+  scored += rollout.sequences.size();
   if (shaped) keep_scores();
   return rollout;
 }
@@ -95,6 +114,8 @@ FilteredRollout filtered(const RolloutSetting& setting, std::int64_t step, std::
   std::int64_t& taken = setting.worker.prompts_taken;
   taken = first;
   const auto samples = static_cast<std::int32_t>(setting.plan.workload.samples_per_prompt);
+  Metrics rewards;
+  std::size_t scored = 0;
   const GroupSource source{
       .prompts =
           [&](std::int64_t count, std::int32_t numbered) {
@@ -103,11 +124,14 @@ FilteredRollout filtered(const RolloutSetting& setting, std::int64_t step, std::
           },
       .generate =
           [&](std::span<const TokenPrompt> prompts) {
-            return scored_rollout(setting, generated(setting, step, prompts, metrics));
+            return scored_rollout(setting, generated(setting, step, prompts, metrics), rewards,
+                                  scored);
           },
       .stop = setting.stop};
-  return filtered_rollout(setting.config.algorithm.filter_groups,
-                          setting.plan.workload.prompts_per_step, source);
+  FilteredRollout groups = filtered_rollout(setting.config.algorithm.filter_groups,
+                                            setting.plan.workload.prompts_per_step, source);
+  metrics.merge(rewards);
+  return groups;
 }
 
 /// One answer to each prompt, always the most likely token.

@@ -267,10 +267,13 @@ CheckpointData data_of(const PromptSet& set) {
 std::vector<TokenPrompt> prompts_at(const PromptSet& set, std::int64_t first, std::int64_t count,
                                     std::int32_t samples, std::int32_t numbered) {
   std::vector<TokenPrompt> prompts;
+  std::set<std::int64_t> drawn;
   for (const std::int64_t index : set.source.at(first, count)) {
     const auto number = numbered + static_cast<std::int32_t>(prompts.size());
-    // A step that takes more than its prompts may come upon one twice: two groups.
-    const std::string again = numbered == 0 ? "" : "." + std::to_string(number);
+    // A step may come upon a prompt twice, where it takes more than its prompts or files have
+    // weights: two groups.
+    const bool once = numbered == 0 && drawn.insert(index).second;
+    const std::string again = once ? "" : "." + std::to_string(number);
     prompts.push_back({.prompt_index = number,
                        .uid = std::to_string(index) + again,
                        .tokens = set.tokens[index],

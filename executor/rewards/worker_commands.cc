@@ -205,8 +205,10 @@ for line in sys.stdin:
             if result.get("pred") is not None:
                 said["pred"] = str(result["pred"])
             result = result["score"]
-        elif not isinstance(result, (int, float)) and hasattr(result, "__getitem__"):
+        elif isinstance(result, (list, tuple)):
             result = result[0]
+        if isinstance(result, (str, bytes)):
+            raise TypeError(f"a score is a number, not the text {result!r}")
         said["score"] = float(result)
     except Exception as error:
         said = {"id": said["id"], "error": f"{type(error).__name__}: {error}".removesuffix(": ")}

@@ -173,6 +173,9 @@ TEST_F(Algorithms, DapoFiltersGroupsAndShapesLongResponses) {
        filter,
        "grpo",
        {"training/filter_groups/evicted_samples", "training/num_gen_batches"}});
+  // What rewards say of themselves is said with the filter, too.
+  const std::string two = set("reward.functions", "[{name: exact}, {name: fraction}]");
+  expect_same_on_all_ranks({"filter-two", filter + two, "grpo", {"reward/exact/mean"}});
   const std::vector<StepNumbers> steps = numbers("filter1");
   EXPECT_GT(steps.front().data.at("training/num_gen_batches"), 1);
   EXPECT_GT(steps.front().data.at("training/filter_groups/evicted_samples"), 0);

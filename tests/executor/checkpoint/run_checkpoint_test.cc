@@ -40,6 +40,18 @@ std::vector<std::string> names(const fs::path& checkpoints) {
   return found;
 }
 
+// A run that went on from before a later checkpoint, as that one is damaged, keeps what it writes.
+TEST(RunCheckpoint, OneThatTheRunBeganBeforeIsNoneOfTheNewest) {
+  const TemporaryFolder folder;
+  const CheckpointsToKeep keep{.newest = 1};
+  save(folder.path, 6);
+  save(folder.path, 8);
+  save(folder.path, 7, 0, keep);
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_8", "global_step_7"));
+  save(folder.path, 8, 0, keep);  // in the other's place
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_8"));
+}
+
 TEST(RunCheckpoint, IsReadBackAsItWasWritten) {
   const TemporaryFolder folder;
   const CheckpointEnd end = save(folder.path, 10);

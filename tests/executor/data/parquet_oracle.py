@@ -2,6 +2,7 @@
 
 usage: parquet_oracle.py FOLDER
 """
+import decimal
 import sys
 
 import pyarrow as pa
@@ -22,6 +23,12 @@ pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["r1=", None], "re
                f"{folder}/plain.parquet")
 pq.write_table(pa.table({"data_source": ["d"], "prompt": ["p"], "reward_model": [{"ground_truth": "t"}], "extra_info": [{"when": b"x"}]}),
                f"{folder}/bytes.parquet")
+kinds = {"u64": pa.array([7], pa.uint64()), "when": pa.array([0], pa.timestamp("ms")), "day": pa.array([1], pa.date32()),
+         "price": pa.array([decimal.Decimal("1.50")]), "pair": pa.array([[1, 2]], pa.list_(pa.int64(), 2))}
+pq.write_table(pa.table({"data_source": ["d"], "prompt": ["p"], "reward_model": [{"ground_truth": "t"}],
+                         "extra_info": pa.StructArray.from_arrays(list(kinds.values()), list(kinds))}), f"{folder}/kinds.parquet")
+pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["p", "p"], "reward_model": [{"ground_truth": "t"}] * 2,
+                         "extra_info": [{"x": 1.0}, {"x": float("nan")}]}), f"{folder}/nan.parquet")
 pq.write_table(pa.table({"data_source": pa.array([], pa.string())}), f"{folder}/empty.parquet")
 with open(f"{folder}/train.parquet", "rb") as whole, open(f"{folder}/cut.parquet", "wb") as cut:
     cut.write(whole.read()[:5000])

@@ -56,6 +56,23 @@ TEST_F(ParquetPrompts, AreThoseOfTheRows) {
   }
 }
 
+// Types that JSON has no name for are texts as pyarrow prints them, or numbers and lists.
+TEST_F(ParquetPrompts, OrdinaryTypesAreRead) {
+  const auto prompts = read("kinds.parquet");
+  ASSERT_TRUE(prompts) << told();
+  const std::string& extra = prompts->at(0).extra_info;
+  for (const char* part : {R"("u64":7)", R"("when":"1970-01-01 00:00:00)", R"("day":"1970-01-02")",
+                           R"("price":"1.50")", R"("pair":[1,2])"}) {
+    EXPECT_NE(extra.find(part), std::string::npos) << part << " in " << extra;
+  }
+}
+
+TEST_F(ParquetPrompts, NumbersThatAreNoneAreNamed) {
+  EXPECT_FALSE(read("nan.parquet"));
+  EXPECT_NE(told().find("nan.parquet:row 2, extra_info"), std::string::npos) << told();
+  EXPECT_NE(told().find("a finite number"), std::string::npos) << told();
+}
+
 TEST_F(ParquetPrompts, BadRowsAndFilesAreNamed) {
   EXPECT_FALSE(read("plain.parquet"));
   EXPECT_NE(told().find("row 2 (/prompt)"), std::string::npos) << told();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "cost_models/documents/problem.h"
 #include "tests/executor/temporary_folder.h"
@@ -45,6 +46,22 @@ class PromptSetTest : public testing::Test {
   TemporaryFolder folder_;
   PromptSetOptions options_;
 };
+
+// Files with weights bring a prompt twice into a step: verl draws an id for every row.
+TEST_F(PromptSetTest, APromptThatAStepDrawsTwiceIsTwoGroups) {
+  write("p.jsonl", line("\"hello\""));
+  write("q.jsonl", line("\"hello\"") + line("\"hello\"") + line("\"hello\""));
+  options_.files.push_back(folder_.path / "q.jsonl");
+  options_.weights = {0.75, 0.25};
+  options_.per_step = 4;
+  const PromptSet set = read();
+  std::set<std::string> uids;
+  for (const TokenPrompt& prompt : prompts_at(set, 0, 4, 2, 0)) {
+    uids.insert(prompt.uid);
+    EXPECT_NO_THROW(prompt_of(set, {.uid = prompt.uid}));
+  }
+  EXPECT_EQ(uids.size(), 4U);
+}
 
 TEST_F(PromptSetTest, PlainTextsHaveTheTokenizersBeginningAndMessagesTheTemplates) {
   write("tokenizer_config.json", R"({"bos_token": "<|begin|>", "chat_template":)"

@@ -58,6 +58,22 @@ TEST(RewardWorkers, AnAnswerMayCarryVerlsAccuracyAndPrediction) {
   EXPECT_EQ(answers[2].detail.answer, "6");
 }
 
+/// A number is whatever Python makes a float of, as torch's assignment in verl does; a text is
+/// none, were it all digits.
+TEST(RewardWorkers, AScoreIsANumberOfAnyKindAndNoText) {
+  PythonReward reward(
+      "class Scalar:\n"  // as numpy's: an index, which it refuses, and a value
+      "    def __getitem__(self, at): raise IndexError('invalid index to scalar variable')\n"
+      "    def __float__(self): return 0.25\n"
+      "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+      "    return {'scalar': Scalar(), 'text': '10', 'in': {'score': '10'}}[solution_str]\n");
+  const auto answers = reward.score({"scalar", "text", "in"});
+  EXPECT_EQ(answers[0].score, 0.25) << answers[0].failure;
+  EXPECT_FALSE(answers[1].score);
+  EXPECT_NE(answers[1].failure.find("not the text '10'"), std::string::npos) << answers[1].failure;
+  EXPECT_FALSE(answers[2].score);
+}
+
 /// Submitted one by one while the caller does other things: nobody waits until finish().
 TEST(RewardWorkers, RequestsAreWorkedOnBeforeAnybodyWaits) {
   PythonReward reward(
