@@ -61,8 +61,8 @@ ModelSpec bench_model(const std::string& name) {
 void run_bench(const BenchStart& options, const std::string& what, const BenchBody& measure,
                const BenchTable& table) {
   if (options.ranks > 1 && !launched()) {
-    const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
-    relaunch(options.words, options.ranks, gpu);
+    const int gpus = static_cast<int>(torch::cuda::device_count());
+    relaunch(options.words, options.ranks, get_gpus(options.device, options.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.device);
   const torch::NoGradGuard no_grad;

@@ -69,8 +69,8 @@ void print(const std::vector<FitReport>& reports, const Problems& problems) {
 void calibrate(const CalibrateOptions& options) {
   Problems problems;
   if (options.ranks > 1 && !launched()) {
-    const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
-    relaunch(options.words, options.ranks, gpu);
+    const int gpus = static_cast<int>(torch::cuda::device_count());
+    relaunch(options.words, options.ranks, get_gpus(options.device, options.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.device);
   const SideLane lane = make_side_lane(setup);

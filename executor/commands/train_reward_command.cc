@@ -97,9 +97,9 @@ int train(const Options& options) {
   if (alone) check_alone(options, model);
   check_count(options, pairs);
   if (options.start.ranks > 1 && alone) {
-    const bool gpu =
-        options.start.device != "cpu" && torch::cuda::device_count() >= options.start.ranks;
-    relaunch(options.start.words, options.start.ranks, gpu);
+    const BenchStart& start = options.start;
+    const int gpus = static_cast<int>(torch::cuda::device_count());
+    relaunch(start.words, start.ranks, get_gpus(start.device, start.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);
   watch_stop_signals(/*all=*/true);

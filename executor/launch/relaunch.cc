@@ -28,6 +28,15 @@ std::vector<std::string> on_device(const std::vector<std::string>& words, bool g
   return made;
 }
 
+bool get_gpus(std::string_view device, int ranks, int gpus) {
+  if (device == "cuda" && gpus < ranks) {
+    throw Error(ExitCode::missing,
+                std::to_string(ranks) + " ranks want a GPU each (--device cuda), and " +
+                    std::to_string(gpus) + " are visible (nvidia-smi lists them)");
+  }
+  return device != "cpu" && gpus >= ranks;
+}
+
 std::string own_path() {
   char path[4096] = {};
   if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
@@ -14,6 +15,10 @@ std::vector<std::string> on_device(const std::vector<std::string>& words, bool g
 
 /// Where this program lies.
 std::string own_path();
+
+/// Whether each of `ranks` ranks gets one of the host's `gpus`. Throws Error (missing) where
+/// `device` is cuda and there are too few: what asks for GPUs is never measured or trained on CPUs.
+bool get_gpus(std::string_view device, int ranks, int gpus);
 
 /// Replaces this process by mpirun (CPU) or this program's `start` (GPU) with this program and
 /// on_device(words) on `ranks` ranks. Throws Error (missing) when the launcher cannot be started.
