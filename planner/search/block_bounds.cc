@@ -58,7 +58,7 @@ void BlockBounds::bound(std::size_t block, int view) {
       here.fill(kForever);
     }
     lower(least, here);
-    all.settled_at.emplace_back();
+    all.rollouts.push_back({.layouts = {}, .least = here});
     all.least_at.push_back(here);
     all.least_up_to.push_back(least);
     if (*std::max_element(here.begin(), here.end()) < kForever) {
@@ -129,39 +129,56 @@ std::optional<BlockBounds::Shares> BlockBounds::together(const std::vector<std::
   }
 }
 
-// Of a rollout that is alone in its block.
-const ChunkSeconds& BlockBounds::settle(std::size_t block, int view, int size_index) {
-  Bounds& all = bounds_[block][static_cast<std::size_t>(view)];
-  std::optional<ChunkSeconds>& known = all.settled_at[static_cast<std::size_t>(size_index)];
-  if (known) return *known;
-  LayoutQuery query{.role = Role::rollout};
-  query.gpus = frame_.sizes[static_cast<std::size_t>(size_index)];
-  query.step = [](const PhaseSeconds&) { return Seconds{}; };
-  query.limit = kForever;
-  query.most = std::numeric_limits<std::size_t>::max();
+// Prices the layout. It includes the calls without a model.
+void BlockBounds::settle(std::size_t block, int view, int size, OfLayout& layout) const {
   Fronts& fronts = frame_.fronts.of(view);
-  known.emplace();
-  known->fill(kForever);
-  for (const int index : fronts.select(query).options) {
-    const Option option = fronts.option(Role::rollout, query.gpus, index, frame_.apart);
-    lower(*known, frame_.of_block(block, option.seconds));
+  layout.settled = true;
+  layout.least.fill(kForever);
+  for (const int index : fronts.select(Role::rollout, size, layout.layout).options) {
+    const Option option = fronts.option(Role::rollout, size, index, frame_.apart);
+    lower(layout.least, frame_.of_block(block, option.seconds));
   }
-  *known += frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
-  return *known;
+  layout.least += frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
 }
 
-// Sizes with the shortest steps first, until one is settled: the others count as their bounds.
+// Settles the layout with the shortest step, of a rollout that is alone in its block; false where
+// it is settled already.
+bool BlockBounds::settle_next(std::size_t block, int view, int size_index,
+                              const StepBeside& step_with) {
+  const auto at = static_cast<std::size_t>(size_index);
+  const int size = frame_.sizes[at];
+  OfRollout& all = bounds_[block][static_cast<std::size_t>(view)].rollouts[at];
+  if (all.layouts.empty()) {
+    const ChunkSeconds fixed = frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
+    for (const auto& [layout, least] :
+         frame_.fronts.of(view).bounds_by_layout(Role::rollout, size)) {
+      all.layouts.push_back({layout, frame_.of_block(block, least)});
+      all.layouts.back().least += fixed;
+    }
+  }
+  const auto next = std::min_element(all.layouts.begin(), all.layouts.end(),
+                                     [&](const OfLayout& a, const OfLayout& b) {
+                                       return step_with(a.least) < step_with(b.least);
+                                     });
+  if (next->settled) return false;
+  settle(block, view, size, *next);
+  all.least.fill(kForever);
+  for (const OfLayout& layout : all.layouts) lower(all.least, layout.least);
+  return true;
+}
+
+// Sizes with the shortest steps first, until the best layout of one is settled: the others count as
+// their bounds.
 std::optional<ChunkSeconds> BlockBounds::least_settled(std::size_t block, int view, int most,
                                                        const ChunkSeconds& others, Limits limits) {
   using Size = std::pair<Seconds, int>;  // step, index
-  const auto step_with = [&](const ChunkSeconds& own) {
+  const StepBeside step_with = [&](const ChunkSeconds& own) {
     ChunkSeconds seconds = others;
     seconds += own;
     return frame_.step_seconds(seconds);
   };
   const auto own = [&](int index) -> const ChunkSeconds& {
-    const auto& known = of(block, view).settled_at[static_cast<std::size_t>(index)];
-    return known ? *known : least_at(block, view, index);
+    return of(block, view).rollouts[static_cast<std::size_t>(index)].least;
   };
   std::vector<Size> sizes;
   const auto add = [&](int index) {
@@ -177,9 +194,8 @@ std::optional<ChunkSeconds> BlockBounds::least_settled(std::size_t block, int vi
   while (!sizes.empty()) {
     const auto least = std::min_element(sizes.begin(), sizes.end());
     const int index = least->second;
-    if (of(block, view).settled_at[static_cast<std::size_t>(index)]) break;
+    if (!settle_next(block, view, index, step_with)) break;
     sizes.erase(least);
-    settle(block, view, index);
     add(index);
   }
   if (sizes.empty()) return std::nullopt;

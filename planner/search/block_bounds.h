@@ -6,6 +6,7 @@
 // left, and what these sizes leave is the most that another one can have. One thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -56,17 +57,30 @@ class BlockBounds {
                                       const ChunkSeconds& fixed, Limits limits);
 
  private:
+  // The least seconds of a layout of a rollout that has a block of its own.
+  struct OfLayout {
+    int layout = 0;
+    ChunkSeconds least{};
+    bool settled = false;  // they are those of its options, not of its bound
+  };
+  // What is known of such a rollout on one size.
+  struct OfRollout {
+    std::vector<OfLayout> layouts;  // once asked for
+    ChunkSeconds least{};           // over all of them
+  };
   struct Bounds {
     std::vector<ChunkSeconds> least_at, least_up_to;  // by size: there, and over all up to it
     std::vector<int> viable;
-    std::vector<std::optional<ChunkSeconds>> settled_at;  // of its options; once asked for
+    std::vector<OfRollout> rollouts;  // by size
   };
+  using StepBeside = std::function<Seconds(const ChunkSeconds& own)>;
 
   const Bounds& of(std::size_t block, int view) const {
     return bounds_[block][static_cast<std::size_t>(view)];
   }
   void bound(std::size_t block, int view);
-  const ChunkSeconds& settle(std::size_t block, int view, int size_index);
+  bool settle_next(std::size_t block, int view, int size_index, const StepBeside& step_with);
+  void settle(std::size_t block, int view, int size, OfLayout& layout) const;
   std::optional<ChunkSeconds> least_settled(std::size_t block, int view, int most,
                                             const ChunkSeconds& others, Limits limits);
   ChunkSeconds least_of_roles(std::size_t block, int view, int size) const;

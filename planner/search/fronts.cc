@@ -80,17 +80,22 @@ const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
 }
 
 // A rollout's layouts are few: where there is less memory than prices hold for, they are looked at
-// again.
+// again. What one of them takes is worked out as far as it is less than what those before it take;
+// larger tensor parallel groups, which are listed last, decode most quickly.
 PhaseSeconds Fronts::bound(Role role, int gpus) {
   PhaseSeconds bound;
   bound.fill(kForever);
-  const bool again = role == Role::rollout && problem_.memory_limit < priced_limit();
-  std::int64_t known = 0;
   RoleOptions& all = listed(role, gpus);
-  for (std::size_t number = 0; number < all.layouts.size(); ++number) {
-    const SharedSpace& space = all.layouts[number].space;
-    if (!allows(space.layout)) continue;
-    lower(bound, again ? least_of(space, problem_.memory_limit, known) : least_in(all, number));
+  for (std::size_t number = all.layouts.size(); number-- > 0;) {
+    LayoutOptions& layout = all.layouts[number];
+    if (!allows(layout.space.layout)) continue;
+    if (role != Role::rollout) {
+      lower(bound, least_in(all, number));
+    } else {
+      std::int64_t looked_at = 0;
+      bound = least_of(layout.space, problem_.memory_limit, looked_at, bound);
+      if (!std::exchange(layout.counted, true)) all.evaluated += looked_at;
+    }
   }
   seen_[role][gpus].bounds = all.evaluated;
   return bound;
@@ -155,9 +160,12 @@ const LayoutsByGroups& Fronts::by_groups(RoleOptions& all) const {
 // Worked out for the layouts that a search may use: fixed degrees leave few.
 const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
   LayoutOptions& layout = all.layouts[number];
-  if (!std::exchange(layout.bounded, true)) {
-    layout.least = least_of(layout.space, priced_limit(), all.evaluated);
-  }
+  if (std::exchange(layout.bounded, true)) return layout.least;
+  std::int64_t looked_at = 0;
+  PhaseSeconds none;
+  none.fill(kForever);
+  layout.least = least_of(layout.space, priced_limit(), looked_at, none);
+  if (!std::exchange(layout.counted, true)) all.evaluated += looked_at;
   return layout.least;
 }
 
@@ -202,17 +210,35 @@ std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool
 }
 
 Selection Fronts::select(const LayoutQuery& query) {
-  const auto [role, gpus] = std::pair(query.role, query.gpus);
-  RoleOptions& all = listed(role, gpus);
+  RoleOptions& all = listed(query.role, query.gpus);
   bool whole = true;
   const std::vector<int> layouts = wanted(all, query, whole);
-  seen_[role][gpus].bounds = all.evaluated;
+  Selection selection = options_that_fit(query.role, query.gpus, layouts);
+  selection.whole = whole;
+  return selection;
+}
+
+Selection Fronts::select(Role role, int gpus, int layout) {
+  return options_that_fit(role, gpus, {layout});
+}
+
+std::vector<LayoutBound> Fronts::bounds_by_layout(Role role, int gpus) {
+  RoleOptions& all = listed(role, gpus);
+  std::vector<LayoutBound> bounds;
+  for (const int number : allowed(all, role, std::nullopt)) {
+    bounds.push_back({number, least_in(all, static_cast<std::size_t>(number))});
+  }
+  return bounds;
+}
+
+Selection Fronts::options_that_fit(Role role, int gpus, const std::vector<int>& layouts) {
+  RoleOptions& all = listed(role, gpus);
+  Seen& seen = seen_[role][gpus];
+  seen.bounds = all.evaluated;
   price(role, gpus, layouts);
   Selection selection;
   selection.least.fill(kForever);
   selection.least_resident = problem_.memory_limit;
-  selection.whole = whole;
-  Seen& seen = seen_[role][gpus];
   for (const int l : layouts) {
     const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(l)];
     seen.layouts[l] = layout.space.size();

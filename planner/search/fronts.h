@@ -40,6 +40,7 @@ struct LayoutOptions {
   PhaseSeconds least{};  // that no candidate falls short of, worked out without memory and without
                          // the ways to save it, which only take time
   bool bounded = false;  // `least` is there
+  bool counted = false;  // the candidates behind it are in RoleOptions::evaluated
   /// The same of each way to hold less between calls, in the order of the choices; once asked for.
   struct Floor {
     MemoryChoice choice;  // without recomputation
@@ -71,6 +72,12 @@ struct Selection {
   PhaseSeconds least{};      // infinite where there is no option
   Bytes least_resident;
   bool whole = true;  // no layout was left out for their number
+};
+
+/// The least seconds of the layout with this number.
+struct LayoutBound {
+  int layout = 0;
+  PhaseSeconds least{};
 };
 
 /// Which layouts' options are wanted.
@@ -130,6 +137,10 @@ class Fronts {
 
   /// Allowed options that fit alone, of the layouts that are wanted.
   Selection select(const LayoutQuery& query);
+  /// The same of one layout.
+  Selection select(Role role, int gpus, int layout);
+  /// Of every layout that is allowed, as bound() counts them alone.
+  std::vector<LayoutBound> bounds_by_layout(Role role, int gpus);
 
   const Option& option(Role role, int gpus, int index);
   /// The option with what changes where actor and rollout are in different blocks: weights come
@@ -160,6 +171,7 @@ class Fronts {
   RoleOptions& listed(Role role, int gpus);
   const PhaseSeconds& least_in(RoleOptions& all, std::size_t number);
   std::vector<int> wanted(RoleOptions& all, const LayoutQuery& query, bool& whole);
+  Selection options_that_fit(Role role, int gpus, const std::vector<int>& layouts);
   bool may_stay_below(LayoutOptions& layout, const LayoutQuery& query) const;
   const LayoutsByGroups& by_groups(RoleOptions& all) const;
   std::vector<int> allowed(RoleOptions& all, Role role,
@@ -167,7 +179,8 @@ class Fronts {
   std::vector<MemoryChoice> quickest_of(const SharedSpace& space) const;
   std::vector<LayoutOptions::Floor> floors_of(const SharedSpace& space) const;
   std::span<const BatchLimit> fitting(const SharedSpace& space, Bytes limit) const;
-  PhaseSeconds least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated) const;
+  PhaseSeconds least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated,
+                        PhaseSeconds least) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
   std::vector<Option> options_of(const SharedSpace& space, int number) const;
   void add_option(const Candidate& candidate, const RoleCost& cost, int layout,

@@ -40,16 +40,20 @@ bool none_less(const PhaseSeconds& seconds, const PhaseSeconds& least) {
 }  // namespace
 
 // A choice without recomputation and offload for every ZeRO stage whose ranks can hold what they
-// hold between calls.
+// hold between calls, which recomputation does not change.
 std::vector<MemoryChoice> Fronts::quickest_of(const SharedSpace& space) const {
-  std::vector<MemoryChoice> quickest;
+  std::vector<MemoryChoice> quickest, refused;
   for (const MemoryChoice& choice : space.choices) {
     const bool known =
         std::any_of(quickest.begin(), quickest.end(),
                     [&](const MemoryChoice& other) { return other.zero == choice.zero; });
-    if (known) continue;
+    const bool alike = std::any_of(refused.begin(), refused.end(), [&](const MemoryChoice& other) {
+      return other.zero == choice.zero && other.offload == choice.offload;
+    });
+    if (known || alike) continue;
     if (problem_.held &&
         problem_.held(space.at(choice, space.batches.front())).between_calls > priced_limit()) {
+      refused.push_back(choice);
       continue;
     }
     quickest.push_back({.zero = choice.zero});
@@ -70,13 +74,12 @@ std::span<const BatchLimit> Fronts::fitting(const SharedSpace& space, Bytes limi
 }
 
 // Of all candidates without recomputation and offload. Where memory keeps a rollout from decoding
-// all its sequences at once, it takes far longer than with all of them.
-PhaseSeconds Fronts::least_of(const SharedSpace& space, Bytes limit,
-                              std::int64_t& evaluated) const {
+// all its sequences at once, it takes far longer than with all of them. A rollout's candidates that
+// take no less in any phase than `least`, which other layouts take, are not worked out.
+PhaseSeconds Fronts::least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated,
+                              PhaseSeconds least) const {
   const std::vector<MemoryChoice> quickest = quickest_of(space);
   const auto& bound = problem_.evaluator.least_seconds;
-  PhaseSeconds least;
-  least.fill(kForever);
   if (space.layout.role != Role::rollout && bound) {
     evaluated += static_cast<std::int64_t>(quickest.size() * space.batches.size());
     for (const MemoryChoice& choice : quickest) {

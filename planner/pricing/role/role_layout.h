@@ -4,8 +4,10 @@
 // ModelParts that it was made of, which outlive it.
 #pragma once
 
+#include <boost/container_hash/hash.hpp>
 #include <compare>
-#include <map>
+#include <cstddef>
+#include <unordered_map>
 #include <utility>
 
 #include "planner/pricing/role/groups.h"
@@ -38,8 +40,29 @@ struct LayerRun : LayerCut {
   auto operator<=>(const LayerRun&) const = default;
 };
 
+inline std::size_t hash_value(const LayerCut& cut) {
+  std::size_t seed = 0;
+  for (const int value : {cut.tp, cut.cp, cut.ep, cut.etp, cut.sequence_parallel ? 1 : 0,
+                          cut.ulysses ? 1 : 0, static_cast<int>(cut.recompute)}) {
+    boost::hash_combine(seed, value);
+  }
+  return seed;
+}
+
+inline std::size_t hash_value(const LayerRun& run) {
+  std::size_t seed = hash_value(static_cast<const LayerCut&>(run));
+  for (const GroupShape& group :
+       {run.tp_group, run.cp_group, run.ep_group, run.dense_group, run.experts_group}) {
+    boost::hash_combine(seed, group.ranks);
+    boost::hash_combine(seed, group.nodes);
+  }
+  boost::hash_combine(seed, run.pipelined);
+  boost::hash_combine(seed, run.gathers);
+  return seed;
+}
+
 /// A map that looks at its latest entry first: candidates that follow one another run their layers
-/// alike. Entries stay where they are; one thread.
+/// alike. Keys have a hash_value. Entries stay where they are; one thread.
 template <typename Key, typename Value>
 class LatestFirst {
  public:
@@ -57,8 +80,8 @@ class LatestFirst {
   }
 
  private:
-  std::map<Key, Value> all_;
-  std::map<Key, Value>::value_type* latest_ = nullptr;
+  std::unordered_map<Key, Value, boost::hash<Key>> all_;
+  std::pair<const Key, Value>* latest_ = nullptr;
 };
 
 /// `groups` must be the candidate's.

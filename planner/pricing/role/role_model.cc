@@ -164,12 +164,8 @@ const std::vector<StageClass>& ModelParts::stages(const Candidate& candidate) {
     if (own_stages_.empty()) own_stages_ = stage_classes(candidate);
     return own_stages_;
   }
-  const std::array<int, 6> key = {candidate.tp, candidate.ep,  candidate.etp,
-                                  candidate.pp, candidate.vpp, candidate.head_layers};
-  if (latest_stages_ != nullptr && latest_key_ == key) return *latest_stages_;
-  auto [entry, added] = stages_.try_emplace(key);
-  latest_key_ = key;
-  latest_stages_ = &entry->second;
+  StagesByShards& alike = stages_[{candidate.pp, candidate.vpp, candidate.head_layers}];
+  auto [entry, added] = alike.try_emplace({candidate.tp, candidate.ep, candidate.etp});
   if (added) entry->second = stage_classes(candidate);
   return entry->second;
 }

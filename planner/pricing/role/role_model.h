@@ -137,12 +137,11 @@ class ModelParts {
   const RoleModel& model_;
   EngineTraits traits_;
   const DealtLayout* dealt_;
-  std::vector<StageClass> own_stages_;                            // of dealt_'s cut
-  std::map<std::array<int, 3>, ShardElements> shards_;            // by tp, ep, etp
-  std::map<std::array<int, 6>, std::vector<StageClass>> stages_;  // tp, ep, etp, pp, vpp, head
-  std::array<int, 6> latest_key_{};  // candidates of one layout follow one another
-  const std::vector<StageClass>* latest_stages_ = nullptr;
-  std::map<int, LayerElements> adapters_;           // by tp
+  std::vector<StageClass> own_stages_;                                           // of dealt_'s cut
+  std::map<std::array<int, 3>, ShardElements> shards_;                           // by tp, ep, etp
+  using StagesByShards = std::map<std::array<int, 3>, std::vector<StageClass>>;  // tp, ep, etp
+  std::map<std::array<int, 3>, StagesByShards> stages_;                          // pp, vpp, head
+  std::map<int, LayerElements> adapters_;                                        // by tp
   std::map<std::array<int, 6>, LayerRanks> ranks_;  // tp, cp, ep, etp, sequence, ulysses
 };
 

@@ -248,9 +248,6 @@ class DecodeSteps {
 OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
                        const DecodeProfile& profile, DecodeCache& cache) {
   const Workload& workload = layout.assumed->workload();
-  const auto [entry, added] = cache.decodings[decode_run(layout, candidate)].times.try_emplace(
-      {candidate.dp, std::llround(profile.slots)});
-  if (!added) return entry->second;
   const double most_replicas =
       as_double(layout.assumed->prompts == PromptDealing::requests ? workload.sequences()
                                                                    : workload.prompts_per_step);
@@ -258,7 +255,7 @@ OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
   const DecodeTime time =
       slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, cache),
                        std::min<double>(replicas, replicas_in_lockstep(candidate)));
-  return entry->second = {time.seconds, time.communication};
+  return {time.seconds, time.communication};
 }
 
 // By what factor the prefills of a replica of so many sequences and prompts take longer where
@@ -322,23 +319,23 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
 
 namespace {
 
-// What a replica of a candidate decodes: its sequences, how many at once, and how they end.
+// What a replica of a candidate decodes: its sequences, and how many of them at once.
 struct Decoded {
   double sequences = 0;
   std::int64_t slots = 0;
-  const DecodeProfile& profile;
 };
 
-Decoded decoded_by(const Assumptions& assumed, const Candidate& candidate, DecodeCache& cache) {
+Decoded decoded_by(const Assumptions& assumed, const Candidate& candidate) {
   const double sequences = most_sequences(assumed, candidate);
-  const auto slots = std::min(candidate.max_sequences, static_cast<std::int64_t>(sequences));
-  return {sequences, slots, decode_profile(assumed.workload(), sequences, slots, cache)};
+  return {sequences, std::min(candidate.max_sequences, static_cast<std::int64_t>(sequences))};
 }
 
 }  // namespace
 
 Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
-  const DecodeProfile& profile = decoded_by(*layout.assumed, candidate, cache).profile;
+  const auto [sequences, slots] = decoded_by(*layout.assumed, candidate);
+  const DecodeProfile& profile =
+      decode_profile(layout.assumed->workload(), sequences, slots, cache);
   if (profile.full_steps <= 0) return {};
   const DecodeSteps step(layout, candidate, cache);
   return profile.full_steps * step(profile.slots, profile.full_age).seconds;
@@ -346,7 +343,11 @@ Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, D
 
 OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
   const Assumptions& assumed = *layout.assumed;
-  const auto [sequences, slots, profile] = decoded_by(assumed, candidate, cache);
+  const auto [sequences, slots] = decoded_by(assumed, candidate);
+  const auto [entry, unknown] = cache.decodings[decode_run(layout, candidate)].times.try_emplace(
+      {candidate.dp, slots, candidate.tokens});
+  if (!unknown) return entry->second;
+  const DecodeProfile& profile = decode_profile(assumed.workload(), sequences, slots, cache);
   const auto [known, added] = cache.recomputed.try_emplace({sequences, slots});
   if (added && assumed.cache) {
     known->second = assumed.cache->recomputed(sequences, as_double(slots));
@@ -354,10 +355,10 @@ OperationTime generate(const RoleLayout& layout, const Candidate& candidate, Dec
   const double recomputed = known->second;
   const auto [compute, communication] = prefills(layout, candidate, profile, recomputed);
   const OperationTime decoded = decoding(layout, candidate, profile, cache);
-  return {
-      (compute + Seconds{assumed.calibration().call_s.value}) * slowdown(assumed, candidate, 1) +
-          communication + decoded.seconds,
-      communication + decoded.communication};
+  const Seconds computed = compute + Seconds{assumed.calibration().call_s.value};
+  entry->second = {computed * slowdown(assumed, candidate, 1) + communication + decoded.seconds,
+                   communication + decoded.communication};
+  return entry->second;
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,10 +31,17 @@ struct DecodeRun {
   auto operator<=>(const DecodeRun&) const = default;
 };
 
-/// What decoding in one way was priced at.
+inline std::size_t hash_value(const DecodeRun& run) {
+  std::size_t seed = hash_value(run.layers);
+  boost::hash_combine(seed, run.pp);
+  boost::hash_combine(seed, run.hop_nodes);
+  return seed;
+}
+
+/// What generation in one way was priced at.
 struct RunDecodings {
   DecodeLadder communication;
-  std::map<std::pair<int, std::int64_t>, OperationTime> times;  // by dp, slots
+  std::map<std::tuple<int, std::int64_t, std::int64_t>, OperationTime> times;  // dp, slots, tokens
 };
 
 /// What generation was priced at.

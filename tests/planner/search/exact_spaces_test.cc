@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
@@ -231,6 +232,34 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     thin_out(problem, engine(), trial % 4 == 3 ? (ppo ? 9 : 40) : (ppo ? 6 : 16));
     expect_equals_brute_force(problem, "trial " + std::to_string(trial));
   }
+}
+
+// What a rollout with GPUs of its own takes at least is known from its best layouts on each number
+// of GPUs: the others are not priced for it.
+TEST(ExactSearch, PricesFewLayoutsOfARolloutOnItsOwnGpus) {
+  Workload workload = workload_of("grpo", KlPlace::loss, false);
+  workload.prompts_per_step = 64;
+  workload.prompt_tokens = 512;
+  workload.response_tokens = {512, 0, 512};
+  const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 16, 80));
+  CostEvaluator costs(request);
+  SearchProblem problem = search_problem(request, engine_named("tessera").capabilities, costs);
+  std::erase_if(problem.placements,
+                [](const Placement& placement) { return !rollout_apart(placement); });
+  problem.policy_lags = {0};
+  std::map<int, std::set<Degrees>> priced;  // by GPUs
+  problem.evaluator.role = [&, all = problem.evaluator.role](const Candidate& candidate) {
+    if (candidate.role == Role::rollout) priced[candidate.gpus].insert(candidate.degrees());
+    return all(candidate);
+  };
+  ASSERT_FALSE(search_exactly(problem).best.empty());
+  std::size_t layouts = 0, all = 0;
+  for (const auto& [gpus, degrees] : priced) {
+    layouts += degrees.size();
+    all += problem.spaces(Role::rollout, gpus).size();
+  }
+  EXPECT_GT(layouts, 0u);
+  EXPECT_LT(4 * layouts, 3 * all);
 }
 
 }  // namespace
