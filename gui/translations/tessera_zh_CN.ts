@@ -6907,5 +6907,13 @@ select it to plan it in full</source>
         <source>No driver of a GPU is seen on this machine. %1</source>
         <translation>本机上没有看到 GPU 驱动。%1</translation>
     </message>
+    <message>
+        <source>a step learns from scores that differ</source>
+        <translation>一步从有差异的得分中学习</translation>
+    </message>
+    <message>
+        <source>no answer scored other than the others to its prompt, so that nothing is learned: where critic/score/mean is low, read samples.jsonl and see what the reward looks for (format, length limit), or begin with easier prompts; where it is high, the prompts are too easy</source>
+        <translation>每个提示的各个回答得分都相同，因此什么也学不到：若 critic/score/mean 低，请阅读 samples.jsonl，看奖励要求什么（格式、长度上限），或从更容易的提示开始；若它高，则提示太容易</translation>
+    </message>
 </context>
 </TS>
