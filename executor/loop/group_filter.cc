@@ -32,10 +32,11 @@ std::vector<Group> groups_of(std::span<const TokenPrompt> prompts, ScoredRollout
   return groups;
 }
 
-[[noreturn]] void give_up(std::int64_t generations, std::size_t kept, std::int64_t wanted) {
+[[noreturn]] void give_up(const GroupSource& source, std::int64_t generations, std::size_t kept,
+                          std::int64_t wanted) {
   throw Error(
       ExitCode::check_failed,
-      {Problem{.file = "run.yaml",
+      {Problem{.file = source.run_file,
                .place = "algorithm.filter_groups.max_num_gen_batches",
                .found = std::to_string(kept) + " groups with different scores after " +
                         std::to_string(generations) + " generations",
@@ -81,7 +82,7 @@ FilteredRollout filtered_rollout(const FilterGroups& options, std::int64_t promp
     stopped = source.stop();
     if (stopped) break;
     if (options.max_num_gen_batches > 0 && generations >= options.max_num_gen_batches) {
-      give_up(generations, kept.size(), prompts_per_step);
+      give_up(source, generations, kept.size(), prompts_per_step);
     }
   }
   const auto surplus = static_cast<std::int64_t>(kept.size()) - prompts_per_step;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "executor/rl/filter_groups.h"
@@ -27,7 +28,8 @@ struct GroupSource {
   /// The next `count` prompts; the step has `numbered` already, with which prompt_index goes on.
   std::function<std::vector<TokenPrompt>(std::int64_t count, std::int32_t numbered)> prompts;
   std::function<ScoredRollout(std::span<const TokenPrompt> prompts)> generate;
-  std::function<bool()> stop;  // true: what there is will do, the step is not ended
+  std::function<bool()> stop;         // true: what there is will do, the step is not ended
+  std::string run_file = "run.yaml";  // that states the filter, as messages call it
 };
 
 struct FilteredRollout {

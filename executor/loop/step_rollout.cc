@@ -127,7 +127,8 @@ FilteredRollout filtered(const RolloutSetting& setting, std::int64_t step, std::
             return scored_rollout(setting, generated(setting, step, prompts, metrics), rewards,
                                   scored);
           },
-      .stop = setting.stop};
+      .stop = setting.stop,
+      .run_file = setting.config.reward.functions.programs.run_file};
   FilteredRollout groups = filtered_rollout(setting.config.algorithm.filter_groups,
                                             setting.plan.workload.prompts_per_step, source);
   metrics.merge(rewards);

@@ -80,8 +80,14 @@ TEST(GroupFilter, NoMorePromptsThanMayRunAtATime) {
 
 TEST(GroupFilter, GivesUpAtItsLimitAndStopsWhenAsked) {
   Source source{.different = std::vector<bool>(100, false)};
-  EXPECT_THROW(filtered_rollout({.enable = true, .max_num_gen_batches = 3}, 4, source.source()),
-               Error);
+  GroupSource named = source.source();
+  named.run_file = "mine.yaml";
+  try {
+    filtered_rollout({.enable = true, .max_num_gen_batches = 3}, 4, named);
+    ADD_FAILURE() << "no group has different scores";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problems().at(0).file, "mine.yaml");
+  }
   EXPECT_EQ(source.asked.size(), 3U);
   Source stopped{.different = std::vector<bool>(100, false), .stops = true};
   const FilteredRollout rollout = filtered_rollout({.enable = true}, 4, stopped.source());
