@@ -1,5 +1,6 @@
 #include "executor/data/prompts.h"
 
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -66,6 +67,19 @@ constexpr auto kTruncations = enum_names<Truncation>({{Truncation::error, "error
                                                       {Truncation::right, "right"},
                                                       {Truncation::middle, "middle"}});
 
+/// What templates write of a message besides its text, which nobody here hands on to them.
+constexpr std::array kUnread = {"tool_calls", "tool_call_id", "function_call", "name",
+                                "reasoning_content"};
+
+void refuse_unread(Line& line, const Node& item, const std::string& path) {
+  for (const char* key : kUnread) {
+    const Node* node = item.find(key);
+    if (Line::absent(node) || (node->is(Kind::list) && node->items.empty())) continue;
+    line.refuse(*node, path + "/" + key, describe(*node),
+                "nothing: a message's role and content alone reach the chat template");
+  }
+}
+
 void read_messages(Line& line, const Node& root, Prompt& prompt) {
   const Node* node = root.find("prompt");
   if (node == nullptr) return line.refuse(root, "/prompt", "nothing", "a string or a chat list");
@@ -84,6 +98,7 @@ void read_messages(Line& line, const Node& root, Prompt& prompt) {
       line.refuse(item, path, describe(item), "an object with role and content");
       continue;
     }
+    refuse_unread(line, item, path);
     ChatMessage message{line.text(item, path, "role"), line.text(item, path, "content")};
     const Node* role = item.find("role");
     if (role != nullptr && role->is(Kind::string) && message.role.empty()) {

@@ -86,6 +86,8 @@ TEST(Prompts, EveryMalformedLineIsNamedWithFileAndLine) {
       {with(user, "[]"), "not empty"},
       {with(user, "[1]"), "/prompt/0"},
       {with(R"("role":"user",)", ""), "/prompt/0/role"},
+      {with(R"("role":"user",)", R"("role":"user","tool_calls":[{"id":1}],)"),
+       "/prompt/0/tool_calls"},
       {with(R"("user")", R"("")"), "/prompt/0/role"},
       {with(R"("content":"2+2?")", R"("content":null)"), "/prompt/0/content"},
       {with(R"("style":"rule")", R"("style":1)"), "/reward_model/style"},
