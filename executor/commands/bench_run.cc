@@ -61,7 +61,7 @@ ModelSpec bench_model(const std::string& name) {
 void run_bench(const BenchStart& options, const std::string& what, const BenchBody& measure,
                const BenchTable& table) {
   if (options.ranks > 1 && !launched()) {
-    const int gpus = static_cast<int>(torch::cuda::device_count());
+    const int gpus = static_cast<unsigned char>(torch::cuda::device_count());
     relaunch(options.words, options.ranks, get_gpus(options.device, options.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.device);

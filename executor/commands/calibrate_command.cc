@@ -69,7 +69,7 @@ void print(const std::vector<FitReport>& reports, const Problems& problems) {
 void calibrate(const CalibrateOptions& options) {
   Problems problems;
   if (options.ranks > 1 && !launched()) {
-    const int gpus = static_cast<int>(torch::cuda::device_count());
+    const int gpus = static_cast<unsigned char>(torch::cuda::device_count());
     relaunch(options.words, options.ranks, get_gpus(options.device, options.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.device);

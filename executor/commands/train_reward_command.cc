@@ -98,7 +98,7 @@ int train(const Options& options) {
   check_count(options, pairs);
   if (options.start.ranks > 1 && alone) {
     const BenchStart& start = options.start;
-    const int gpus = static_cast<int>(torch::cuda::device_count());
+    const int gpus = static_cast<unsigned char>(torch::cuda::device_count());
     relaunch(start.words, start.ranks, get_gpus(start.device, start.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);
