@@ -1,4 +1,5 @@
-// tessera doctor: what this machine has for Tessera, what is missing and how to get it.
+// tessera doctor: what this machine has for Tessera, what is missing and how to get it; of a run
+// what became of it and what to do.
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -16,16 +17,17 @@
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
+#include "cli/processes/run_diagnosis.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
 
-enum class Verdict { ok, warning, failure };
+enum class Health { ok, warning, failure };
 
 struct Finding {
   std::string subject;
-  Verdict verdict = Verdict::ok;
+  Health verdict = Health::ok;
   std::string found;
   std::string remedy;  // empty when all is well
 };
@@ -44,9 +46,9 @@ std::string first_line(const std::string& command) {
 
 Finding program(const std::string& name) {
   try {
-    return {name, Verdict::ok, find_program(name).string(), {}};
+    return {name, Health::ok, find_program(name).string(), {}};
   } catch (const Error& error) {
-    return {name, Verdict::warning, "not built", error.problems().front().found};
+    return {name, Health::warning, "not built", error.problems().front().found};
   }
 }
 
@@ -56,31 +58,31 @@ Finding processor() {
   char text[80];
   std::snprintf(text, sizeof text, "%u cores, %.1f GiB of memory", cores,
                 static_cast<double>(bytes) / (1LL << 30));
-  return {"machine", Verdict::ok, text, {}};
+  return {"machine", Health::ok, text, {}};
 }
 
 Finding gpus() {
   const std::string line =
       first_line("nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader");
   if (line.empty()) {
-    return {"GPU", Verdict::warning, "none, or no driver",
+    return {"GPU", Health::warning, "none, or no driver",
             "runs use CPU ranks; GPUs need NVIDIA's driver (nvidia-smi must work)"};
   }
   const std::string count = first_line("nvidia-smi --list-gpus | wc -l");
-  return {"GPU", Verdict::ok, count + " x " + line, {}};
+  return {"GPU", Health::ok, count + " x " + line, {}};
 }
 
 Finding launcher(const std::string& name, const std::string& purpose, const std::string& remedy) {
   const std::string version = first_line(name + " --version");
-  if (version.empty()) return {name, Verdict::warning, "missing: " + purpose, remedy};
-  return {name, Verdict::ok, version, {}};
+  if (version.empty()) return {name, Health::warning, "missing: " + purpose, remedy};
+  return {name, Health::ok, version, {}};
 }
 
 /// Python files, and the code of answers that unit tests run.
 Finding python() {
   const std::string version = first_line("python3 -c 'import sys; print(sys.version.split()[0])'");
-  if (!version.empty()) return {"python3", Verdict::ok, version, {}};
-  return {"python3", Verdict::warning,
+  if (!version.empty()) return {"python3", Health::ok, version, {}};
+  return {"python3", Health::warning,
           "missing: Python files and unit tests cannot score answers (rules and programs can)",
           "apt install python3, or name another one in reward.workers.python"};
 }
@@ -93,11 +95,11 @@ Finding bubblewrap() {
       "/bin/sh -c 'echo works'");
   const std::string without =
       "programs that score answers run without it, with the network and the user's files";
-  if (works == "works") return {"bubblewrap", Verdict::ok, version, {}};
+  if (works == "works") return {"bubblewrap", Health::ok, version, {}};
   if (version.empty()) {
-    return {"bubblewrap", Verdict::warning, "missing: " + without, "apt install bubblewrap"};
+    return {"bubblewrap", Health::warning, "missing: " + without, "apt install bubblewrap"};
   }
-  return {"bubblewrap", Verdict::warning, version + " may not be used here: " + without,
+  return {"bubblewrap", Health::warning, version + " may not be used here: " + without,
           "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, and AppArmor's)"};
 }
 
@@ -110,45 +112,45 @@ Finding parquet() {
     for (const auto& file : {runner / kModule, runner / ".." / "lib" / kModule}) {
       if (::access(file.c_str(), R_OK) != 0) continue;
       if (::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr) {
-        return {"Parquet", Verdict::ok, file.lexically_normal().string(), {}};
+        return {"Parquet", Health::ok, file.lexically_normal().string(), {}};
       }
       reason = ::dlerror();
     }
   } catch (const Error&) {  // said in a line of its own
   }
-  return {"Parquet", Verdict::warning, reason + ": runs read JSON lines alone",
+  return {"Parquet", Health::warning, reason + ": runs read JSON lines alone",
           "scripts/setup.sh installs pyarrow; then run cmake and build again"};
 }
 
 Finding nvlink_multicast() {
   const char* value = std::getenv("NCCL_NVLS_ENABLE");
-  return {"NCCL_NVLS_ENABLE", Verdict::ok, value == nullptr ? "not set" : value, {}};
+  return {"NCCL_NVLS_ENABLE", Health::ok, value == nullptr ? "not set" : value, {}};
 }
 
 Finding shared_memory() {
   struct statvfs info {};
   if (statvfs("/dev/shm", &info) != 0) {
-    return {"/dev/shm", Verdict::failure, "not mounted",
+    return {"/dev/shm", Health::failure, "not mounted",
             "NCCL and MPI need it: mount a tmpfs there"};
   }
   const double gib =
       static_cast<double>(info.f_blocks) * static_cast<double>(info.f_frsize) / (1LL << 30);
   char text[40];
   std::snprintf(text, sizeof text, "%.2f GiB", gib);
-  if (gib >= 1.0) return {"/dev/shm", Verdict::ok, text, {}};
-  return {"/dev/shm", Verdict::warning, text, "NCCL and MPI want 1 GiB (docker: --shm-size=1g)"};
+  if (gib >= 1.0) return {"/dev/shm", Health::ok, text, {}};
+  return {"/dev/shm", Health::warning, text, "NCCL and MPI want 1 GiB (docker: --shm-size=1g)"};
 }
 
 Finding open_files() {
   struct rlimit limit {};
   getrlimit(RLIMIT_NOFILE, &limit);
   const std::string found = std::to_string(limit.rlim_cur);
-  if (limit.rlim_cur >= 1024) return {"open files", Verdict::ok, found, {}};
-  return {"open files", Verdict::warning, found, "ulimit -n 4096"};
+  if (limit.rlim_cur >= 1024) return {"open files", Health::ok, found, {}};
+  return {"open files", Health::warning, found, "ulimit -n 4096"};
 }
 
-const char* label(Verdict verdict) {
-  return verdict == Verdict::ok ? "OK  " : verdict == Verdict::warning ? "WARN" : "FAIL";
+const char* label(Health verdict) {
+  return verdict == Health::ok ? "OK  " : verdict == Health::warning ? "WARN" : "FAIL";
 }
 
 void print(const std::vector<Finding>& findings) {
@@ -163,7 +165,7 @@ void print_json(const std::vector<Finding>& findings) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Finding& finding : findings) {
     list.push_back({{"subject", finding.subject},
-                    {"ok", finding.verdict == Verdict::ok},
+                    {"ok", finding.verdict == Health::ok},
                     {"found", finding.found},
                     {"remedy", finding.remedy}});
   }
@@ -172,13 +174,98 @@ void print_json(const std::vector<Finding>& findings) {
       nlohmann::ordered_json{{"version", TESSERA_VERSION}, {"findings", list}}.dump(2).c_str());
 }
 
+void print_lines(const char* title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return;
+  std::printf("%s\n", title);
+  for (const std::string& line : lines) std::printf("  %s\n", line.c_str());
+}
+
+std::string ending_of(const RunDiagnosis& run) {
+  if (run.ranks.empty()) return "no rank has started";
+  if (run.alive) return "it runs";
+  return run.verdict.message.empty() ? "it has ended as planned" : run.verdict.message;
+}
+
+void print(const RunDiagnosis& run) {
+  std::printf("%s\n", ending_of(run).c_str());
+  if (!run.holder.empty()) std::printf("held by %s\n", run.holder.c_str());
+  if (run.last_step) {
+    std::printf("last step %lld", static_cast<long long>(*run.last_step));
+    if (run.checkpoint) {
+      std::printf(", newest checkpoint of step %lld", static_cast<long long>(*run.checkpoint));
+    }
+    std::printf("\n");
+  }
+  std::vector<std::string> ranks;
+  for (const RankFinding& rank : run.ranks) {
+    ranks.push_back(describe(rank));
+    for (const std::string& line : rank.stacks) ranks.push_back("  " + line);
+  }
+  print_lines("ranks", ranks);
+  std::vector<std::string> memory;
+  for (const auto& [name, value] : run.memory) {
+    char text[200];
+    std::snprintf(text, sizeof text, "%-40s %.4g", name.c_str(), value);
+    memory.emplace_back(text);
+  }
+  print_lines("memory, in the last step", memory);
+  if (!run.out_of_memory.empty()) print_lines("out of memory", {run.out_of_memory});
+  print_lines("end of the log", run.log_tail);
+  print_lines("what to do", run.advice);
+}
+
+void print_json(const RunDiagnosis& run) {
+  using Json = nlohmann::ordered_json;
+  Json ranks = Json::array();
+  for (const RankFinding& rank : run.ranks) {
+    ranks.push_back({{"rank", rank.status.rank},
+                     {"phase", rank.status.phase},
+                     {"step", rank.status.step},
+                     {"alive", rank.alive},
+                     {"silent", rank.silent},
+                     {"waiting", rank.status.waiting},
+                     {"says", describe(rank)},
+                     {"stacks", rank.stacks}});
+  }
+  Json memory = Json::object();
+  for (const auto& [name, value] : run.memory) memory[name] = value;
+  Json out{{"ending", ending_of(run)},
+           {"exit_code", run.verdict.exit_code},
+           {"alive", run.alive},
+           {"last_step", run.last_step ? Json(*run.last_step) : Json()},
+           {"checkpoint", run.checkpoint ? Json(*run.checkpoint) : Json()},
+           {"ranks", std::move(ranks)},
+           {"memory", std::move(memory)},
+           {"log", run.log_tail},
+           {"advice", run.advice}};
+  if (!run.out_of_memory.empty())
+    out["out_of_memory"] = Json::parse(run.out_of_memory, nullptr, false);
+  std::printf("%s\n", out.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+struct DoctorCommand {
+  std::string run;
+  bool stacks = false, json = false;
+};
+
+void look_at_run(const DoctorCommand& asked) {
+  Problems problems;
+  const auto run = diagnose(asked.run, asked.stacks, problems);
+  if (!run) throw Error(ExitCode::bad_input, std::move(problems));
+  asked.json ? print_json(*run) : print(*run);
+}
+
 }  // namespace
 
 void add_doctor(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("doctor", "Report what this machine has and lacks");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json] {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Report what this machine has and lacks, or what became of a run");
+  auto asked = std::make_shared<DoctorCommand>();
+  command->add_option("run", asked->run, "A run's folder; without it the machine");
+  command->add_flag("--stacks", asked->stacks, "Of a run that lives: what its threads do, by gdb");
+  command->add_flag("--json", asked->json, "Print JSON");
+  command->callback([asked] {
+    if (!asked->run.empty()) return look_at_run(*asked);
     const std::vector<Finding> findings{
         processor(),
         gpus(),
@@ -194,9 +281,9 @@ void add_doctor(CLI::App& app) {
         nvlink_multicast(),
         shared_memory(),
         open_files()};
-    *json ? print_json(findings) : print(findings);
+    asked->json ? print_json(findings) : print(findings);
     for (const Finding& finding : findings) {
-      if (finding.verdict == Verdict::failure) {
+      if (finding.verdict == Health::failure) {
         throw Error(ExitCode::check_failed, finding.subject + ": " + finding.found);
       }
     }

@@ -1,0 +1,225 @@
+#include "cli/processes/run_diagnosis.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "cost_models/documents/problem.h"
+#include "simulator/timeline/metrics.h"
+#include "simulator/timeline/run_folder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kTail = 12, kStackLines = 60;
+constexpr auto kLooked = std::chrono::seconds(3);  // a living rank beats five times a second
+constexpr int kOutOfMemory = 71;                   // executor/commands: the run's account says why
+
+std::vector<std::string> last_lines(const fs::path& file, std::size_t most) {
+  std::deque<std::string> lines;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(std::move(line));
+    if (lines.size() > most) lines.pop_front();
+  }
+  return {std::make_move_iterator(lines.begin()), std::make_move_iterator(lines.end())};
+}
+
+std::string whole_text(const fs::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
+  std::optional<std::int64_t> newest;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run / kCheckpointsFolder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kStepPrefix)) continue;
+    std::int64_t step = 0;
+    const char* const end = name.data() + name.size();
+    const auto [at, bad] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
+    if (bad == std::errc() && at == end) newest = std::max(newest.value_or(step), step);
+  }
+  return newest;
+}
+
+void add_numbers(const fs::path& run, RunDiagnosis& result) {
+  Problems ignored;  // a log that is cut says what it says
+  const auto steps = read_metrics(run / "metrics.jsonl", ignored);
+  if (!steps || steps->empty()) return;
+  result.last_step = steps->back().step;
+  for (const auto& [name, value] : steps->back().data) {
+    if (name.find("memory") != std::string::npos) result.memory.emplace_back(name, value);
+  }
+}
+
+/// Innermost calls of every thread, by gdb; its reason where it cannot say.
+std::vector<std::string> stacks_of(int pid) {
+  const std::string command = "gdb -p " + std::to_string(pid) +
+                              " -batch -nx -ex 'set pagination off'"
+                              " -ex 'thread apply all -q backtrace 12' 2>/dev/null";
+  std::vector<std::string> lines;
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  char buffer[512];
+  while (pipe != nullptr && std::fgets(buffer, sizeof buffer, pipe) != nullptr) {
+    std::string line = buffer;
+    while (!line.empty() && line.back() == '\n') line.pop_back();
+    const bool frame = line.starts_with("#") || line.starts_with("Thread ");
+    if (frame && lines.size() < kStackLines) lines.push_back(std::move(line));
+  }
+  if (pipe != nullptr) ::pclose(pipe);
+  if (lines.empty()) {
+    lines.emplace_back("no stack: gdb is missing (apt install gdb), or may not look at pid " +
+                       std::to_string(pid));
+  }
+  return lines;
+}
+
+std::vector<RankFinding> ranks_of(const fs::path& run, bool stacks) {
+  std::vector<RankFinding> found;
+  for (RankStatus& status : read_rank_statuses(run)) {
+    const bool alive = status.state == RankState::running && is_alive(status.pid);
+    found.push_back({.status = std::move(status), .alive = alive, .silent = false, .stacks = {}});
+  }
+  for (RankFinding& rank : found) rank.silent = rank.alive;
+  const auto until = std::chrono::steady_clock::now() + kLooked;
+  while (std::ranges::any_of(found, &RankFinding::silent) &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (RankFinding& rank : found) {
+      const auto now = read_rank_status(run / "ranks" / std::to_string(rank.status.rank));
+      if (now && now->beats != rank.status.beats) rank.silent = false;
+    }
+  }
+  for (RankFinding& rank : found) {
+    if (stacks && rank.alive) rank.stacks = stacks_of(rank.status.pid);
+  }
+  return found;
+}
+
+/// Of ranks that have all ended: those that did not say so died, whoever was first.
+Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks) {
+  std::vector<RankStatus> statuses;
+  RunEnd end;
+  for (const RankFinding& rank : ranks) {
+    statuses.push_back(rank.status);
+    const bool well = rank.status.state == RankState::finished && rank.status.exit_code == 0;
+    if (!well) end.launcher_code = 1;  // what the launcher said is not known here
+    if (rank.status.state == RankState::running) end.dead.push_back(rank.status.rank);
+  }
+  if (!end.dead.empty()) end.first_dead = end.dead.front();
+  end.stopped = requested_stop(run);
+  return judge(statuses, static_cast<int>(ranks.size()), end);
+}
+
+std::string go_on(const fs::path& run) {
+  return "tessera run " + (run / "plan.json").string() + " --config " +
+         (run / "run.yaml").string() + " --resume -o " + run.string();
+}
+
+void add_advice(const fs::path& run, RunDiagnosis& result) {
+  std::vector<std::string>& advice = result.advice;
+  if (result.alive) {
+    for (const RankFinding& rank : result.ranks) {
+      if (!rank.silent) continue;
+      advice.push_back(
+          "rank " + std::to_string(rank.status.rank) + " gives no sign of life: is pid " +
+          std::to_string(rank.status.pid) +
+          " stopped (kill -CONT), or its disk or GPU stuck? --stacks shows where it is");
+    }
+    if (advice.empty()) advice.emplace_back("nothing: it runs; --stacks shows what each rank does");
+    return;
+  }
+  const int code = result.verdict.exit_code;
+  const auto is = [code](ExitCode other) { return code == static_cast<int>(other); };
+  if (result.ranks.empty()) {
+    advice.emplace_back("no rank has started: what the command said on the terminal tells why");
+    return;
+  }
+  if (code == kOutOfMemory || !result.out_of_memory.empty()) {
+    advice.push_back("out of memory: " + (run / "oom.json").string() +
+                     " has the account and the limit that would fit; --on-oom replan does it");
+  } else if (is(ExitCode::bad_input)) {
+    advice.emplace_back("an input was refused: the log's last lines name the file and the place");
+  } else if (is(ExitCode::io)) {
+    advice.emplace_back("a file could not be written or read: look at the disk (df) and the log");
+  } else if (is(ExitCode::missing)) {
+    advice.emplace_back(
+        "something the run needs is missing, or a server ended: see the log; "
+        "tessera doctor looks at this machine");
+  } else if (!result.verdict.lost.empty()) {
+    advice.emplace_back(
+        "a process ended without a word: killed (dmesg | grep -i 'killed process' "
+        "tells of a full host memory), or its host is gone; with --restarts N a "
+        "run goes on by itself, with --elastic without what was lost");
+  } else if (is(ExitCode::peer_lost)) {
+    advice.emplace_back(
+        "its ranks were terminated: by SIGTERM, or as the command that had started "
+        "them was killed");
+  } else if (is(ExitCode::internal)) {
+    advice.emplace_back("an error of tessera's own: the log has it; please report it");
+  }
+  if (code == 0) {
+    advice.emplace_back("nothing: the run has ended as planned");
+  } else if (result.checkpoint) {
+    advice.push_back("go on from step " + std::to_string(*result.checkpoint) + ": " + go_on(run));
+  } else {
+    advice.push_back(
+        "there is no checkpoint (trainer.save_freq writes some): it begins again with " +
+        go_on(run));
+  }
+}
+
+}  // namespace
+
+std::optional<RunDiagnosis> diagnose(const fs::path& run, bool stacks, Problems& problems) {
+  if (!fs::is_directory(run / "ranks") && !fs::exists(run / "run.yaml")) {
+    problems.push_back({.file = run.string(),
+                        .place = {},
+                        .found = fs::exists(run) ? "neither ranks/ nor run.yaml" : "nothing",
+                        .expected = "the folder of a run",
+                        .hint = {}});
+    return std::nullopt;
+  }
+  RunDiagnosis result;
+  result.ranks = ranks_of(run, stacks);
+  result.alive = std::ranges::any_of(result.ranks, &RankFinding::alive);
+  if (!result.alive && !result.ranks.empty()) result.verdict = judged(run, result.ranks);
+  result.holder = whole_text(run / "lock");
+  while (!result.holder.empty() && result.holder.back() == '\n') result.holder.pop_back();
+  result.checkpoint = newest_checkpoint(run);
+  add_numbers(run, result);
+  result.out_of_memory = whole_text(run / "oom.json");
+  result.log_tail = last_lines(run / "log.txt", kTail);
+  add_advice(run, result);
+  return result;
+}
+
+std::string describe(const RankFinding& rank) {
+  const RankStatus& status = rank.status;
+  const auto since = static_cast<std::time_t>(status.phase_since_ns / 1'000'000'000);
+  std::tm utc{};
+  ::gmtime_r(&since, &utc);
+  char clock[40];
+  std::snprintf(clock, sizeof clock, "%02d:%02d:%02d UTC", utc.tm_hour, utc.tm_min, utc.tm_sec);
+  std::string text = "rank " + std::to_string(status.rank) + " in phase " + status.phase +
+                     " of step " + std::to_string(status.step) + ", since " + clock + ": ";
+  if (status.state == RankState::finished) {
+    return text + "ended with code " + std::to_string(status.exit_code);
+  }
+  if (status.state == RankState::terminated) return text + "was terminated";
+  if (!rank.alive) return text + "died without a word";
+  if (rank.silent) return text + "lives and gives no sign of life";
+  return text + (status.waiting ? "waits for a message of another rank" : "works");
+}
+
+}  // namespace tessera
