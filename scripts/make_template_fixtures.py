@@ -292,6 +292,10 @@ CONSTRUCTS = [
     "{{ \"it's\" ~ ['it\\'s', 'q\"'] }}", "{% if not messages %}a{% elif messages | length > 9 %}b{% else %}c{% endif %}", "{{ 'ab' * 3 }}{{ [1] + [2] }}",
     "{{ 'a'.startswith(('b', 'a')) }}{{ 'abc'.endswith('bc') }}{{ 'abc'.find('c') }}{{ ', '.join(['x', 'y']) }}", "{{ none | selectattr('x', 'equalto', 1) | list }}{{ none | map('upper') | list }}{{ {'b': 1, 'A': 2} | dictsort | map('first') | join }}", "{{ (1 if false else none) is none }}", "{{ dict(a=1).a }}{{ {'items': 2}['items'] }}",
     "a\r\nb\r\n{% if true %}\r\nc{% endif %}", "{{ '{{' }}{{ \"%}\" }}{{ '#}' }}", "{{ {'a': {'b': 1}}.a.b }}{{ [[1, 2]][0][1] }}{{ [5].0 }}",
+    "{{ \"it's a-b (c.d) [e\" | title }}|{{ \"it's a-b c.d\".title() }}|{{ 'stra\u00dfe \u00dfx' | upper }}|{{ '\u00dfx' | capitalize }}",
+    "{{ messages | map(attribute='nothing', default='-') | join(',') }}|{{ dict({'a': 1}, b=2) }}|{% set n = namespace({'n': 3}, m=4) %}{{ n.n ~ n.m }}",
+    "{{ (1, 2) }}{{ (1,) }}{{ () }}{{ [(1, 'a')] }}{{ {'a': 1}.items() | list }}", "{{ ['x\u200b\u00a0\u00e9\u4f60\u0007\U0001f642'] }}",
+    "{{ 2 ** 62 }}|{{ (-2) ** 3 }}|{{ 0 ** 0 }}|{{ 9223372036854775806 + 1 }}",
     "{{ '\\u00e9\\x41\\U0001f642\\u4f60' }}", "{{ not true }}{{ not(true) and false }}{{ - 1 }}", "{{ 'x' is not none and 'x' is not undefined }}",
 ]
 

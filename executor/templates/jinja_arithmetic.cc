@@ -12,6 +12,19 @@ using Kind = JinjaValue::Kind;
 
 constexpr std::int64_t kMostCopies = 100'000;  // of a text
 
+// Python's have no bound.
+constexpr const char* kBeyond = "an integer beyond 64 bits";
+
+Value whole_power(std::int64_t base, std::int64_t exponent) {
+  std::int64_t power = 1;
+  for (std::int64_t i = 0; i < exponent; ++i) {
+    if (__builtin_mul_overflow(power, base, &power)) throw TemplateError(kBeyond);
+    if (power == 0 || (power == 1 && base == 1)) break;
+    if (base == -1) return jinja_of(exponent % 2 == 0 ? std::int64_t{1} : std::int64_t{-1});
+  }
+  return jinja_of(power);
+}
+
 Value of_numbers(const std::string& sign, const Value& a, const Value& b) {
   const double x = a.as_double(), y = b.as_double();
   if ((sign == "/" || sign == "//" || sign == "%") && y == 0)
@@ -25,12 +38,16 @@ Value of_numbers(const std::string& sign, const Value& a, const Value& b) {
                           : sign == "%"  ? x - y * std::floor(x / y)
                                          : std::pow(x, y);
     const bool whole = !a.is(Kind::number) && !b.is(Kind::number) && y >= 0;
-    return whole ? jinja_of(static_cast<std::int64_t>(result)) : jinja_of(result);
+    return whole ? whole_power(a.as_integer(), b.as_integer()) : jinja_of(result);
   }
   const std::int64_t i = a.as_integer(), j = b.as_integer();
-  if (sign == "+") return jinja_of(i + j);
-  if (sign == "-") return jinja_of(i - j);
-  if (sign == "*") return jinja_of(i * j);
+  std::int64_t result = 0;
+  const bool beyond = sign == "+"   ? __builtin_add_overflow(i, j, &result)
+                      : sign == "-" ? __builtin_sub_overflow(i, j, &result)
+                      : sign == "*" ? __builtin_mul_overflow(i, j, &result)
+                                    : false;
+  if (beyond) throw TemplateError(kBeyond);
+  if (sign == "+" || sign == "-" || sign == "*") return jinja_of(result);
   const std::int64_t rest = i % j,
                      floor_rest = rest != 0 && (rest < 0) != (j < 0) ? rest + j : rest;
   return sign == "%" ? jinja_of(floor_rest) : jinja_of((i - floor_rest) / j);

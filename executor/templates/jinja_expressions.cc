@@ -26,6 +26,7 @@ JinjaExpressionPtr JinjaExpressions::tuple() {
   JinjaExpressionPtr first = condition();
   if (!is_sign(",")) return first;
   auto list = make(Expression::Kind::list);
+  list->tuple = true;
   list->parts.push_back(std::move(first));
   while (take_sign(",")) {
     if (at_end() || is_sign(")")) break;
@@ -162,7 +163,11 @@ JinjaExpressionPtr JinjaExpressions::name() {
 
 JinjaExpressionPtr JinjaExpressions::bracketed() {
   if (take_sign("(")) {
-    if (take_sign(")")) return make(Expression::Kind::list);
+    if (take_sign(")")) {
+      auto none = make(Expression::Kind::list);
+      none->tuple = true;
+      return none;
+    }
     JinjaExpressionPtr inner = tuple();
     need_sign(")");
     return inner;

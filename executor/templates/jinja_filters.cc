@@ -19,12 +19,13 @@ std::string text_or(const Value* value, const std::string& otherwise) {
 }
 
 Value mapped(const Value& subject, const Arguments& given) {
-  const Value* attribute = given.find(1, "attribute");
+  const Value *attribute = given.find(1, "attribute"), *otherwise = given.find(2, "default");
   Value::List items;
   if (!is_true(subject)) return jinja_of(std::move(items));  // none has no items either
   for (const Value& item : items_of(subject)) {
     if (attribute != nullptr && given.values.empty()) {
-      items.push_back(member_at(item, text_of(*attribute)));
+      const Value found = member_at(item, text_of(*attribute));
+      items.push_back(found.is(Kind::undefined) && otherwise != nullptr ? *otherwise : found);
     } else if (!given.values.empty()) {
       const Arguments rest{{given.values.begin() + 1, given.values.end()}, given.named};
       items.push_back(apply_filter(text_of(given.values[0]), item, rest));
@@ -167,6 +168,24 @@ Value case_filter(const Value& subject, const Arguments&) {
   return jinja_of(in_case(text_of(subject), wanted));
 }
 
+/// Words of the filter `title` begin after spaces, hyphens and opening brackets alone; those of
+/// Python's method after anything that is no letter.
+Value title_filter(const Value& subject, const Arguments&) {
+  std::string text, word;
+  const auto end_word = [&] {
+    text += in_case(word, JinjaCase::capital);
+    word.clear();
+  };
+  for (const char32_t c : code_points(text_of(subject))) {
+    const bool between =
+        is_python_space(c) || std::u32string_view(U"-({[<").find(c) != std::u32string_view::npos;
+    if (between) end_word();
+    (between ? text : word) += utf8_of(std::u32string_view(&c, 1));
+  }
+  end_word();
+  return jinja_of(text);
+}
+
 constexpr Filter kFilters[] = {
     {"trim",
      [](const Value& s, const Arguments& a) {
@@ -177,7 +196,7 @@ constexpr Filter kFilters[] = {
     {"count", [](const Value& s, const Arguments&) { return jinja_of(length_of(s)); }},
     {"upper", case_filter<JinjaCase::upper>},
     {"lower", case_filter<JinjaCase::lower>},
-    {"title", case_filter<JinjaCase::title>},
+    {"title", title_filter},
     {"capitalize", case_filter<JinjaCase::capital>},
     {"join",
      [](const Value& s, const Arguments& a) {

@@ -52,6 +52,7 @@ Value pairs_of(const Value& map) {
   Value::List items;
   for (const auto& [key, value] : *map.map) {
     items.push_back(jinja_of(Value::List{jinja_of(key), value}));
+    items.back().tuple = true;
   }
   return jinja_of(std::move(items));
 }
@@ -117,17 +118,22 @@ std::string stripped_text(const std::string& text, const Value* set, bool left, 
 }
 
 std::string in_case(const std::string& text, JinjaCase wanted) {
-  std::u32string points = code_points(text);
+  constexpr char32_t kSharpS = U'\u00df';  // two letters in capitals
+  std::u32string changed;
   bool inside = false;  // a word, or the text after its first character
-  for (char32_t& c : points) {
+  for (const char32_t c : code_points(text)) {
     const auto point = static_cast<utf8proc_int32_t>(c);
     const bool up = wanted == JinjaCase::upper || (wanted != JinjaCase::lower && !inside);
-    c = static_cast<char32_t>(up ? utf8proc_toupper(point) : utf8proc_tolower(point));
+    if (c == kSharpS && up) {
+      changed += wanted == JinjaCase::upper ? U"SS" : U"Ss";
+    } else {
+      changed += static_cast<char32_t>(up ? utf8proc_toupper(point) : utf8proc_tolower(point));
+    }
     const auto category = utf8proc_category(point);
     const bool letter = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
     inside = wanted == JinjaCase::capital || letter;
   }
-  return utf8_of(points);
+  return utf8_of(changed);
 }
 
 std::string replaced_text(const std::string& text, const Arguments& given) {

@@ -171,7 +171,9 @@ class Run {
       case Expression::Kind::list: {
         Value::List items;
         for (const auto& part : e.parts) items.push_back(value(*part));
-        return jinja_of(std::move(items));
+        Value made = jinja_of(std::move(items));
+        made.tuple = e.tuple;
+        return made;
       }
       case Expression::Kind::map: {
         Value::Map members;
@@ -266,7 +268,7 @@ class Run {
       throw TemplateError(given.values.empty() ? "raise_exception()" : text_of(given.values[0]));
     }
     if (name == "namespace" || name == "dict") {
-      Value made = jinja_of(Value::Map(given.named.begin(), given.named.end()));
+      Value made = jinja_of(members_of(name, given));
       if (name == "namespace") made.kind = Kind::space;
       return made;
     }
@@ -285,6 +287,25 @@ class Run {
       items.push_back(jinja_of(i));
     }
     return jinja_of(std::move(items));
+  }
+
+  /// Of dict() and namespace(): those of a map, then the named ones in its place.
+  static Value::Map members_of(const std::string& name, const JinjaArguments& given) {
+    Value::Map members;
+    if (!given.values.empty()) {
+      const bool map = given.values.size() == 1 && given.values[0].is(Kind::map);
+      if (!map) throw TemplateError(name + "() of other than one map and names");
+      members = *given.values[0].map;
+    }
+    for (const auto& [key, value] : given.named) {
+      const auto known = std::ranges::find(members, key, &Value::Map::value_type::first);
+      if (known == members.end()) {
+        members.emplace_back(key, value);
+      } else {
+        known->second = value;
+      }
+    }
+    return members;
   }
 
   static Value now(const JinjaArguments& given) {

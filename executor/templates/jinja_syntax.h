@@ -31,6 +31,7 @@ struct JinjaExpression {
   };
   Kind kind = Kind::literal;
   int line = 0;
+  bool tuple = false;  // of a list: in round brackets, or in none
   std::string text;
   JinjaValue literal;
   std::vector<std::unique_ptr<JinjaExpression>> parts;

@@ -1,7 +1,10 @@
 #include "executor/templates/jinja_value.h"
 
+#include <utf8proc.h>
+
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 #include "executor/data/python_text.h"
 
@@ -30,11 +33,31 @@ std::string number_text(double number) {
   return text;
 }
 
+/// Python's str.isprintable(): no controls, surrogates or separators, but for the space.
+bool is_printable(char32_t c) {
+  if (c == ' ') return true;
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category != UTF8PROC_CATEGORY_CN &&
+         (category < UTF8PROC_CATEGORY_ZS || category > UTF8PROC_CATEGORY_CO);
+}
+
+/// \xNN, \uNNNN or \UNNNNNNNN.
+std::string escaped(char32_t c) {
+  char text[12];
+  const auto code = static_cast<unsigned>(c);
+  std::snprintf(text, sizeof text,
+                code < 0x100     ? "\\x%02x"
+                : code < 0x10000 ? "\\u%04x"
+                                 : "\\U%08x",
+                code);
+  return text;
+}
+
 std::string quoted(const std::string& text) {
   const bool double_quotes = text.find('\'') != text.npos && text.find('"') == text.npos;
-  const char quote = double_quotes ? '"' : '\'';
-  std::string result(1, quote);
-  for (const char c : text) {
+  const char32_t quote = double_quotes ? U'"' : U'\'';
+  std::string result(1, static_cast<char>(quote));
+  for (const char32_t c : code_points(text)) {
     if (c == '\n')
       result += "\\n";
     else if (c == '\t')
@@ -42,11 +65,13 @@ std::string quoted(const std::string& text) {
     else if (c == '\r')
       result += "\\r";
     else if (c == '\\' || c == quote)
-      (result += '\\') += c;
+      (result += '\\') += static_cast<char>(c);
+    else if (is_printable(c))
+      result += utf8_of(std::u32string_view(&c, 1));
     else
-      result += c;
+      result += escaped(c);
   }
-  return result + quote;
+  return result + static_cast<char>(quote);
 }
 
 std::string json_string(const std::string& text) {
@@ -245,6 +270,7 @@ std::string repr_of(const JinjaValue& value) {
     case Kind::list: {
       std::string text;
       for (const JinjaValue& item : *value.list) text += (text.empty() ? "" : ", ") + repr_of(item);
+      if (value.tuple) return "(" + text + (value.list->size() == 1 ? ",)" : ")");
       return "[" + text + "]";
     }
     case Kind::map: {

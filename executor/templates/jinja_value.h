@@ -45,6 +45,7 @@ struct JinjaValue {
   double number = 0;
   std::string text;  // of a string; of an undefined value its name
   std::shared_ptr<List> list;
+  bool tuple = false;        // of a list: Python's text of it has round brackets
   std::shared_ptr<Map> map;  // of a space, too
   const JinjaStatement* macro = nullptr;
 

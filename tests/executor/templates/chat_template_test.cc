@@ -90,6 +90,15 @@ TEST(ChatTemplate, RefusesWhatItDoesNotKnowByNameAndLine) {
   }
 }
 
+// Python's integers have no bound; what this one cannot hold is no other number.
+TEST(ChatTemplate, RefusesIntegersThatItCannotHold) {
+  for (const char* source : {"{{ 2 ** 64 }}", "{{ (-3) ** 41 }}", "{{ 9223372036854775807 + 1 }}",
+                             "{{ 4294967296 * 4294967296 }}"}) {
+    EXPECT_EQ(rendered(source, json::array(), json::object()), "error: an integer beyond 64 bits")
+        << source;
+  }
+}
+
 TEST(ChatTemplate, KnowsTheDay) {
   const std::string year = rendered("{{ strftime_now('%Y') }}", json::array(), json::object());
   EXPECT_EQ(year.size(), 4u);
