@@ -104,6 +104,7 @@ RunPromptSets read_run_prompts(const RunInputs& inputs) {
   options.weights.clear();
   options.per_step = 1;
   options.shuffle = false;
+  options.most = inputs.config.validation.most_prompts;
   sets.validation = read_prompt_set(options);
   return sets;
 }

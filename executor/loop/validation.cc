@@ -1,6 +1,5 @@
 #include "executor/loop/validation.h"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -12,8 +11,7 @@ namespace {
 constexpr std::uint64_t kOwnNumbers = 0x76616c6964617465;  // apart from the draws of training
 
 std::vector<TokenPrompt> prompts_of(const PromptSet& set, const ValidationConfig& config) {
-  const auto all = static_cast<std::int64_t>(set.prompts.size());
-  const std::int64_t count = config.most_prompts < 0 ? all : std::min(all, config.most_prompts);
+  const auto count = static_cast<std::int64_t>(set.prompts.size());
   return prompts_at(set, 0, count, static_cast<std::int32_t>(config.samples));
 }
 

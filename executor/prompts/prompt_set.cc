@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -45,6 +46,17 @@ FilePrompts read_all(const std::vector<std::filesystem::path>& files, Problems& 
     std::move(prompts->begin(), prompts->end(), std::back_inserter(all.prompts));
   }
   return all;
+}
+
+/// Leaves the first `most` prompts of all files, or all where it is below 0.
+void keep_first(std::int64_t most, FilePrompts& all) {
+  if (most < 0) return;
+  for (std::int64_t& count : all.counts) {
+    count = std::min(count, most);
+    most -= count;
+  }
+  const auto left = std::accumulate(all.counts.begin(), all.counts.end(), std::int64_t{0});
+  all.prompts.resize(static_cast<std::size_t>(left));
 }
 
 JinjaValue::Map chat_variables(const std::string& json) {
@@ -221,6 +233,7 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   std::optional<Tokenizer> tokenizer = Tokenizer::open(options.model, problems);
   const std::optional<ChatTemplate> chat = ChatTemplate::open(options.model, problems);
   FilePrompts all = read_all(options.files, problems);
+  keep_first(options.most, all);
   std::vector<std::int32_t> ends = end_tokens(options.model, problems);
   std::vector<std::string> notes;
   if (problems.empty()) tokenize(options, *tokenizer, *chat, all, problems);

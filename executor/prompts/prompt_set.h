@@ -37,6 +37,8 @@ struct PromptSetOptions {
   RewardOptions rewards;
   std::vector<std::string> components;  // names of the run's functions, or of rules
   std::int64_t per_step = 0;
+  std::int64_t most = -1;       // the first prompts of the files alone, -1 = all; before any is
+                                // left out for its length, as verl's max_samples
   std::int64_t max_tokens = 0;  // 0 = no limit
   bool filter_overlong = false;
   Truncation truncation = Truncation::error;  // of longer prompts that are not left out

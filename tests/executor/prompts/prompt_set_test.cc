@@ -47,6 +47,21 @@ class PromptSetTest : public testing::Test {
   PromptSetOptions options_;
 };
 
+// As verl: of the first three prompts those that are short enough.
+TEST_F(PromptSetTest, TheFirstPromptsAreCountedBeforeLongOnesAreLeftOut) {
+  const std::string longer = line("\"hello hello hello hello hello hello\"");
+  write("p.jsonl", line("\"hello\"") + longer);
+  write("q.jsonl", longer + line("\"hello\"") + line("\"hello\""));
+  options_.files.push_back(folder_.path / "q.jsonl");
+  options_.max_tokens = 12;
+  options_.filter_overlong = true;
+  EXPECT_EQ(read().prompts.size(), 3U);
+  options_.most = 4;
+  EXPECT_EQ(read().prompts.size(), 2U);
+  options_.most = 1;
+  EXPECT_EQ(read().prompts.size(), 1U);
+}
+
 // Files with weights bring a prompt twice into a step: verl draws an id for every row.
 TEST_F(PromptSetTest, APromptThatAStepDrawsTwiceIsTwoGroups) {
   write("p.jsonl", line("\"hello\""));
