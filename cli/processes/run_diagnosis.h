@@ -34,8 +34,8 @@ struct RunDiagnosis {
   std::vector<std::string> advice;  // what to do, most likely first
 };
 
-/// Waits three seconds at most for a sign of life of each rank that lives. With `stacks` gdb is asked for what
-/// each of them does. nullopt with a Problem where the folder is none of a run.
+/// Waits three seconds at most for a sign of life of each rank that lives. With `stacks` gdb is
+/// asked for what each of them does. nullopt with a Problem where the folder is none of a run.
 std::optional<RunDiagnosis> diagnose(const std::filesystem::path& run, bool stacks,
                                      Problems& problems);
 
