@@ -94,7 +94,8 @@ TEST(ChatTemplate, RefusesWhatItDoesNotKnowByNameAndLine) {
 TEST(ChatTemplate, RefusesIntegersThatItCannotHold) {
   for (const char* source : {"{{ 2 ** 64 }}", "{{ (-3) ** 41 }}", "{{ 9223372036854775807 + 1 }}",
                              "{{ 4294967296 * 4294967296 }}"}) {
-    EXPECT_EQ(rendered(source, json::array(), json::object()), "error: line 1: an integer beyond 64 bits")
+    EXPECT_EQ(rendered(source, json::array(), json::object()),
+              "error: line 1: an integer beyond 64 bits")
         << source;
   }
 }
