@@ -51,7 +51,7 @@ TEST(RewardWorkers, ACrashCostsItsResponse) {
 
 TEST(RewardWorkers, AnExceptionAndANumberThatIsNoneCostTheirResponse) {
   expect_only_bad_lost(PythonReward(misbehaving("return [][0]")).score(kMixed), "IndexError");
-  expect_only_bad_lost(PythonReward(misbehaving("return 'much'")).score(kMixed), "ValueError");
+  expect_only_bad_lost(PythonReward(misbehaving("return 'much'")).score(kMixed), "TypeError");
   expect_only_bad_lost(PythonReward(misbehaving("return float('nan')")).score(kMixed), "NaN");
   expect_only_bad_lost(PythonReward(misbehaving("return float('inf')")).score(kMixed), "Infinity");
   expect_only_bad_lost(PythonReward(misbehaving("return None")).score(kMixed), "TypeError");
