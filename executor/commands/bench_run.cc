@@ -1,4 +1,5 @@
 #include "executor/commands/bench_run.h"
+#include "executor/comm/nccl_world.h"
 
 #include <cuda_runtime_api.h>
 #include <torch/version.h>
@@ -61,7 +62,7 @@ ModelSpec bench_model(const std::string& name) {
 void run_bench(const BenchStart& options, const std::string& what, const BenchBody& measure,
                const BenchTable& table) {
   if (options.ranks > 1 && !launched()) {
-    const int gpus = static_cast<unsigned char>(torch::cuda::device_count());
+    const int gpus = cuda_device_count();
     relaunch(options.words, options.ranks, get_gpus(options.device, options.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.device);

@@ -14,6 +14,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/calibration_fit.h"
+#include "executor/comm/nccl_world.h"
 #include "executor/commands/commands.h"
 #include "executor/launch/device_setup.h"
 #include "executor/launch/relaunch.h"
@@ -69,7 +70,7 @@ void print(const std::vector<FitReport>& reports, const Problems& problems) {
 void calibrate(const CalibrateOptions& options) {
   Problems problems;
   if (options.ranks > 1 && !launched()) {
-    const int gpus = static_cast<unsigned char>(torch::cuda::device_count());
+    const int gpus = cuda_device_count();
     relaunch(options.words, options.ranks, get_gpus(options.device, options.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.device);

@@ -11,6 +11,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/bench/train_layout.h"
+#include "executor/comm/nccl_world.h"
 #include "executor/commands/bench_run.h"
 #include "executor/commands/commands.h"
 #include "executor/launch/relaunch.h"
@@ -98,7 +99,7 @@ int train(const Options& options) {
   check_count(options, pairs);
   if (options.start.ranks > 1 && alone) {
     const BenchStart& start = options.start;
-    const int gpus = static_cast<unsigned char>(torch::cuda::device_count());
+    const int gpus = cuda_device_count();
     relaunch(start.words, start.ranks, get_gpus(start.device, start.ranks, gpus));
   }
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);
