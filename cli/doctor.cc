@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -186,6 +187,29 @@ std::string ending_of(const RunDiagnosis& run) {
   return run.verdict.message.empty() ? "it has ended as planned" : run.verdict.message;
 }
 
+/// The newest ones of a rank, oldest first.
+std::vector<std::string> last_collectives(const RunDiagnosis& run, int rank) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> lines;
+  for (const FlightRecord& record : run.collectives.records) {
+    if (record.rank != rank) continue;
+    const std::size_t begin = record.last.size() - std::min(kMost, record.last.size());
+    for (std::size_t i = begin; i < record.last.size(); ++i) {
+      const LastCollective& what = record.last[i];
+      lines.push_back(line_of(what, record.groups[static_cast<std::size_t>(what.group)].name));
+    }
+  }
+  return lines;
+}
+
+/// Whom ranks wait for, in which collectives, and what of the records cannot be read.
+std::vector<std::string> sentences_about(const RunDiagnosis& run) {
+  std::vector<std::string> sentences = sentences_of(run.waits, run.collectives.records);
+  const std::vector<std::string>& troubles = run.collectives.troubles;
+  sentences.insert(sentences.end(), troubles.begin(), troubles.end());
+  return sentences;
+}
+
 void print(const RunDiagnosis& run) {
   std::printf("%s\n", ending_of(run).c_str());
   if (!run.holder.empty()) std::printf("held by %s\n", run.holder.c_str());
@@ -199,9 +223,13 @@ void print(const RunDiagnosis& run) {
   std::vector<std::string> ranks;
   for (const RankFinding& rank : run.ranks) {
     ranks.push_back(describe(rank));
+    for (const std::string& line : last_collectives(run, rank.status.rank)) {
+      ranks.push_back("  " + line);
+    }
     for (const std::string& line : rank.stacks) ranks.push_back("  " + line);
   }
   print_lines("ranks", ranks);
+  print_lines("collectives", sentences_about(run));
   std::vector<std::string> memory;
   for (const auto& [name, value] : run.memory) {
     char text[200];
@@ -214,8 +242,70 @@ void print(const RunDiagnosis& run) {
   print_lines("what to do", run.advice);
 }
 
+using Json = nlohmann::ordered_json;
+
+Json json_of(const LastCollective& what, const std::string& group) {
+  return {{"group", group},
+          {"kind", name_of(what.kind)},
+          {"sequence", what.sequence},
+          {"bytes", what.bytes},
+          {"type", name_of(what.type)},
+          {"root", what.root < 0 ? Json() : Json(what.root)},
+          {"peers", what.peers},
+          {"phase", what.phase},
+          {"step", what.step},
+          {"state", name_of(what.state)},
+          {"begun_ns", what.begun_ns},
+          {"ended_ns", what.ended_ns > 0 ? Json(what.ended_ns) : Json()}};
+}
+
+/// Of every rank with a record.
+Json records_json(const RunDiagnosis& run) {
+  Json records = Json::array();
+  for (const FlightRecord& record : run.collectives.records) {
+    Json groups = Json::array(), last = Json::array();
+    for (const CollectiveGroup& group : record.groups) {
+      groups.push_back({{"name", group.name},
+                        {"ranks", group.size},
+                        {"index", group.index},
+                        {"collectives_begun", group.begun.collectives},
+                        {"collectives_ended", group.ended.collectives},
+                        {"exchanges_begun", group.begun.exchanges},
+                        {"exchanges_ended", group.ended.exchanges}});
+    }
+    for (const LastCollective& what : record.last) {
+      last.push_back(json_of(what, record.groups[static_cast<std::size_t>(what.group)].name));
+    }
+    records.push_back({{"rank", record.rank},
+                       {"damaged", record.damaged},
+                       {"groups", std::move(groups)},
+                       {"last", std::move(last)}});
+  }
+  return records;
+}
+
+Json collectives_json(const RunDiagnosis& run) {
+  Json waits = Json::array(), mismatches = Json::array();
+  for (const CollectiveWait& wait : run.waits.waits) {
+    waits.push_back({{"what", json_of(wait.what, wait.group)},
+                     {"group_ranks", wait.size},
+                     {"waiting", wait.waiting},
+                     {"absent", wait.absent},
+                     {"since_ns", wait.since_ns}});
+  }
+  for (const CollectiveMismatch& wrong : run.waits.mismatches) {
+    mismatches.push_back(
+        {{"ranks", {wrong.rank, wrong.other}},
+         {"what", {json_of(wrong.of_rank, wrong.group), json_of(wrong.of_other, wrong.group)}}});
+  }
+  return {{"says", sentences_about(run)},
+          {"waited_for", run.waits.waited_for},
+          {"waits", std::move(waits)},
+          {"mismatches", std::move(mismatches)},
+          {"records", records_json(run)}};
+}
+
 void print_json(const RunDiagnosis& run) {
-  using Json = nlohmann::ordered_json;
   Json ranks = Json::array();
   for (const RankFinding& rank : run.ranks) {
     ranks.push_back({{"rank", rank.status.rank},
@@ -235,6 +325,7 @@ void print_json(const RunDiagnosis& run) {
            {"last_step", run.last_step ? Json(*run.last_step) : Json()},
            {"checkpoint", run.checkpoint ? Json(*run.checkpoint) : Json()},
            {"ranks", std::move(ranks)},
+           {"collectives", collectives_json(run)},
            {"memory", std::move(memory)},
            {"log", run.log_tail},
            {"advice", run.advice}};

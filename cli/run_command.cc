@@ -191,7 +191,7 @@ std::optional<Verdict> attempt(const Plan& plan, const std::string& config,
 std::string begins_from(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder / kCheckpointsFolder, error)) {
-    if (entry.path().filename().string().starts_with(kStepPrefix)) {
+    if (step_named(entry.path().filename().string())) {
       return "from the newest checkpoint";
     }
   }

@@ -1,15 +1,14 @@
 #include "cli/processes/run_diagnosis.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <deque>
 #include <fstream>
 #include <iterator>
 #include <thread>
 
+#include "cli/processes/rank_words.h"
 #include "cost_models/documents/problem.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/run_folder.h"
@@ -21,7 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kTail = 12, kStackLines = 60;
 constexpr auto kLooked = std::chrono::seconds(3);  // a living rank beats five times a second
-constexpr int kOutOfMemory = 71;                   // executor/commands: the run's account says why
+constexpr auto kLongWait = std::chrono::seconds(2);
+constexpr int kOutOfMemory = 71;  // executor/commands: the run's account says why
 
 std::vector<std::string> last_lines(const fs::path& file, std::size_t most) {
   std::deque<std::string> lines;
@@ -43,11 +43,7 @@ std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(run / kCheckpointsFolder, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kStepPrefix)) continue;
-    std::int64_t step = 0;
-    const char* const end = name.data() + name.size();
-    const auto [at, bad] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
-    if (bad == std::errc() && at == end) newest = std::max(newest.value_or(step), step);
+    if (const auto step = step_named(name)) newest = std::max(newest.value_or(*step), *step);
   }
   return newest;
 }
@@ -106,6 +102,16 @@ std::vector<RankFinding> ranks_of(const fs::path& run, bool stacks) {
   return found;
 }
 
+void add_collectives(const fs::path& run, RunDiagnosis& result) {
+  std::vector<RankStatus> statuses;
+  for (const RankFinding& rank : result.ranks) statuses.push_back(rank.status);
+  result.collectives = read_flight_records(run, statuses);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::int64_t until_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now - kLongWait).count();
+  result.waits = collective_waits(result.collectives.records, result.alive ? until_ns : kNoLimit);
+}
+
 /// Of ranks that have all ended: those that did not say so died, whoever was first.
 Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks) {
   std::vector<RankStatus> statuses;
@@ -135,6 +141,11 @@ void add_advice(const fs::path& run, RunDiagnosis& result) {
           "rank " + std::to_string(rank.status.rank) + " gives no sign of life: is pid " +
           std::to_string(rank.status.pid) +
           " stopped (kill -CONT), or its disk or GPU stuck? --stacks shows where it is");
+    }
+    for (const int rank : result.waits.waited_for) {
+      if (!advice.empty()) break;  // who gives no sign of life is waited for
+      advice.push_back("others wait for rank " + std::to_string(rank) +
+                       ": --stacks shows where it is");
     }
     if (advice.empty()) advice.emplace_back("nothing: it runs; --stacks shows what each rank does");
     return;
@@ -193,6 +204,7 @@ std::optional<RunDiagnosis> diagnose(const fs::path& run, bool stacks, Problems&
   RunDiagnosis result;
   result.ranks = ranks_of(run, stacks);
   result.alive = std::ranges::any_of(result.ranks, &RankFinding::alive);
+  add_collectives(run, result);
   if (!result.alive && !result.ranks.empty()) result.verdict = judged(run, result.ranks);
   result.holder = whole_text(run / "lock");
   while (!result.holder.empty() && result.holder.back() == '\n') result.holder.pop_back();
@@ -206,13 +218,7 @@ std::optional<RunDiagnosis> diagnose(const fs::path& run, bool stacks, Problems&
 
 std::string describe(const RankFinding& rank) {
   const RankStatus& status = rank.status;
-  const auto since = static_cast<std::time_t>(status.phase_since_ns / 1'000'000'000);
-  std::tm utc{};
-  ::gmtime_r(&since, &utc);
-  char clock[40];
-  std::snprintf(clock, sizeof clock, "%02d:%02d:%02d UTC", utc.tm_hour, utc.tm_min, utc.tm_sec);
-  std::string text = "rank " + std::to_string(status.rank) + " in phase " + status.phase +
-                     " of step " + std::to_string(status.step) + ", since " + clock + ": ";
+  const std::string text = where_since(status) + ": ";
   if (status.state == RankState::finished) {
     return text + "ended with code " + std::to_string(status.exit_code);
   }

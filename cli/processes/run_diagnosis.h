@@ -12,6 +12,7 @@
 
 #include "cli/processes/supervise.h"
 #include "cost_models/documents/problem_list.h"
+#include "simulator/flight_recorder/collective_waits.h"
 
 namespace tessera {
 
@@ -27,6 +28,8 @@ struct RunDiagnosis {
   bool alive = false;  // some rank lives
   std::string holder;  // what the lock's file says of who held the run; may be empty
   std::vector<RankFinding> ranks;
+  FlightRecords collectives;  // the last ones of each rank
+  CollectiveWaits waits;      // of a run that lives, those that last for two seconds at least
   std::optional<std::int64_t> last_step, checkpoint;   // of metrics.jsonl; the newest complete one
   std::vector<std::pair<std::string, double>> memory;  // metrics of memory of the last step
   std::string out_of_memory;                           // oom.json, where there is one

@@ -8,14 +8,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <optional>
 #include <sstream>
 #include <thread>
 
 #include "cli/processes/child.h"
+#include "cli/processes/rank_words.h"
 #include "cli/processes/run_signals.h"
 #include "cost_models/documents/problem.h"
+#include "simulator/flight_recorder/collective_waits.h"
 
 namespace tessera {
 namespace {
@@ -121,23 +122,25 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
   }
 }
 
-std::string where(const RankStatus& rank) {
-  return "rank " + std::to_string(rank.rank) + " in phase " + rank.phase + " of step " +
-         std::to_string(rank.step);
-}
-
 /// "stalled: rank 1 in phase gen of step 3, since 14:02:11 UTC: no sign of life for 6 s".
 std::string stall_words(const std::vector<RankStatus>& ranks, const Stall& stall) {
   const auto found = std::ranges::find(ranks, stall.rank, &RankStatus::rank);
   const RankStatus rank = found == ranks.end() ? RankStatus{.rank = stall.rank} : *found;
-  const auto since = static_cast<std::time_t>(rank.phase_since_ns / 1'000'000'000);
-  std::tm utc{};
-  ::gmtime_r(&since, &utc);
-  char text[120];
-  std::snprintf(text, sizeof text, ", since %02d:%02d:%02d UTC: %s %.0f s", utc.tm_hour, utc.tm_min,
-                utc.tm_sec, stall.silent ? "no sign of life for" : "others waited for it",
-                stall.seconds);
-  return "stalled: " + where(rank) + text;
+  char text[80];
+  std::snprintf(text, sizeof text, ": %s %.0f s",
+                stall.silent ? "no sign of life for" : "others waited for it", stall.seconds);
+  return "stalled: " + where_since(rank) + text;
+}
+
+/// Whom ranks waited for when one was lost, and in which collective: two sentences at most.
+void tell_collectives(const std::filesystem::path& run, std::ostream& log) {
+  constexpr std::size_t kMost = 2;
+  const FlightRecords found = read_flight_records(run, read_rank_statuses(run));
+  const std::vector<std::string> sentences =
+      sentences_of(collective_waits(found.records, kNoLimit), found.records);
+  for (std::size_t i = 0; i < std::min(kMost, sentences.size()); ++i) {
+    log << "  " << sentences[i] << '\n';
+  }
 }
 
 /// Of a run that somebody has asked to end, whether or not it could end in order.
@@ -240,6 +243,10 @@ Verdict supervise(const SupervisedRun& run, std::ostream& log) {
   }
   Verdict verdict = judge(read_rank_statuses(run.run), run.ranks, end);
   if (!verdict.message.empty()) log << verdict.message << '\n' << std::flush;
+  if (verdict.exit_code == static_cast<int>(ExitCode::peer_lost)) {
+    tell_collectives(run.run, log);
+    log << std::flush;
+  }
   return verdict;
 }
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -33,12 +32,7 @@ constexpr std::size_t kLengthBytes = 8;  // of a safetensors header's length
 
 /// The step of "global_step_N".
 std::optional<std::int64_t> step_of(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  if (!name.starts_with(kStepPrefix)) return std::nullopt;
-  std::int64_t step = 0;
-  const char* const end = name.data() + name.size();
-  const auto [at, error] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
-  return error == std::errc() && at == end && step >= 0 ? std::optional(step) : std::nullopt;
+  return step_named(folder.filename().string());
 }
 
 /// Takes the folder out of sight first: half a checkpoint never has a checkpoint's name.

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "executor/comm/group_name.h"
 #include "executor/comm/reduce_batch.h"
 
 namespace tessera {
@@ -22,7 +23,7 @@ std::size_t total_bytes(const Blocks& blocks) {
 }  // namespace
 
 /// Passes every call on and notes how long it took.
-class TimedCommunicator final : public Communicator, public BatchReducer {
+class TimedCommunicator final : public Communicator, public BatchReducer, public NamedGroup {
  public:
   TimedCommunicator(std::unique_ptr<Communicator> inner, std::string name, CommTimes& times)
       : inner_(std::move(inner)), name_(std::move(name)), times_(times) {
@@ -68,6 +69,7 @@ class TimedCommunicator final : public Communicator, public BatchReducer {
     time(kBarrier, 0, [&] { inner_->barrier(); });
   }
   void abort() override { inner_->abort(); }
+  void name_group(const std::string& name) override { tessera::name_group(*inner_, name); }
   std::unique_ptr<Communicator> split(std::span<const int> members) override {
     return inner_->split(members);
   }

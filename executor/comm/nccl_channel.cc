@@ -38,13 +38,17 @@ NcclChannel::~NcclChannel() {
   cudaEventDestroy(last_work_);
 }
 
-void NcclChannel::note_work() {
+void NcclChannel::note_work(std::int64_t number) {
   const std::lock_guard lock(mutex_);
   throw_if_lost();
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   check_cuda(cudaStreamIsCapturing(stream(), &capture));
-  if (capture != cudaStreamCaptureStatusNone) return;
+  if (capture != cudaStreamCaptureStatusNone) {
+    if (recorder() != nullptr) recorder()->captured(number);
+    return;
+  }
   check_cuda(cudaEventRecord(last_work_, stream()));
+  if (recorder() != nullptr) noted_ = recorder()->begun(recorded_);
   worked_ = true;
   since_work_ = Stopwatch();
 }
@@ -88,6 +92,7 @@ void NcclChannel::inspect(bool look_at_board) {
   if (!worked_) return;
   if (cudaEventQuery(last_work_) == cudaSuccess) {
     worked_ = false;
+    if (recorder() != nullptr) recorder()->end_until(recorded_, noted_);
   } else if (since_work_.seconds() > options_.timeout_s) {
     give_up_locked(-1, "no progress for " + std::to_string(options_.timeout_s) + " s");
   }

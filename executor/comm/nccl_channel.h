@@ -18,6 +18,7 @@
 
 #include "executor/comm/nccl_world.h"
 #include "executor/comm/stopwatch.h"
+#include "simulator/flight_recorder/flight_recorder.h"
 
 namespace tessera {
 
@@ -46,12 +47,18 @@ class NcclChannel {
     }
     settle();
   }
-  /// As call(), for work on the stream.
+  /// As call(), for work on the stream, which the flight recorder notes; returns its number there.
   template <class Fn>
-  void work(Fn fn) {
+  std::int64_t work(CollectiveCall what, Fn fn) {
+    what.enqueued = true;
+    const std::int64_t number = recorder() != nullptr ? recorder()->begin(recorded_, what) : 0;
     call(fn);
-    note_work();
+    note_work(number);
+    return number;
   }
+  /// The group's number in the flight recorder, before any work.
+  void record_as(int group) { recorded_ = group; }
+  FlightRecorder* recorder() const { return options_.recorder; }
 
   /// Returns when the stream is empty.
   void wait_for_stream();
@@ -70,7 +77,7 @@ class NcclChannel {
 
  private:
   bool finalized() const;
-  void note_work();
+  void note_work(std::int64_t number);
   void throw_if_lost() const;
   void judge(ncclResult_t code);
   void give_up_locked(int rank, const std::string& why);
@@ -82,6 +89,8 @@ class NcclChannel {
   ncclComm_t comm_ = nullptr;
   cudaEvent_t last_work_ = nullptr;
   bool worked_ = false;
+  int recorded_ = FlightRecorder::kNoGroup;
+  FlightRecorder::Reached noted_;  // what had begun at last_work_
   Stopwatch since_work_;
   std::optional<int> lost_;
   std::string why_;

@@ -8,8 +8,10 @@
 
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
+#include "executor/comm/group_name.h"
 #include "executor/comm/nccl_channel.h"
 #include "executor/comm/nccl_world.h"
+#include "executor/comm/recorded_communicator.h"
 #include "executor/comm/reduce_batch.h"
 
 namespace tessera {
@@ -61,7 +63,7 @@ std::vector<Block> largest_first(std::span<const Block> blocks) {
   return sorted;
 }
 
-class NcclCommunicator final : public Communicator, public BatchReducer {
+class NcclCommunicator final : public Communicator, public BatchReducer, public NamedGroup {
  public:
   NcclCommunicator(std::shared_ptr<NcclWatchdog> watchdog, std::unique_ptr<NcclChannel> channel,
                    int rank)
@@ -69,6 +71,10 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
     size_ = static_cast<int>(channel_->global_ranks().size());
     check_cuda(cudaMalloc(reinterpret_cast<void**>(&flag_), sizeof(*flag_)));
     check_cuda(cudaMemset(flag_, 0, sizeof(*flag_)));
+    if (FlightRecorder* recorder = channel_->recorder()) {
+      recorded_ = recorder->add_group(channel_->name(), channel_->name(), size_, rank_);
+      channel_->record_as(recorded_);
+    }
     watchdog_->add(channel_.get());
   }
   ~NcclCommunicator() override {
@@ -85,36 +91,48 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
   int size() const override { return size_; }
 
   void all_reduce(void* data, std::size_t count, DType type, ReduceOp op) override {
-    channel_->work([&](ncclComm_t comm) {
-      return ncclAllReduce(data, data, count, nccl_type(type), nccl_op(op), comm, stream());
-    });
+    work({.kind = CollectiveKind::all_reduce, .type = type}, bytes_of(count, type),
+         [&](ncclComm_t comm) {
+           return ncclAllReduce(data, data, count, nccl_type(type), nccl_op(op), comm, stream());
+         });
   }
   void all_gather(const void* send, void* receive, std::size_t count, DType type) override {
-    channel_->work([&](ncclComm_t comm) {
-      return ncclAllGather(send, receive, count, nccl_type(type), comm, stream());
-    });
+    work({.kind = CollectiveKind::all_gather, .type = type}, all_of(bytes_of(count, type)),
+         [&](ncclComm_t comm) {
+           return ncclAllGather(send, receive, count, nccl_type(type), comm, stream());
+         });
   }
   void reduce_scatter(const void* send, void* receive, std::size_t count, DType type,
                       ReduceOp op) override {
-    channel_->work([&](ncclComm_t comm) {
-      return ncclReduceScatter(send, receive, count, nccl_type(type), nccl_op(op), comm, stream());
-    });
+    work({.kind = CollectiveKind::reduce_scatter, .type = type}, all_of(bytes_of(count, type)),
+         [&](ncclComm_t comm) {
+           return ncclReduceScatter(send, receive, count, nccl_type(type), nccl_op(op), comm,
+                                    stream());
+         });
   }
   void all_gather_batch(std::span<const GatherBlock> blocks) override {
-    grouped(blocks, [&](const GatherBlock& block, ncclComm_t comm) {
-      return ncclAllGather(block.send, block.receive, block.bytes, ncclUint8, comm, stream());
-    });
+    std::size_t bytes = 0;
+    for (const GatherBlock& block : blocks) bytes += block.bytes;
+    grouped({.kind = CollectiveKind::all_gather}, all_of(bytes), blocks,
+            [&](const GatherBlock& block, ncclComm_t comm) {
+              return ncclAllGather(block.send, block.receive, block.bytes, ncclUint8, comm,
+                                   stream());
+            });
   }
   void reduce_scatter_batch(std::span<const ReduceBlock> blocks, DType type, ReduceOp op) override {
-    grouped(blocks, [&](const ReduceBlock& block, ncclComm_t comm) {
-      return ncclReduceScatter(block.send, block.receive, block.count, nccl_type(type), nccl_op(op),
-                               comm, stream());
-    });
+    std::size_t count = 0;
+    for (const ReduceBlock& block : blocks) count += block.count;
+    grouped({.kind = CollectiveKind::reduce_scatter, .type = type}, all_of(bytes_of(count, type)),
+            blocks, [&](const ReduceBlock& block, ncclComm_t comm) {
+              return ncclReduceScatter(block.send, block.receive, block.count, nccl_type(type),
+                                       nccl_op(op), comm, stream());
+            });
   }
   void broadcast(void* data, std::size_t count, DType type, int root) override {
-    channel_->work([&](ncclComm_t comm) {
-      return ncclBroadcast(data, data, count, nccl_type(type), root, comm, stream());
-    });
+    work({.kind = CollectiveKind::broadcast, .type = type, .root = root}, bytes_of(count, type),
+         [&](ncclComm_t comm) {
+           return ncclBroadcast(data, data, count, nccl_type(type), root, comm, stream());
+         });
   }
   void all_to_all(const void* send, void* receive, std::size_t count, DType type) override {
     const std::size_t bytes = bytes_of(count, type);
@@ -124,27 +142,26 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
       sends.push_back({r, at(send, static_cast<std::size_t>(r) * bytes), bytes});
       receives.push_back({r, at(receive, static_cast<std::size_t>(r) * bytes), bytes});
     }
-    exchange(sends, receives);
+    exchange_as({.kind = CollectiveKind::all_to_all,
+                 .bytes = static_cast<std::int64_t>(all_of(bytes)),
+                 .type = type},
+                sends, receives);
   }
 
   void exchange(std::span<const SendBlock> sends, std::span<const ReceiveBlock> receives) override {
-    channel_->work([&](ncclComm_t comm) { return post_messages(sends, receives, comm); });
-    auto send = sends.begin();
-    for (const ReceiveBlock& receive : receives) {
-      if (receive.peer != rank_) continue;
-      while (send != sends.end() && send->peer != rank_) ++send;
-      TESSERA_CHECK(send != sends.end() && send->bytes == receive.bytes);
-      if (receive.bytes != 0) {
-        check_cuda(cudaMemcpyAsync(receive.data, send->data, receive.bytes,
-                                   cudaMemcpyDeviceToDevice, stream()));
-      }
-      ++send;
-    }
+    exchange_as(call_of(sends, receives), sends, receives);
   }
 
   void barrier() override {
-    all_reduce(flag_, 1, DType::int32, ReduceOp::max);
+    const std::int64_t number = work({.kind = CollectiveKind::barrier}, 0, [&](ncclComm_t comm) {
+      return ncclAllReduce(flag_, flag_, 1, ncclInt32, ncclMax, comm, stream());
+    });
     channel_->wait_for_stream();
+    if (channel_->recorder() != nullptr) channel_->recorder()->end(number);
+  }
+
+  void name_group(const std::string& name) override {
+    if (channel_->recorder() != nullptr) channel_->recorder()->name_group(recorded_, name);
   }
 
   void abort() override {
@@ -161,8 +178,7 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
     const auto mine = std::find(members.begin(), members.end(), rank_);
     const bool listed = mine != members.end();
     const int place = static_cast<int>(mine - members.begin());
-    const std::string name = channel_->name() + "/" + std::to_string(splits_++) + "." +
-                             std::to_string(listed ? members[0] : -1);
+    const std::string name = path_of_split(channel_->name(), splits_++, members);
     std::vector<int> global_ranks;
     for (const int member : members) {
       global_ranks.push_back(channel_->global_ranks()[static_cast<std::size_t>(member)]);
@@ -200,11 +216,36 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
  private:
   cudaStream_t stream() const { return channel_->stream(); }
 
+  std::size_t all_of(std::size_t bytes) const { return bytes * static_cast<std::size_t>(size_); }
+
+  template <class Fn>
+  std::int64_t work(CollectiveCall call, std::size_t bytes, Fn fn) {
+    call.bytes = static_cast<std::int64_t>(bytes);
+    return channel_->work(call, fn);
+  }
+
+  void exchange_as(const CollectiveCall& call, std::span<const SendBlock> sends,
+                   std::span<const ReceiveBlock> receives) {
+    channel_->work(call, [&](ncclComm_t comm) { return post_messages(sends, receives, comm); });
+    auto send = sends.begin();
+    for (const ReceiveBlock& receive : receives) {
+      if (receive.peer != rank_) continue;
+      while (send != sends.end() && send->peer != rank_) ++send;
+      TESSERA_CHECK(send != sends.end() && send->bytes == receive.bytes);
+      if (receive.bytes != 0) {
+        check_cuda(cudaMemcpyAsync(receive.data, send->data, receive.bytes,
+                                   cudaMemcpyDeviceToDevice, stream()));
+      }
+      ++send;
+    }
+  }
+
   /// One operation of many: NCCL runs them in one kernel.
   template <class Block, class Post>
-  void grouped(std::span<const Block> blocks, Post post) {
+  void grouped(const CollectiveCall& call, std::size_t bytes, std::span<const Block> blocks,
+               Post post) {
     if (blocks.empty()) return;
-    channel_->work([&](ncclComm_t comm) {
+    work(call, bytes, [&](ncclComm_t comm) {
       ncclResult_t first = ncclGroupStart();
       const auto note = [&](ncclResult_t code) {
         if (first == ncclSuccess || first == ncclInProgress) first = code;
@@ -237,6 +278,7 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
   std::unique_ptr<NcclChannel> channel_;
   int rank_, size_ = 1;
   int splits_ = 0;
+  int recorded_ = FlightRecorder::kNoGroup;
   std::int32_t* flag_ = nullptr;
   std::vector<ncclWindow_t> windows_;
 };

@@ -20,6 +20,8 @@
 
 namespace tessera {
 
+class FlightRecorder;
+
 /// The id that rank 0 makes and every rank of a world needs (ncclUniqueId).
 using NcclId = std::array<char, 128>;
 NcclId make_nccl_id();
@@ -46,7 +48,8 @@ struct NcclOptions {
   bool blocking = false;
   /// Groups share their parent's buffers: less memory, but an abort then ends parent and groups.
   bool share_resources = false;
-  std::shared_ptr<AbortBoard> board;  // nullptr = an abort is noticed by its timeout only
+  std::shared_ptr<AbortBoard> board;   // nullptr = an abort is noticed by its timeout only
+  FlightRecorder* recorder = nullptr;  // of all groups' operations; outlives the world
 };
 
 /// Collective over the ranks that got the same id. PeerLost when they do not come in time; Error

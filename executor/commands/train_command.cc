@@ -31,6 +31,7 @@
 #include "executor/loop/training_loop.h"
 #include "executor/nvml/device_sampler.h"
 #include "planner/plan/plan.h"
+#include "simulator/flight_recorder/flight_recorder.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_lock.h"
 
@@ -102,7 +103,7 @@ class Rank {
         plan_file_(options.run.empty() ? fs::path(options.plan) : folder_ / "plan.json"),
         stages_(after_processes()),
         setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s,
-                           memory_options(inputs_.config.trainer), &waiting_)),
+                           memory_options(inputs_.config.trainer), &waiting_, &recorder_)),
         times_(setup_.rank, std::move(setup_.clock)) {
     end_stage(stages_, "communication");
     const bool bare = options.run.empty();
@@ -114,6 +115,7 @@ class Rank {
                         .marks_end = !bare};
     status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank, life);
     ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk, not the end
+    keep_collectives();
     sample_device();
     if (setup_.rank != 0) return;
     records_ = std::make_unique<RunRecords>(folder_, inputs_.config, inputs_.plan);
@@ -144,6 +146,15 @@ class Rank {
   }
 
  private:
+  /// A log like the others: without it a run goes on.
+  void keep_collectives() {
+    try {
+      recorder_.keep_in(folder_, setup_.rank);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "tessera: %s; the run's last collectives are not kept\n", error.what());
+    }
+  }
+
   void sample_device() {
     if (!setup_.device.is_cuda()) return;
     sampler_.emplace(SampledDevice{setup_.rank, pci_bus_id_of(setup_.device.index())});
@@ -179,6 +190,7 @@ class Rank {
     phase_ = phase;
     step_ = step;
     status_->enter(name_of(phase), step);
+    recorder_.enter(name_of(phase), step);
   }
 
   const CheckpointConfig& checkpoints() const { return inputs_.config.trainer.checkpoint; }
@@ -330,6 +342,7 @@ class Rank {
   fs::path folder_, plan_file_;
   StartStages stages_;
   std::atomic<bool> waiting_ = false;  // for another rank
+  FlightRecorder recorder_;
   RankSetup setup_;
   std::optional<RunLock> lock_;  // of rank 0
   std::unique_ptr<RankStatusFile> status_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/comm/group_name.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/launch/host_staged_communicator.h"
 #include "executor/launch/rendezvous.h"
@@ -57,12 +58,12 @@ void* use_own_stream(int device) {
 }  // namespace
 
 RankSetup set_up_rank(const std::string& device, double timeout_s, const MemoryOptions& memory,
-                      std::atomic<bool>* waiting) {
+                      std::atomic<bool>* waiting, FlightRecorder* recorder) {
   const LaunchEnvironment launch = launch_environment();
   RankSetup setup;
   setup.rank = launch.rank;
   setup.size = launch.world_size;
-  WorldOptions options{.timeout_s = timeout_s, .waiting = waiting};
+  WorldOptions options{.timeout_s = timeout_s, .waiting = waiting, .recorder = recorder};
   void* stream = nullptr;
   const bool gpu = wants_gpu(device, launch);
   if (gpu) {
@@ -90,7 +91,9 @@ SideLane make_side_lane(const RankSetup& setup) {
       c10::cuda::getStreamFromPool(/*isHighPriority=*/true, setup.device.index());
   std::vector<int> all(static_cast<std::size_t>(setup.size));
   std::iota(all.begin(), all.end(), 0);
-  return {SideStream(stream.unwrap()), split_on_stream(*setup.world, all, stream.stream())};
+  SideLane lane{SideStream(stream.unwrap()), split_on_stream(*setup.world, all, stream.stream())};
+  name_group(*lane.world, "world, side lane");
+  return lane;
 }
 
 }  // namespace tessera

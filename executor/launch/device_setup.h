@@ -15,6 +15,8 @@
 
 namespace tessera {
 
+class FlightRecorder;
+
 struct RankSetup {
   torch::Device device = torch::kCPU;
   std::unique_ptr<Communicator> world;        // on the device's memory
@@ -32,9 +34,10 @@ struct RankSetup {
 /// launcher the world has one rank. torch computes with one thread per rank on the CPU, on a stream
 /// of its own on a GPU. `timeout_s`: what a rank waits for its peers. `memory`: its limit.
 /// `waiting` (outlives the world; may be nullptr) is true while a CPU rank waits for a message of a
-/// peer.
+/// peer. `recorder` (outlives the world; may be nullptr) notes the collectives of all groups.
 RankSetup set_up_rank(const std::string& device, double timeout_s = 600,
-                      const MemoryOptions& memory = {}, std::atomic<bool>* waiting = nullptr);
+                      const MemoryOptions& memory = {}, std::atomic<bool>* waiting = nullptr,
+                      FlightRecorder* recorder = nullptr);
 
 /// A stream for collectives beside the computation, and a world whose groups work on it. On the CPU
 /// there is neither: collectives then happen in program order.

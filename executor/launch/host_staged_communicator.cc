@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "executor/comm/group_name.h"
+
 namespace tessera {
 namespace {
 
@@ -14,7 +16,7 @@ torch::Tensor host_view(const void* data, std::size_t bytes) {
                           torch::kUInt8);
 }
 
-class HostStaged final : public Communicator {
+class HostStaged final : public Communicator, public NamedGroup {
  public:
   HostStaged(Communicator& device, int index) : device_(device), options_(options_for(index)) {}
   HostStaged(std::unique_ptr<Communicator> device, int index)
@@ -82,6 +84,7 @@ class HostStaged final : public Communicator {
 
   void barrier() override { device_.barrier(); }
   void abort() override { device_.abort(); }
+  void name_group(const std::string& name) override { tessera::name_group(device_, name); }
 
   std::unique_ptr<Communicator> split(std::span<const int> members) override {
     std::unique_ptr<Communicator> group = device_.split(members);

@@ -8,6 +8,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/comm/mpi_world.h"
+#include "executor/comm/recorded_communicator.h"
 #include "executor/comm/thread_communicator.h"
 
 namespace tessera {
@@ -127,6 +128,7 @@ std::unique_ptr<Communicator> join_nccl(const LaunchEnvironment& launch, void* s
   nccl.stream = stream;
   nccl.timeout_s = options.timeout_s;
   nccl.board = nullptr;
+  nccl.recorder = options.recorder;
   NcclId id{};
   if (launch.world_size == 1) {
     id = make_nccl_id();
@@ -147,7 +149,9 @@ std::unique_ptr<Communicator> make_world(const LaunchEnvironment& launch, Device
                                          void* stream, const WorldOptions& options) {
   if (device == DeviceKind::cuda) return join_nccl(launch, stream, options);
   if (launch.world_size == 1) return make_solo_world();
-  return join_mpi(launch, options);
+  std::unique_ptr<Communicator> world = join_mpi(launch, options);
+  return options.recorder != nullptr ? recorded(std::move(world), *options.recorder)
+                                     : std::move(world);
 }
 
 }  // namespace tessera

@@ -23,6 +23,7 @@ struct WorldOptions {
   double join_timeout_s = 120;           // for the others to come
   double timeout_s = 600;                // of one operation
   std::atomic<bool>* waiting = nullptr;  // on CPUs, as MpiOptions has it
+  FlightRecorder* recorder = nullptr;    // of all operations; outlives the world
   /// On GPUs; `device` is the local rank's and `board` the store's, whatever is given.
   NcclOptions nccl;
 };

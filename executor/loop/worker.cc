@@ -10,6 +10,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 #include "executor/adapters/adapter_weights.h"
+#include "executor/comm/group_name.h"
 #include "executor/data/init_model.h"
 #include "executor/loop/rollout_servers.h"
 #include "executor/reshard/gpu_site.h"
@@ -61,17 +62,27 @@ void load(RoleWorker& worker, Role role, const Plan& plan, const RunConfig& conf
 
 /// The groups of the role's members, and those on a side lane and on host memory. Collective.
 void make_role_groups(RoleWorker& worker, const RolePlan& role, const RunContext& context) {
-  worker.groups = make_groups(*context.world, worker.map, context.decorate);
+  const std::string name(name_of(role.role));
+  const auto named = [&](std::unique_ptr<Communicator> group, const std::string& use) {
+    if (group != nullptr) name_group(*group, name + " " + use);
+    return group;
+  };
+  const auto decorate = [&](std::unique_ptr<Communicator> group, const std::string& axis) {
+    group = named(std::move(group), axis);
+    return context.decorate ? context.decorate(std::move(group), axis) : std::move(group);
+  };
+  worker.groups = make_groups(*context.world, worker.map, decorate);
   if (role.role == Role::rollout) return;
   if (context.side != nullptr && context.side->world != nullptr) {
-    worker.side_group = make_shard_group(*context.side->world, worker.map);
+    Communicator& side = *context.side->world;
+    worker.side_group = named(make_shard_group(side, worker.map), "shards, side lane");
     if (role.layout.cp > 1) {
-      worker.ring_lane = make_axis_group(*context.side->world, worker.map, Axis::cp);
+      worker.ring_lane = named(make_axis_group(side, worker.map, Axis::cp), "cp, side lane");
     }
   }
   if (context.host != nullptr) {
-    worker.host_group = make_shard_group(*context.host, worker.map);
-    worker.tensor_host = make_axis_group(*context.host, worker.map, Axis::tp);
+    worker.host_group = named(make_shard_group(*context.host, worker.map), "shards, host");
+    worker.tensor_host = named(make_axis_group(*context.host, worker.map, Axis::tp), "tp, host");
   }
 }
 

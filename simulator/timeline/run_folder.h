@@ -1,6 +1,9 @@
 // Names in a run's folder that its ranks and the command line both know.
 #pragma once
 
+#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace tessera {
@@ -10,5 +13,14 @@ inline constexpr std::string_view kCheckpointsFolder = "checkpoints", kExportsFo
 
 /// What a step leaves in either is named by this and its number, once it is complete.
 inline constexpr std::string_view kStepPrefix = "global_step_";
+
+/// The N of a folder's name "global_step_N"; nullopt for any other name.
+inline std::optional<std::int64_t> step_named(std::string_view name) {
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  std::int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
+  return error == std::errc() && at == end && step >= 0 ? std::optional(step) : std::nullopt;
+}
 
 }  // namespace tessera

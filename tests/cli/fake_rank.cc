@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "executor/comm/mpi_world.h"
+#include "executor/comm/recorded_communicator.h"
 #include "simulator/timeline/rank_status.h"
 
 int main(int argc, char** argv) {
@@ -28,12 +29,16 @@ int main(int argc, char** argv) {
   const bool stalls = action == "--stop" || action == "--spin";
   const double limit_s = stalls ? 3 : 20;
   RankStatusFile status(run, rank, {.stall_limit_s = limit_s, .waiting = &waiting});
+  FlightRecorder recorder;
+  recorder.keep_in(run, rank);
   int code = 0;
   try {
-    const auto world = open_mpi_world({.waiting = &waiting, .timeout_s = limit_s});
+    const auto world =
+        recorded(open_mpi_world({.waiting = &waiting, .timeout_s = limit_s}), recorder);
     for (int step = 1; step <= 400; ++step) {
       for (const char* phase : {"gen", "reshard", "update_actor"}) {
         status.enter(phase, step);
+        recorder.enter(phase, step);
         if (action == "--kill" && rank == target && step == 2 && words[3] == phase) {
           ::raise(SIGKILL);
         }

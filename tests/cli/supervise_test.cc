@@ -83,6 +83,14 @@ TEST_F(Supervise, NamesTheStalledRankAndItsPhase) {
           << how;
       EXPECT_THAT(log_.str(), HasSubstr(how == std::string("--stop") ? "no sign of life for"
                                                                      : "others waited for it"));
+      const std::string is_waited_for =
+          std::string("rank ") + rank +
+          " is waited for, and waits for nobody; its last was all_reduce 4 of world (4 bytes of "
+          "int32), ended ";
+      EXPECT_THAT(log_.str(), HasSubstr(is_waited_for));
+      EXPECT_THAT(log_.str(), HasSubstr(" wait in all_reduce 5 of world (4 bytes of int32) of step "
+                                        "2, phase reshard, since "));
+      EXPECT_THAT(log_.str(), HasSubstr(std::string("rank ") + rank + " has not entered it"));
       EXPECT_LT(Clock::now() - begin, 18s) << "within 15 s after the limit of 3 s";
       expect_no_orphan(3);
     }

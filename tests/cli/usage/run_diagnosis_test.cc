@@ -131,6 +131,71 @@ TEST_F(Diagnosis, RanksThatWereTerminatedHaveNotEndedAsPlanned) {
   EXPECT_THAT(run.advice.front(), HasSubstr("SIGTERM"));
 }
 
+/// A rank's flight record of a step's collectives, of which it enters so many.
+void take_part(FlightRecorder& recorder, const fs::path& run, int rank, int enters, bool leaves) {
+  recorder.keep_in(run, rank);
+  const int tp = recorder.add_group("world/0.0", "actor tp", 2, rank);
+  recorder.enter("gen", 31);
+  for (int i = 1; i <= enters; ++i) {
+    const std::int64_t number = recorder.begin(
+        tp, {.kind = CollectiveKind::all_reduce, .bytes = 2'000'000, .type = DType::bf16});
+    if (i < enters || leaves) recorder.end(number);
+  }
+}
+
+TEST_F(Diagnosis, TheCollectiveThatAKilledRankDidNotEnterIsNamed) {
+  ended(rank(0, [this](RankStatusFile& file) {
+    FlightRecorder recorder;
+    take_part(recorder, run_, 0, 5, false);
+    file.finish(75);
+  }));
+  ended(rank(1, [this](RankStatusFile&) {
+    FlightRecorder recorder;
+    take_part(recorder, run_, 1, 4, true);
+    ::raise(SIGKILL);
+  }));
+  const RunDiagnosis run = found();
+  EXPECT_THAT(run.waits.waited_for, testing::ElementsAre(1));
+  ASSERT_EQ(run.waits.waits.size(), 1U);
+  EXPECT_EQ(run.waits.waits[0].what.sequence, 5);
+  EXPECT_THAT(run.waits.waits[0].waiting, testing::ElementsAre(0));
+  EXPECT_THAT(sentences_of(run.waits, run.collectives.records),
+              Contains(HasSubstr("rank 0 waits in all_reduce 5 of actor tp (2 MB of bf16)")));
+}
+
+TEST_F(Diagnosis, OfALivingRunTheStoppedRankIsWhatTheOthersWaitFor) {
+  const auto works = [this](int number, int enters, bool leaves) {
+    return rank(number, [=, this](RankStatusFile&) {
+      FlightRecorder recorder;
+      take_part(recorder, run_, number, enters, leaves);
+      for (;;) ::pause();
+    });
+  };
+  left_ = {works(0, 3, false), works(1, 2, true)};
+  while (read_flight_records(run_, read_rank_statuses(run_)).records.size() < 2) ::usleep(10'000);
+  EXPECT_TRUE(found().waits.waits.empty()) << "it has waited for a moment alone";
+  ::usleep(2'100'000);
+  RunDiagnosis run = found();
+  EXPECT_THAT(run.waits.waited_for, testing::ElementsAre(1));
+  EXPECT_THAT(run.advice.front(), HasSubstr("others wait for rank 1"));
+  ::kill(left_[1], SIGSTOP);
+  run = found();
+  EXPECT_THAT(run.waits.waited_for, testing::ElementsAre(1));
+  EXPECT_THAT(run.advice, testing::ElementsAre(HasSubstr("rank 1 gives no sign of life")));
+}
+
+TEST_F(Diagnosis, ARecordThatIsCutIsSaid) {
+  ended(rank(0, [this](RankStatusFile& file) {
+    FlightRecorder recorder;
+    take_part(recorder, run_, 0, 5, true);
+    file.finish(0);
+  }));
+  fs::resize_file(run_ / "ranks/0.collectives", 1000);
+  EXPECT_THAT(
+      found().collectives.troubles,
+      testing::ElementsAre(HasSubstr("rank 0 has no record of its collectives: 1000 bytes")));
+}
+
 TEST_F(Diagnosis, ARunThatEndedAsPlannedNeedsNothingAndOtherFoldersAreRefused) {
   ended(rank(0, [](RankStatusFile& file) { file.finish(0); }));
   const RunDiagnosis run = found();

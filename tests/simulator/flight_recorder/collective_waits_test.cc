@@ -1,0 +1,193 @@
+// Whom the others wait for, from the flight records of ranks that stand still.
+#include "simulator/flight_recorder/collective_waits.h"
+
+#include <gmock/gmock.h>
+
+#include <deque>
+
+#include "cost_models/documents/problem.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Ranks of a world with a group of two in it; what they note is read again as others would.
+class Waits : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = fs::temp_directory_path() / "tessera-waits-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    run_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(run_); }
+
+  /// A rank, its world and its pair: {0, 1} or {2, 3}.
+  struct Rank {
+    FlightRecorder recorder;
+    int world = 0, pair = 0;
+    void does(int group, CollectiveKind kind, bool ends = true, std::int64_t bytes = 4) {
+      const std::int64_t number = recorder.begin(group, {.kind = kind, .bytes = bytes});
+      if (ends) recorder.end(number);
+    }
+    void asks(int member) {
+      recorder.begin(pair, {.kind = CollectiveKind::exchange, .peers = peer_bit(member)});
+    }
+  };
+
+  void make(int ranks) {
+    for (int r = 0; r < ranks; ++r) {
+      Rank& rank = ranks_.emplace_back();
+      rank.recorder.keep_in(run_, r);
+      rank.world = rank.recorder.add_group("world", "world", ranks, r);
+      rank.pair =
+          rank.recorder.add_group("world/0." + std::to_string(r / 2 * 2), "actor tp", 2, r % 2);
+      rank.recorder.enter("gen", 5);
+    }
+  }
+
+  std::vector<FlightRecord> records() {
+    std::vector<FlightRecord> records;
+    for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) {
+      std::string reason;
+      auto record = read_flight_record(run_, r, reason);
+      EXPECT_TRUE(record) << reason;
+      if (record) records.push_back(*std::move(record));
+    }
+    return records;
+  }
+  CollectiveWaits found(std::int64_t until_ns = kNoLimit) {
+    return collective_waits(records(), until_ns);
+  }
+  std::vector<std::string> said() { return sentences_of(found(), records()); }
+
+  fs::path run_;
+  std::deque<Rank> ranks_;
+};
+
+constexpr auto kReduce = CollectiveKind::all_reduce;
+constexpr auto kGather = CollectiveKind::all_gather;
+
+TEST_F(Waits, NobodyWaitsWhereAllHaveEnded) {
+  make(4);
+  for (Rank& rank : ranks_) rank.does(rank.world, kReduce);
+  const CollectiveWaits waits = found();
+  EXPECT_THAT(waits.waits, IsEmpty());
+  EXPECT_THAT(waits.mismatches, IsEmpty());
+  EXPECT_THAT(said(), IsEmpty());
+}
+
+TEST_F(Waits, TheRankThatDidNotEnterIsNamedWithTheCollectiveOfTheOthers) {
+  make(4);
+  for (Rank& rank : ranks_) rank.does(rank.world, kReduce);
+  for (const int r : {0, 1, 3}) {
+    ranks_[static_cast<std::size_t>(r)].does(0, kGather, /*ends=*/false, 4096);
+  }
+  const CollectiveWaits waits = found();
+  ASSERT_EQ(waits.waits.size(), 1U);
+  EXPECT_THAT(waits.waits[0].waiting, ElementsAre(0, 1, 3));
+  EXPECT_THAT(waits.waits[0].absent, ElementsAre(2));
+  EXPECT_EQ(waits.waits[0].what.kind, kGather);
+  EXPECT_EQ(waits.waits[0].what.sequence, 2);
+  EXPECT_THAT(waits.waited_for, ElementsAre(2));
+  EXPECT_THAT(said(), Contains(HasSubstr("rank 2 is waited for, and waits for nobody; its last "
+                                         "was all_reduce 1 of world (4 bytes of uint8)")));
+  EXPECT_THAT(said(), Contains(HasSubstr("ranks 0, 1, 3 wait in all_gather 2 of world (4.1 kB of "
+                                         "uint8) of step 5, phase gen, since ")));
+  EXPECT_THAT(said(), Contains(HasSubstr("rank 2 has not entered it")));
+}
+
+// Rank 1 keeps rank 0 waiting, and with it the ranks that wait for rank 0.
+TEST_F(Waits, WhoWaitsHimselfIsNotTheCause) {
+  make(4);
+  ranks_[0].does(ranks_[0].pair, kReduce, false);
+  ranks_[2].does(ranks_[2].world, kReduce, false);
+  ranks_[3].does(ranks_[3].world, kReduce, false);
+  EXPECT_THAT(found().waited_for, ElementsAre(1));
+  EXPECT_EQ(found().waits.size(), 2U);
+}
+
+// After a lost peer a rank tries to end together with the others: that it waits there is no news.
+TEST_F(Waits, WhatARankTriesAfterAFailureDoesNotCount) {
+  make(2);
+  ranks_[0].does(ranks_[0].pair, kReduce, false);
+  ranks_[0].does(ranks_[0].world, CollectiveKind::barrier, false);
+  const CollectiveWaits waits = found();
+  ASSERT_EQ(waits.waits.size(), 1U);
+  EXPECT_EQ(waits.waits[0].group, "actor tp");
+}
+
+TEST_F(Waits, AllInOneCollectiveIsSaid) {
+  make(2);
+  for (Rank& rank : ranks_) rank.does(rank.world, kReduce, false);
+  EXPECT_THAT(found().waited_for, IsEmpty());
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("all have entered it")));
+}
+
+TEST_F(Waits, AnExchangeWaitsForItsPeersAlone) {
+  make(4);
+  ranks_[2].asks(1);  // of rank 3, which is in another place
+  const CollectiveWaits waits = found();
+  ASSERT_EQ(waits.waits.size(), 1U);
+  EXPECT_THAT(waits.waits[0].absent, ElementsAre(3));
+  EXPECT_THAT(waits.waited_for, ElementsAre(3));
+  ranks_[3].asks(0);
+  EXPECT_THAT(found().waited_for, IsEmpty());
+}
+
+TEST_F(Waits, DifferentCallsOfOneSequenceAreTold) {
+  make(2);
+  ranks_[0].does(0, kReduce, false, 4096);
+  ranks_[1].does(0, kGather, false, 4096);
+  EXPECT_THAT(said(), Contains(HasSubstr("ranks 0 and 1 have called different things: all_reduce "
+                                         "1 of world (4.1 kB of uint8), all_gather 1 of world")));
+  ranks_.clear();
+  make(2);
+  ranks_[0].does(0, kReduce, true, 4);
+  ranks_[1].does(0, kReduce, true, 8);
+  EXPECT_EQ(found().mismatches.size(), 1U);
+}
+
+TEST_F(Waits, RanksThatWaitForOneAnotherAreNobodysFault) {
+  make(2);
+  ranks_[0].does(ranks_[0].pair, kReduce, false);
+  ranks_[1].does(ranks_[1].world, kReduce, false);
+  EXPECT_THAT(found().waited_for, IsEmpty());
+  EXPECT_THAT(said(), Contains(HasSubstr("they wait for one another")));
+}
+
+TEST_F(Waits, WorkThatIsEnqueuedIsJudgedByWhoHasNotEnqueuedIt) {
+  make(2);
+  for (int i = 0; i < 3; ++i) {
+    ranks_[0].recorder.begin(0, {.kind = kReduce, .enqueued = true});
+    if (i < 2) ranks_[1].recorder.begin(0, {.kind = kReduce, .enqueued = true});
+  }
+  const CollectiveWaits waits = found();
+  ASSERT_EQ(waits.waits.size(), 1U);
+  EXPECT_THAT(waits.waits[0].absent, ElementsAre(1));
+  EXPECT_THAT(said(), Contains(HasSubstr("rank 1 has not entered it")));
+}
+
+TEST_F(Waits, OfARunThatLivesShortWaitsAreNone) {
+  make(2);
+  ranks_[0].does(0, kReduce, false);
+  EXPECT_EQ(found(0).waits.size(), 0U);
+}
+
+TEST_F(Waits, RecordsOfOtherProcessesAndMissingOnesAreTold) {
+  make(2);
+  const std::vector<RankStatus> ranks = {
+      {.rank = 0, .pid = ::getpid()}, {.rank = 1, .pid = ::getpid() + 1}, {.rank = 2, .pid = 1}};
+  const FlightRecords all = read_flight_records(run_, ranks);
+  EXPECT_EQ(all.records.size(), 1U);
+  EXPECT_THAT(all.troubles, ElementsAre(HasSubstr("rank 1 has no record of its collectives: it is "
+                                                  "of process "),
+                                        HasSubstr("No such file")));
+}
+
+}  // namespace
+}  // namespace tessera
