@@ -291,6 +291,7 @@ Json collectives_json(const RunDiagnosis& run) {
                      {"group_ranks", wait.size},
                      {"waiting", wait.waiting},
                      {"absent", wait.absent},
+                     {"left", wait.left},
                      {"since_ns", wait.since_ns}});
   }
   for (const CollectiveMismatch& wrong : run.waits.mismatches) {

@@ -112,8 +112,10 @@ void add_collectives(const fs::path& run, RunDiagnosis& result) {
   result.waits = collective_waits(result.collectives.records, result.alive ? until_ns : kNoLimit);
 }
 
-/// Of ranks that have all ended: those that did not say so died, whoever was first.
-Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks) {
+/// Of ranks that have all ended: those that did not say so died, whoever was first. Where one is
+/// waited for, what became of the others came after it.
+Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks,
+               const std::vector<int>& waited_for) {
   std::vector<RankStatus> statuses;
   RunEnd end;
   for (const RankFinding& rank : ranks) {
@@ -123,6 +125,9 @@ Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks) {
     if (rank.status.state == RankState::running) end.dead.push_back(rank.status.rank);
   }
   if (!end.dead.empty()) end.first_dead = end.dead.front();
+  for (const int rank : waited_for) {
+    if (std::ranges::find(end.dead, rank) != end.dead.end()) end.first_dead = rank;
+  }
   end.stopped = requested_stop(run);
   return judge(statuses, static_cast<int>(ranks.size()), end);
 }
@@ -205,7 +210,9 @@ std::optional<RunDiagnosis> diagnose(const fs::path& run, bool stacks, Problems&
   result.ranks = ranks_of(run, stacks);
   result.alive = std::ranges::any_of(result.ranks, &RankFinding::alive);
   add_collectives(run, result);
-  if (!result.alive && !result.ranks.empty()) result.verdict = judged(run, result.ranks);
+  if (!result.alive && !result.ranks.empty()) {
+    result.verdict = judged(run, result.ranks, result.waits.waited_for);
+  }
   result.holder = whole_text(run / "lock");
   while (!result.holder.empty() && result.holder.back() == '\n') result.holder.pop_back();
   result.checkpoint = newest_checkpoint(run);

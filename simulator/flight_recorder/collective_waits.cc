@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -30,86 +31,121 @@ std::map<std::uint64_t, Members> members_by_group(std::span<const FlightRecord> 
   return groups;
 }
 
-bool is_open(const LastCollective& what) {
-  return what.state == CollectiveState::waits || what.state == CollectiveState::enqueued;
-}
-
 bool is_exchange(const LastCollective& what) { return what.kind == CollectiveKind::exchange; }
 
-/// What a rank is in. It waits in one operation at a time; what it tried after one that failed is
-/// no news, so the oldest counts. On a device's stream there may be many.
+/// How many of the operation's kind a member has begun or ended.
+std::int64_t count_of(const FlightRecorder::Reached& reached, const LastCollective& what) {
+  return is_exchange(what) ? reached.exchanges : reached.collectives;
+}
+
+/// A member's own look at an operation of the group, where it is still in the ring.
+const LastCollective* find(const Member& member, const LastCollective& like,
+                           std::int64_t sequence) {
+  for (const LastCollective& what : member.record->last) {
+    if (what.group == member.place && what.sequence == sequence &&
+        is_exchange(what) == is_exchange(like)) {
+      return &what;
+    }
+  }
+  return nullptr;
+}
+
+/// What a rank is in. It waits in one operation at a time: what it tried after one that failed is
+/// no news, so the oldest counts. Of a group's work on a device's stream it is the newest.
 std::vector<const LastCollective*> open_of(const FlightRecord& record) {
   std::vector<const LastCollective*> open;
   bool waits = false;
+  std::set<std::pair<int, bool>> enqueued;
+  for (auto what = record.last.rbegin(); what != record.last.rend(); ++what) {
+    const bool first = what->state == CollectiveState::enqueued &&
+                       enqueued.emplace(what->group, is_exchange(*what)).second;
+    if (first) open.push_back(&*what);
+  }
   for (const LastCollective& what : record.last) {
-    const bool host = what.state == CollectiveState::waits;
-    if (!is_open(what) || (host && waits)) continue;
-    waits = waits || host;
+    if (what.state != CollectiveState::waits || std::exchange(waits, true)) continue;
     open.push_back(&what);
   }
   return open;
 }
 
-/// A member's own look at an operation of the group, where it is still in the ring.
-const LastCollective* find(const Member& member, std::int64_t sequence) {
-  for (const LastCollective& what : member.record->last) {
-    if (what.group == member.place && what.sequence == sequence && !is_exchange(what)) return &what;
-  }
-  return nullptr;
+/// The members whose part in the operation a member needs: of an exchange its peers.
+bool is_needed(const LastCollective& what, const Member& other, const Member& self) {
+  if (other.record == self.record) return false;
+  return !is_exchange(what) ||
+         std::ranges::find(what.peers, other.group->index) != what.peers.end();
 }
 
-/// Adds a member that is in the operation.
-void enter(CollectiveWait& wait, const Member& member, const LastCollective& what) {
-  wait.waiting.push_back(member.record->rank);
-  if (wait.since_ns != 0 && wait.since_ns <= what.begun_ns) return;
-  wait.since_ns = what.begun_ns;
-  wait.what = what;
+/// What is enqueued hangs at the first operation that another member has not enqueued.
+const LastCollective& first_missed(const Members& members, const Member& self,
+                                   const LastCollective& what) {
+  std::int64_t sequence = what.sequence;
+  for (const Member& other : members) {
+    if (!is_needed(what, other, self)) continue;
+    sequence = std::min(sequence, count_of(other.group->begun, what) + 1);
+  }
+  const LastCollective* const found = find(self, what, sequence);
+  return found != nullptr && found->state == CollectiveState::enqueued ? *found : what;
 }
 
-/// The collective that the last member has not entered, or that all are in.
-std::optional<CollectiveWait> collective_wait(const Members& members) {
-  std::int64_t least = -1, most = 0;
-  for (const Member& member : members) {
-    const std::int64_t begun = member.group->begun.collectives;
-    least = least < 0 ? begun : std::min(least, begun);
-    most = std::max(most, begun);
+/// The operation that a member is in, with those that it needs there.
+CollectiveWait wait_of(const Members& members, const Member& self, const LastCollective& open) {
+  const bool enqueued = open.state == CollectiveState::enqueued;
+  const LastCollective& what = enqueued ? first_missed(members, self, open) : open;
+  CollectiveWait wait{.what = what,
+                      .group = self.group->name,
+                      .size = self.group->size,
+                      .waiting = {self.record->rank},
+                      .absent = {},
+                      .left = {},
+                      .since_ns = what.begun_ns};
+  for (const Member& other : members) {
+    if (!is_needed(what, other, self)) continue;
+    const int rank = other.record->rank;
+    if (count_of(other.group->begun, what) < what.sequence) wait.absent.push_back(rank);
+    if (count_of(other.group->ended, what) >= what.sequence) wait.left.push_back(rank);
   }
-  CollectiveWait wait{.group = members.front().group->name, .size = members.front().group->size};
-  const std::int64_t sequence = least < most ? least + 1 : most;
-  for (const Member& member : members) {
-    if (member.group->begun.collectives < sequence) wait.absent.push_back(member.record->rank);
-    for (const LastCollective* what : open_of(*member.record)) {
-      if (what->group != member.place || is_exchange(*what)) continue;
-      const LastCollective* const same = find(member, sequence);
-      const bool in_it = same != nullptr && is_open(*same);
-      // On a stream the one that hangs may be an earlier one, which is not known to have ended.
-      enter(wait, member, in_it ? *same : *what);
-      break;
-    }
-  }
-  if (wait.waiting.empty()) return std::nullopt;
   return wait;
 }
 
-/// Members in an exchange, and their peers that are not.
-std::optional<CollectiveWait> exchange_wait(const Members& members) {
-  CollectiveWait wait{.group = members.front().group->name, .size = members.front().group->size};
-  std::set<int> peers;
+void merge(std::vector<int>& into, const std::vector<int>& ranks) {
+  for (const int rank : ranks) {
+    const auto place = std::ranges::lower_bound(into, rank);
+    if (place == into.end() || *place != rank) into.insert(place, rank);
+  }
+}
+
+/// Members that are in the same operation are told of together.
+void add(std::vector<CollectiveWait>& waits, CollectiveWait wait) {
+  for (CollectiveWait& known : waits) {
+    const bool same = known.what.sequence == wait.what.sequence &&
+                      is_exchange(known.what) == is_exchange(wait.what);
+    if (!same) continue;
+    merge(known.waiting, wait.waiting);
+    merge(known.absent, wait.absent);
+    merge(known.left, wait.left);
+    if (wait.since_ns >= known.since_ns) return;
+    known.since_ns = wait.since_ns;
+    known.what = wait.what;
+    return;
+  }
+  waits.push_back(std::move(wait));
+}
+
+std::vector<CollectiveWait> waits_in(const Members& members) {
+  std::vector<CollectiveWait> waits;
   for (const Member& member : members) {
     for (const LastCollective* what : open_of(*member.record)) {
-      if (what->group != member.place || !is_exchange(*what)) continue;
-      enter(wait, member, *what);
-      peers.insert(what->peers.begin(), what->peers.end());
-      break;
+      if (what->group == member.place) add(waits, wait_of(members, member, *what));
     }
   }
-  if (wait.waiting.empty()) return std::nullopt;
-  for (const Member& member : members) {
-    const int rank = member.record->rank;
-    const bool in_it = std::ranges::find(wait.waiting, rank) != wait.waiting.end();
-    if (peers.contains(member.group->index) && !in_it) wait.absent.push_back(rank);
-  }
-  return wait;
+  return waits;
+}
+
+/// Somebody keeps them there. Where others have left it they stand still themselves; work that all
+/// have enqueued keeps no rank.
+bool is_kept(const CollectiveWait& wait) {
+  if (!wait.absent.empty()) return true;
+  return wait.what.state == CollectiveState::waits && wait.left.empty();
 }
 
 bool differ(const LastCollective& a, const LastCollective& b) {
@@ -122,7 +158,7 @@ std::optional<CollectiveMismatch> mismatch(const Members& members) {
   for (const LastCollective& mine : first.record->last) {
     if (mine.group != first.place || is_exchange(mine)) continue;
     for (const Member& member : members) {
-      const LastCollective* const theirs = find(member, mine.sequence);
+      const LastCollective* const theirs = find(member, mine, mine.sequence);
       if (theirs == nullptr || !differ(mine, *theirs)) continue;
       return CollectiveMismatch{.group = first.group->name,
                                 .rank = first.record->rank,
@@ -173,10 +209,11 @@ std::string sentence_of(const CollectiveWait& wait) {
     return text + ranks_of(wait.absent) + (wait.absent.size() > 1 ? " have" : " has") +
            " not entered it";
   }
-  const int known = static_cast<int>(wait.waiting.size());
-  if (is_exchange(wait.what)) return text + "its peers are in it";
-  return text +
-         (known < wait.size ? "others have left it, or have no record" : "all have entered it");
+  if (!wait.left.empty())
+    return text + ranks_of(wait.left) + (wait.left.size() > 1 ? " have" : " has") + " left it";
+  if (is_exchange(wait.what)) return text + "its peers have entered it";
+  const bool all = static_cast<int>(wait.waiting.size()) == wait.size;
+  return text + (all ? "all have entered it" : "nobody is known to be missing");
 }
 
 const FlightRecord* record_of(std::span<const FlightRecord> records, int rank) {
@@ -185,14 +222,17 @@ const FlightRecord* record_of(std::span<const FlightRecord> records, int rank) {
 }
 
 std::string sentence_of_waited_for(int rank, std::span<const FlightRecord> records) {
-  std::string text =
-      "rank " + std::to_string(rank) + " is waited for, and waits for nobody; its last was ";
+  const std::string who = "rank " + std::to_string(rank) + " is waited for, and ";
   const FlightRecord* const record = record_of(records, rank);
-  if (record == nullptr || record->last.empty()) return text + "none";
-  const LastCollective& last = record->last.back();
-  text += describe(last, record->groups[static_cast<std::size_t>(last.group)].name);
-  if (last.ended_ns > 0) text += ", ended " + clock_of(last.ended_ns);
-  return text;
+  if (record == nullptr || record->last.empty()) return who + "has called nothing";
+  const std::vector<const LastCollective*> open = open_of(*record);
+  const LastCollective& last = open.empty() ? record->last.back() : *open.back();
+  const std::string what =
+      describe(last, record->groups[static_cast<std::size_t>(last.group)].name);
+  const bool stands = !open.empty() && last.state == CollectiveState::waits;
+  if (stands) return who + "has not come back from " + what + ", which its peers have left";
+  const std::string ended = last.ended_ns > 0 ? ", ended " + clock_of(last.ended_ns) : "";
+  return who + "waits for nobody; its last was " + what + ended;
 }
 
 }  // namespace
@@ -219,6 +259,10 @@ FlightRecords read_flight_records(const std::filesystem::path& run,
     }
     found.records.push_back(*std::move(record));
   }
+  const bool none = !ranks.empty() && std::ranges::none_of(ranks, [&](const RankStatus& rank) {
+    return std::filesystem::exists(flight_file(run, rank.rank));
+  });
+  if (none) found.troubles = {"no rank has left a record of its collectives"};
   return found;
 }
 
@@ -227,11 +271,11 @@ CollectiveWaits collective_waits(std::span<const FlightRecord> records, std::int
   std::set<int> absent, waiting;
   for (const auto& [id, members] : members_by_group(records)) {
     if (auto wrong = mismatch(members)) found.mismatches.push_back(*std::move(wrong));
-    for (auto wait : {collective_wait(members), exchange_wait(members)}) {
-      if (!wait || wait->since_ns > until_ns) continue;
-      absent.insert(wait->absent.begin(), wait->absent.end());
-      waiting.insert(wait->waiting.begin(), wait->waiting.end());
-      found.waits.push_back(*std::move(wait));
+    for (CollectiveWait& wait : waits_in(members)) {
+      if (wait.since_ns > until_ns) continue;
+      absent.insert(wait.absent.begin(), wait.absent.end());
+      if (is_kept(wait)) waiting.insert(wait.waiting.begin(), wait.waiting.end());
+      found.waits.push_back(std::move(wait));
     }
   }
   std::ranges::sort(found.waits, {}, &CollectiveWait::since_ns);

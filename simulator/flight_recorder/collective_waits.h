@@ -34,6 +34,7 @@ struct CollectiveWait {
   int size = 0;              // members; those without a record are not in the lists
   std::vector<int> waiting;  // are in it, ascending
   std::vector<int> absent;   // have not entered it
+  std::vector<int> left;     // have ended it
   std::int64_t since_ns = 0;
 };
 
@@ -47,7 +48,8 @@ struct CollectiveMismatch {
 struct CollectiveWaits {
   std::vector<CollectiveWait> waits;  // the longest first
   std::vector<CollectiveMismatch> mismatches;
-  std::vector<int> waited_for;  // absent somewhere, while they wait for nobody themselves
+  /// Absent somewhere, and not in an operation that others keep from its end.
+  std::vector<int> waited_for;
 };
 
 /// Of a run that has ended every wait counts.

@@ -132,7 +132,7 @@ std::string_view name_of(CollectiveState state) { return kStates[static_cast<std
 
 std::optional<FlightRecord> read_flight_record(const std::filesystem::path& run, int rank,
                                                std::string& reason) {
-  const std::filesystem::path file = run / "ranks" / (std::to_string(rank) + ".collectives");
+  const std::filesystem::path file = flight_file(run, rank);
   const std::unique_ptr<TwoLooks> looks = look_at(file, reason);
   if (looks == nullptr) return std::nullopt;
   const FlightLayout& layout = looks->second;

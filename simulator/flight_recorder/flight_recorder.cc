@@ -69,6 +69,10 @@ void raise_to(std::int64_t& counter, std::int64_t value) {
 
 std::string_view name_of(CollectiveKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
+std::filesystem::path flight_file(const std::filesystem::path& run, int rank) {
+  return run / "ranks" / (std::to_string(rank) + ".collectives");
+}
+
 FlightRecorder::FlightRecorder() {
   void* const memory = ::mmap(nullptr, sizeof(FlightLayout), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -83,7 +87,7 @@ FlightRecorder::FlightRecorder() {
 FlightRecorder::~FlightRecorder() { ::munmap(layout_, sizeof(FlightLayout)); }
 
 void FlightRecorder::keep_in(const std::filesystem::path& run, int rank) {
-  const std::filesystem::path file = run / "ranks" / (std::to_string(rank) + ".collectives");
+  const std::filesystem::path file = flight_file(run, rank);
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
   layout_->rank = rank;

@@ -43,6 +43,9 @@ constexpr std::uint64_t peer_bit(int member) {
   return std::uint64_t{1} << (member < 63 ? member : 63);
 }
 
+/// RUN/ranks/<rank>.collectives.
+std::filesystem::path flight_file(const std::filesystem::path& run, int rank);
+
 class FlightRecorder {
  public:
   static constexpr int kNoGroup = -1;  // there were too many; what it does is not noted

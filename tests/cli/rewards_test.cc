@@ -127,6 +127,21 @@ TEST_F(RewardRun, AProgramThatNeverAnswersEndsTheRun) {
       << text_of(at("mute.out"));
 }
 
+// Processes that hold memory take a while to end: the ranks without any do not end the run first.
+TEST_F(RewardRun, AProgramThatHoldsMuchMemoryAndNeverAnswersHasItsWords) {
+  write("heavy.py",
+        "held = bytearray(b'x') * (1 << 30)\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    raise RuntimeError('no score from this heap')\n");
+  EXPECT_EQ(train_with("heavy", "{custom_reward_function: {path: " + at("heavy.py") +
+                                    "}, workers: {num_workers: 1}}"),
+            65);
+  const std::string told = text_of(at("heavy.out"));
+  const auto first = told.find("no score from this heap");
+  EXPECT_NE(first, std::string::npos) << told;
+  EXPECT_EQ(told.find("no score from this heap", first + 1), std::string::npos) << "told twice";
+}
+
 /// Nothing has been started and nothing is left where a file cannot be loaded or called.
 TEST_F(RewardRun, AFileThatCannotScoreIsRefusedBeforeRanksStart) {
   const auto refused = [](const std::string& name, const std::string& path) {

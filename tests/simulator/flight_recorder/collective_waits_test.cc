@@ -121,6 +121,34 @@ TEST_F(Waits, WhatARankTriesAfterAFailureDoesNotCount) {
   EXPECT_EQ(waits.waits[0].group, "actor tp");
 }
 
+// Stopped within a collective whose others have had all that they needed of it.
+TEST_F(Waits, WhoStandsStillInWhatTheOthersHaveLeftIsTheCause) {
+  make(4);
+  for (std::size_t r = 0; r < 4; ++r) ranks_[r].does(0, kGather, r != 2);
+  for (const std::size_t r : {0U, 1U, 3U}) ranks_[r].does(0, kReduce, false);
+  const CollectiveWaits waits = found();
+  ASSERT_EQ(waits.waits.size(), 2U);
+  EXPECT_THAT(waits.waits[0].waiting, ElementsAre(2));
+  EXPECT_THAT(waits.waits[0].left, ElementsAre(0, 1, 3));
+  EXPECT_THAT(waits.waits[1].waiting, ElementsAre(0, 1, 3));
+  EXPECT_THAT(waits.waits[1].absent, ElementsAre(2));
+  EXPECT_THAT(waits.waited_for, ElementsAre(2));
+  EXPECT_THAT(said(), Contains(HasSubstr("rank 2 is waited for, and has not come back from "
+                                         "all_gather 1 of world (4 bytes of uint8), which its "
+                                         "peers have left")));
+}
+
+// The same in an exchange: the peer has sent and received, and waits in another group.
+TEST_F(Waits, WhoStandsStillInAnExchangeIsTheCauseToo) {
+  make(2);
+  ranks_[1].asks(0);
+  const std::int64_t done = ranks_[0].recorder.begin(
+      ranks_[0].pair, {.kind = CollectiveKind::exchange, .peers = peer_bit(1)});
+  ranks_[0].recorder.end(done);
+  ranks_[0].does(0, kReduce, false);
+  EXPECT_THAT(found().waited_for, ElementsAre(1));
+}
+
 TEST_F(Waits, AllInOneCollectiveIsSaid) {
   make(2);
   for (Rank& rank : ranks_) rank.does(rank.world, kReduce, false);
@@ -166,10 +194,10 @@ TEST_F(Waits, WorkThatIsEnqueuedIsJudgedByWhoHasNotEnqueuedIt) {
     ranks_[0].recorder.begin(0, {.kind = kReduce, .enqueued = true});
     if (i < 2) ranks_[1].recorder.begin(0, {.kind = kReduce, .enqueued = true});
   }
-  const CollectiveWaits waits = found();
-  ASSERT_EQ(waits.waits.size(), 1U);
-  EXPECT_THAT(waits.waits[0].absent, ElementsAre(1));
-  EXPECT_THAT(said(), Contains(HasSubstr("rank 1 has not entered it")));
+  EXPECT_THAT(found().waited_for, ElementsAre(1));
+  EXPECT_THAT(said(),
+              Contains(testing::AllOf(HasSubstr("rank 0 has enqueued all_reduce 3 of world"),
+                                      HasSubstr("rank 1 has not entered it"))));
 }
 
 TEST_F(Waits, OfARunThatLivesShortWaitsAreNone) {
@@ -187,6 +215,10 @@ TEST_F(Waits, RecordsOfOtherProcessesAndMissingOnesAreTold) {
   EXPECT_THAT(all.troubles, ElementsAre(HasSubstr("rank 1 has no record of its collectives: it is "
                                                   "of process "),
                                         HasSubstr("No such file")));
+  // As of a copy of a run of another host.
+  fs::remove_all(run_ / "ranks");
+  EXPECT_THAT(read_flight_records(run_, ranks).troubles,
+              ElementsAre("no rank has left a record of its collectives"));
 }
 
 }  // namespace
