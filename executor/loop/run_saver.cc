@@ -91,7 +91,7 @@ void RunSaver::save_due(std::int64_t step, const Metrics& numbers) {
   if (export_due(step)) save_export(step);
 }
 
-CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers) {
+CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers) const {
   CheckpointManifest manifest{.step = step,
                               .created = utc_now(),
                               .tessera_version = TESSERA_VERSION,
@@ -110,11 +110,9 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
   const auto monitored = numbers.find(config_.trainer.checkpoint.keep.metric);
   if (monitored != numbers.end() && std::isfinite(monitored->second)) {
     manifest.metrics.insert(*monitored);
-  } else if (monitored == numbers.end() && !numbers.empty()) {
-    tell_unranked(step, numbers);
   }
   std::map<std::string, double> steps;  // rank 0 may be no member of a role
-  for (auto& [role, snapshot] : snapshots_) {
+  for (const auto& [role, snapshot] : snapshots_) {
     steps[std::string(name_of(role))] =
         static_cast<double>(worker_.find(role)->trainer->optimizer().state().steps);
   }
@@ -133,7 +131,8 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
 /// A checkpoint is not ranked without the number that `monitor` names: told once, on rank 0.
 void RunSaver::tell_unranked(std::int64_t step, const Metrics& numbers) {
   const CheckpointsToKeep& keep = config_.trainer.checkpoint.keep;
-  if (keep.best <= 0 || !note_ || std::exchange(told_unranked_, true)) return;
+  if (keep.best <= 0 || numbers.empty() || numbers.contains(keep.metric)) return;
+  if (!note_ || std::exchange(told_unranked_, true)) return;
   std::vector<std::string> names;
   for (const auto& [name, value] : numbers) names.push_back(name);
   const std::string meant = did_you_mean(keep.metric, names);
@@ -152,6 +151,7 @@ void RunSaver::save(std::int64_t step, const Metrics& numbers) {
   generators_ = save_generators(worker_.context.device).states;
   for (StateTensor& tensor : generator_tensors(generators_)) tensors.push_back(std::move(tensor));
   if (!has_room(step, tensors)) return;
+  tell_unranked(step, numbers);
   writer_.begin(manifest(step, numbers), std::move(tensors));
   last_ = step;
 }

@@ -70,7 +70,8 @@ class RunSaver {
   bool export_due(std::int64_t step) const;
   bool has_room(std::int64_t step, const std::vector<StateTensor>& tensors);
   void save_export(std::int64_t step);
-  CheckpointManifest manifest(std::int64_t step, const Metrics& numbers);
+  /// Collective.
+  CheckpointManifest manifest(std::int64_t step, const Metrics& numbers) const;
   void tell_unranked(std::int64_t step, const Metrics& numbers);
 
   Worker& worker_;
