@@ -176,11 +176,12 @@ std::optional<Verdict> attempt(const Plan& plan, const std::string& config,
   refused = check({program.string(), "train", "--folder", folder.string(), "--config-name",
                    config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
   if (refused != 0) return std::nullopt;
-  const SupervisedRun supervised{.command = {program.string(), "train", "--folder", folder.string(),
-                                             "--device", gpu ? "cuda" : "cpu"},
-                                 .ranks = plan.world_size(),
-                                 .gpu = gpu,
-                                 .run = folder};
+  const SupervisedRun supervised{
+      .command = {program.string(), "train", "--folder", folder.string(), "--config-name",
+                  config_name(options), "--device", gpu ? "cuda" : "cpu"},
+      .ranks = plan.world_size(),
+      .gpu = gpu,
+      .run = folder};
   std::fprintf(stderr, "run: %d %s ranks, in %s; every step's line in %s\n", supervised.ranks,
                gpu ? "GPU" : "CPU", options.output.c_str(),
                (fs::path(options.output) / "log.txt").c_str());

@@ -25,6 +25,7 @@
 #include "executor/launch/start_stages.h"
 #include "executor/launch/stop_signals.h"
 #include "executor/loop/resume.h"
+#include "executor/loop/reward_scores.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
@@ -88,6 +89,13 @@ ExitCode code_of(const std::exception& error) {
   return peer ? ExitCode::peer_lost : ExitCode::internal;
 }
 
+/// Every rank has the error, with the same words.
+bool is_of_all(const std::exception& error) {
+  return code_of(error) == ExitCode::check_failed ||
+         dynamic_cast<const ServerLost*>(&error) != nullptr ||
+         dynamic_cast<const RewardsFailed*>(&error) != nullptr;
+}
+
 /// Until now the rank's process was started.
 StartStages after_processes() {
   StartStages stages;
@@ -132,9 +140,8 @@ class Rank {
       const auto refusal = setup_.memory->refusal_of(error);
       if (!refusal) {
         status_->finish(static_cast<int>(code_of(error)));
-        const bool lost = dynamic_cast<const ServerLost*>(&error) != nullptr;
-        if (code_of(error) != ExitCode::check_failed && !lost) throw;
-        // Every rank knows all of it: one says so before the launcher ends the others.
+        if (!is_of_all(error)) throw;
+        // One says so before the launcher ends the others, and before programs that score are gone.
         if (setup_.rank == 0) std::fprintf(stderr, "tessera: %s\n", error.what());
         leave_together();
         return static_cast<int>(code_of(error));

@@ -253,7 +253,7 @@ Metrics count_failures(RewardWorkersOfRank& own, const PromptSet& set, std::size
   const std::string told = std::to_string(failed) + " of " + std::to_string(sequences) +
                            " responses have no score (" + failure + ")";
   if (!own.answered && sequences > 0) {
-    throw Error(ExitCode::bad_input, "reward: " + told + ", and none ever had one");
+    throw RewardsFailed(ExitCode::bad_input, "reward: " + told + ", and none ever had one");
   }
   if (failed > 0 && note) note("[Reward] " + told);
   return {{"reward/failed", static_cast<double>(failed)}};

@@ -6,6 +6,7 @@
 
 #include <span>
 
+#include "cost_models/documents/problem.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/worker.h"
 #include "executor/prompts/prompt_set.h"
@@ -31,11 +32,17 @@ struct ResponseScores {
   ScoreDetail detail;
 };
 
+/// No response ever had a score (bad_input). All ranks throw it with the same words.
+class RewardsFailed : public Error {
+ public:
+  using Error::Error;
+};
+
 /// score (the weighted sum) and components of every sequence. A response that a program gives no
 /// score has 0 of it, is counted in reward/failed and told. Returns reward/NAME/mean where there
 /// are several functions, and of programs reward/exposed_s (what this rank waited for them) and
 /// reward/overlapped (the part of the scores that were there before anybody waited). `scores`
-/// where given gets an entry for each sequence. Throws Error(bad_input) where programs have never
+/// where given gets an entry for each sequence. Throws RewardsFailed where programs have never
 /// given any score: the run would learn nothing.
 Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Sequence> sequences,
                            const Note& note, std::vector<ResponseScores>* scores = nullptr);

@@ -189,14 +189,15 @@ TEST_F(Algorithms, DapoFiltersGroupsAndShapesLongResponses) {
 }
 
 TEST_F(Algorithms, GroupsThatNeverDifferEndTheRunAtItsLimit) {
-  EXPECT_EQ(run("run " + at("grpo1.json") + " --config grpo-digits --set 'data.train_files=[" +
-                at("prompts.jsonl") + "]'" + set("algorithm.filter_groups.enable", "true") +
-                set("algorithm.filter_groups.max_num_gen_batches", "2") +
-                set("reward.function", "exact") + " -o " + at("never") + " >" + at("never.out") +
-                " 2>&1"),
-            1);
+  const std::string words =
+      kTessera + " run " + at("grpo1.json") + " --config grpo-digits --set 'data.train_files=[" +
+      at("prompts.jsonl") + "]'" + set("algorithm.filter_groups.enable", "true") +
+      set("algorithm.filter_groups.max_num_gen_batches", "2") + set("reward.function", "exact") +
+      " -o " + at("never") + " >" + at("never.out") + " 2>&1";
+  const int status = std::system(words.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
   const std::string told = text_of(at("never.out"));
-  EXPECT_NE(told.find("grpo-digits with --set: algorithm.filter_groups.max_num_gen_batches"),
+  EXPECT_NE(told.find("grpo-digits with --set:algorithm.filter_groups.max_num_gen_batches"),
             std::string::npos)
       << told;
 }

@@ -130,11 +130,11 @@ TEST_F(RewardRun, AProgramThatNeverAnswersEndsTheRun) {
 // Processes that hold memory take a while to end: the ranks without any do not end the run first.
 TEST_F(RewardRun, AProgramThatHoldsMuchMemoryAndNeverAnswersHasItsWords) {
   write("heavy.py",
-        "held = bytearray(b'x') * (1 << 30)\n"
+        "held = bytearray(b'x') * (1 << 28)\n"
         "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
         "    raise RuntimeError('no score from this heap')\n");
-  EXPECT_EQ(train_with("heavy", "{custom_reward_function: {path: " + at("heavy.py") +
-                                    "}, workers: {num_workers: 1}}"),
+  EXPECT_EQ(train_with("heavy",
+                       "{custom_reward_function: {path: " + at("heavy.py") + "}, num_workers: 1}"),
             65);
   const std::string told = text_of(at("heavy.out"));
   const auto first = told.find("no score from this heap");
