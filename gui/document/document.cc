@@ -37,6 +37,17 @@ bool Document::stale() const {
   return answered != question || none_fits.has_value() || !problems.empty();
 }
 
+void say_saved(Document& document, History<Edit>& edits, const QString& file, bool answers) {
+  document.file = file;
+  document.saved = true;
+  const QString path = QFileInfo(file).absoluteFilePath();
+  edits.each([&](Edit& edit) {
+    const bool here = !edit.file.isEmpty() && QFileInfo(edit.file).absoluteFilePath() == path;
+    if (here) edit.file.clear();
+  });
+  if (answers) edits.replace({document.question, document.plan, file});
+}
+
 std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<FreerAnswer> known) {
   std::erase_if(known, [&](const FreerAnswer& answer) { return !is_freer(answer, question); });
   return known;

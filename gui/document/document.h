@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "gui/document/history.h"
 #include "gui/document/plan_query.h"
 #include "gui/document/shared_plan.h"
 
@@ -43,6 +44,17 @@ struct Document {
   /// It is in no file.
   bool dirty() const { return valid() && !saved; }
 };
+
+/// A step of the history: a question, or a plan that was opened or saved, which is its own answer.
+struct Edit {
+  PlanQuery question;
+  SharedPlan opened;  // null: the question is asked
+  QString file;       // that holds this plan; empty = none any more
+};
+
+/// The file holds the plan that is shown, and no longer what it held before. `answers`: that plan
+/// is the present edit's, so that who comes back to it has it saved.
+void say_saved(Document& document, History<Edit>& edits, const QString& file, bool answers);
 
 /// Those of the known answers whose question differs from `question` in fixing less of it.
 std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<FreerAnswer> known);

@@ -28,6 +28,11 @@ class History {
   }
   /// The present value becomes another without a step of its own.
   void replace(Value value) { values_[at_] = std::move(value); }
+  /// Changes what every value, present or not, says of something outside of it.
+  template <class Change>
+  void each(const Change& change) {
+    for (Value& value : values_) change(value);
+  }
   /// Preconditions: can_undo(), can_redo().
   const Value& undo() { return values_[--at_]; }
   const Value& redo() { return values_[++at_]; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/layout/kept_layout.h"
 
+#include <QScreen>
 #include <QSplitter>
 #include <QTabWidget>
 #include <algorithm>
@@ -9,6 +10,7 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kMostPixels = 1 << 16;
+constexpr QMargins kFrame{4, 32, 4, 4};  // of a window, as desktops draw it
 
 // Tabs within the pages.
 QList<QTabWidget*> tabs_in(const QMainWindow& window) {
@@ -34,6 +36,20 @@ QList<int> numbers_of(const QString& name, const QStringList& kept, int most) {
   return numbers;
 }
 
+// As large as the screen lets it be, and on it.
+void fit_screen(QWidget& window) {
+  const QScreen* screen = window.screen();
+  if (screen == nullptr || window.isMaximized() || window.isFullScreen()) return;
+  const QRect room = screen->availableGeometry().marginsRemoved(kFrame);
+  QRect place(window.pos(), window.size().boundedTo(room.size()));
+  place.moveRight(std::min(place.right(), room.right()));
+  place.moveBottom(std::min(place.bottom(), room.bottom()));
+  place.moveLeft(std::max(place.left(), screen->availableGeometry().left()));
+  place.moveTop(std::max(place.top(), screen->availableGeometry().top()));
+  window.resize(place.size());
+  if (place.topLeft() != window.pos()) window.move(place.topLeft());
+}
+
 }  // namespace
 
 WindowLayout layout_of(const QMainWindow& window) {
@@ -54,6 +70,7 @@ WindowLayout layout_of(const QMainWindow& window) {
 
 void restore(QMainWindow& window, const WindowLayout& layout) {
   window.restoreGeometry(QByteArray::fromBase64(layout.geometry.toLatin1()));
+  fit_screen(window);  // it may have been another one
   for (QSplitter* split : window.findChildren<QSplitter*>()) {
     const QList<int> sizes = numbers_of(split->objectName(), layout.splits, kMostPixels);
     // A part that was never shown has no sizes: those that it begins with are better.

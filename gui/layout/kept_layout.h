@@ -12,7 +12,8 @@ namespace tessera::gui {
 WindowLayout layout_of(const QMainWindow& window);
 
 /// What is of another version of the window, or no layout at all, changes nothing. The page in
-/// front stays: what stood on it is not there any more.
+/// front stays: what stood on it is not there any more. The window then fits its screen, which may
+/// be smaller than the one it was kept on.
 void restore(QMainWindow& window, const WindowLayout& layout);
 
 }  // namespace tessera::gui

@@ -144,6 +144,10 @@ QVariant RuleModel::data(const QModelIndex& index, int role) const {
   if (role == BadRole) return row.verdict.outcome == RuleOutcome::violated;
   if (role == Qt::ToolTipRole) {
     if (index.column() == Advice) return said(row.rule->advice);
+    if (index.column() == Outcome && row.verdict.outcome == RuleOutcome::unknown) {
+      return row.verdict.value ? Words::tr("No prediction is there that it could be judged by")
+                               : Words::tr("The run has no such number");
+    }
     return QString("%1 (%2) %3 %4\n")
                .arg(QString::fromStdString(row.rule->name),
                     QString::fromStdString(row.rule->metric), words_of(row.rule->relation),
@@ -159,7 +163,8 @@ QVariant RuleModel::data(const QModelIndex& index, int role) const {
   if (role != Qt::DisplayRole) return {};
   switch (index.column()) {
     case Outcome:
-      return said(name_of(row.verdict.outcome));
+      return row.verdict.outcome == RuleOutcome::unknown ? Words::tr("not judged")
+                                                         : said(name_of(row.verdict.outcome));
     case Name:
       return QString::fromStdString(row.rule->name);
     case Metric:

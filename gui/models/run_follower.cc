@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/run_follower.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -11,10 +12,29 @@ namespace {
 
 constexpr std::size_t kMostOthers = 4;
 
-// "monday" of "runs/monday", and of "runs/monday/".
-QString nameOf(const std::filesystem::path& run) {
-  const std::filesystem::path folder = run.has_filename() ? run : run.parent_path();
-  return QString::fromStdString(folder.filename().string());
+using Path = std::filesystem::path;
+
+// The last `depth` parts: "monday" of "runs/monday", and of "runs/monday/".
+QString endOf(const Path& run, int depth) {
+  Path folder = run.has_filename() ? run : run.parent_path();
+  Path end;
+  for (; depth > 0 && folder.has_filename(); --depth, folder = folder.parent_path()) {
+    end = end.empty() ? folder.filename() : folder.filename() / end;
+  }
+  return QString::fromStdString(end.string());
+}
+
+// As much of the end of its path as tells it from the others: "monday", or "first/run".
+QString nameOf(const Path& run, const std::vector<Path>& others) {
+  int depth = 1;
+  const auto same = [&](const Path& other) {
+    return other != run && endOf(other, depth) == endOf(run, depth);
+  };
+  while (endOf(run, depth) != endOf(run, depth + 1) &&
+         std::any_of(others.begin(), others.end(), same)) {
+    ++depth;
+  }
+  return endOf(run, depth);
 }
 
 }  // namespace
@@ -36,7 +56,7 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   summary_ = {};
   log_.clear();
   step_log_.clear();
-  rough_times_ = false;
+  rough_times_ = RoughTimes::none;
   copied_ = false;
   fault_.clear();
   own_plan_.reset();
@@ -44,6 +64,7 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   ranks_.setStates({}, 0);
   comparison_.setComparison({});
   rules_.setValues({});
+  nameOthers();
   emit folderChanged();
   if (!live) {
     poll();
@@ -163,11 +184,24 @@ void RunFollower::takeOther(const std::filesystem::path& run, OtherNews news) {
     emit problemsFound(problemsText(news.problems));
     return;
   }
+  std::erase_if(others_, [&](const Other& other) { return other.folder == run; });
   if (others_.size() == kMostOthers) others_.erase(others_.begin());
   const auto model = std::make_shared<RunModel>();
   model->append(std::move(news.steps));
-  others_.push_back({run, nameOf(run), model, news.tail});
+  others_.push_back({run, {}, model, news.tail});
+  nameOthers();
   emit othersChanged();
+}
+
+// Of the run that is followed and those beside it.
+std::vector<std::filesystem::path> RunFollower::folders() const {
+  std::vector<Path> all{run_};
+  for (const Other& other : others_) all.push_back(other.folder);
+  return all;
+}
+
+void RunFollower::nameOthers() {
+  for (Other& other : others_) other.name = nameOf(other.folder, folders());
 }
 
 void RunFollower::takeTails(std::vector<OtherNews> news) {
@@ -207,7 +241,7 @@ void RunFollower::tell(RunSignal signal) {
   });
 }
 
-QString RunFollower::name() const { return nameOf(run_); }
+QString RunFollower::name() const { return nameOf(run_, folders()); }
 
 bool RunFollower::stopRequested() const { return !run_.empty() && stop_requested(run_); }
 

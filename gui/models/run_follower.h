@@ -50,14 +50,14 @@ class RunFollower : public QObject {
   /// Steps of a run beside the one that is followed.
   struct Other {
     std::filesystem::path folder;
-    QString name;
+    QString name;  // as that of the run that is followed
     std::shared_ptr<RunModel> steps;
     std::shared_ptr<MetricsTail> tail;  // of a live one: the pool's; nullptr = it is not followed
   };
   const std::vector<Other>& others() const { return others_; }
 
   const std::filesystem::path& folder() const { return run_; }
-  /// The folder's own, without what is above it.
+  /// As much of the folder's end as tells it from those that are drawn beside it.
   QString name() const;
   bool stopRequested() const;
   bool pauseRequested() const;
@@ -74,9 +74,8 @@ class RunFollower : public QObject {
   const QString& logFile() const { return log_file_; }
   /// The end of the run's log.txt, which has a line for every step; empty = it has none.
   const QString& stepLog() const { return step_log_; }
-  /// What it is compared with predicts times that may be wrong by factors (RoughTimes::all): rules
-  /// do not judge by them.
-  bool hasRoughTimes() const { return rough_times_; }
+  /// Which times of what it is compared with may be wrong by factors; rules do not judge by them.
+  RoughTimes roughTimes() const { return rough_times_; }
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }
@@ -107,6 +106,8 @@ class RunFollower : public QObject {
   using Tails = std::vector<std::shared_ptr<MetricsTail>>;
   static std::vector<OtherNews> readTails(const Tails& tails);
   void takeOther(const std::filesystem::path& run, OtherNews news);
+  std::vector<std::filesystem::path> folders() const;
+  void nameOthers();
   void takeTails(std::vector<OtherNews> news);
 
   std::filesystem::path run_;
@@ -117,7 +118,7 @@ class RunFollower : public QObject {
   QString fault_;  // that the last reading in the background threw; empty = none
   RunSummary summary_;
   QString log_, log_file_, step_log_;
-  bool rough_times_ = false;
+  RoughTimes rough_times_ = RoughTimes::none;
   QTimer timer_;
   RunModel steps_;
   RankStateModel ranks_;

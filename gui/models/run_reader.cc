@@ -168,10 +168,8 @@ void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
       calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
     }
     news.expectation = plan && calibration_ ? expectation_of(*plan, *calibration_) : Expectation{};
-    const RoughTimes rough =
-        plan && calibration_ ? rough_times(*plan, *calibration_) : RoughTimes::none;
-    drop_times(*news.expectation, rough);
-    rough_times_ = rough == RoughTimes::all;
+    rough_times_ = plan && calibration_ ? rough_times(*plan, *calibration_) : RoughTimes::none;
+    drop_times(*news.expectation, rough_times_);
   }
   news.comparison = compared();
   compared_steps_ = steps_.size();

@@ -21,7 +21,7 @@
 #include "simulator/learn/run_comparison.h"
 #include "simulator/remote/heart_watch.h"
 #include "simulator/remote/mirror_state.h"
-#include "simulator/rules/rules.h"
+#include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/metrics.h"
 
 namespace tessera::gui {
@@ -35,13 +35,13 @@ struct RunNews {
   RunSummary summary;
   bool copied = false;  // the folder is a copy of a run on another host
   std::int64_t now_ns = 0;
-  std::optional<RunComparison> comparison;  // where something of it changed
-  std::optional<Expectation> expectation;   // of another plan than before
-  SharedPlan own_plan;                      // the folder's plan.json
-  QString log;                              // the end of what the run printed
-  QString log_file;                         // where it is, without folders
-  QString step_log;                         // the end of its log.txt, a line for every step
-  bool rough_times = false;  // what it is compared with has rough times (RoughTimes::all)
+  std::optional<RunComparison> comparison;    // where something of it changed
+  std::optional<Expectation> expectation;     // of another plan than before
+  SharedPlan own_plan;                        // the folder's plan.json
+  QString log;                                // the end of what the run printed
+  QString log_file;                           // where it is, without folders
+  QString step_log;                           // the end of its log.txt, a line for every step
+  RoughTimes rough_times = RoughTimes::none;  // of what it is compared with
   Problems problems;
 };
 
@@ -73,8 +73,8 @@ class RunReader {
   LogTail step_log_;
   bool began_ = false;
   SharedPlan own_plan_, compared_;
-  std::optional<Calibration> calibration_;  // of compared_
-  bool rough_times_ = false;                // likewise
+  std::optional<Calibration> calibration_;     // of compared_
+  RoughTimes rough_times_ = RoughTimes::none;  // likewise
   std::size_t compared_steps_ = 0;
   std::chrono::steady_clock::time_point compared_at_;
   HeartWatch hearts_;               // of a copy of a run elsewhere

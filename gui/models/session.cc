@@ -114,7 +114,7 @@ void Session::goTo(const Edit& edit) {
   detail_.cancel();
   forgetFreer();
   document_.file = edit.file;
-  document_.saved = true;
+  document_.saved = !edit.file.isEmpty();
   document_.answered = edit.question;
   document_.freer.clear();
   document_.none_fits.reset();
@@ -390,9 +390,8 @@ bool Session::savePlan(const QString& file) {
     report(problemsText(error.problems()));
     return false;
   }
-  document_.file = file;
-  document_.saved = true;
   edited_ = false;
+  say_saved(document_, edits_, file, row_ == 0);
   report({});
   return true;
 }

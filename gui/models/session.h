@@ -157,13 +157,6 @@ class Session : public QObject {
   void viewChanged(const tessera::gui::ViewState& view);
 
  private:
-  /// A step of the history: a question, or a plan that was opened, which is its own answer.
-  struct Edit {
-    PlanQuery question;
-    SharedPlan opened;
-    QString file;
-  };
-
   void goTo(const Edit& edit);
   void search();
   void followCopy();

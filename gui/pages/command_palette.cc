@@ -7,6 +7,7 @@
 #include <QListWidget>
 #include <QMenu>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/document/words.h"
 
@@ -42,11 +43,18 @@ class Arrows : public QObject {
   QListWidget* list_;
 };
 
-void fill(QListWidget& list, const QList<QAction*>& commands, const QString& part) {
+// Words in any order: "plan save".
+bool isMeant(const QString& name, const QString& typed) {
+  const QStringList words = typed.split(' ', Qt::SkipEmptyParts);
+  return std::all_of(words.begin(), words.end(),
+                     [&](const QString& word) { return name.contains(word, Qt::CaseInsensitive); });
+}
+
+void fill(QListWidget& list, const QList<QAction*>& commands, const QString& typed) {
   list.clear();
   for (QAction* action : commands) {
     const QString name = nameOf(*action);
-    if (!action->isEnabled() || !name.contains(part, Qt::CaseInsensitive)) continue;
+    if (!action->isEnabled() || !isMeant(name, typed)) continue;
     const QString keys = action->shortcut().toString(QKeySequence::NativeText);
     auto* item = new QListWidgetItem(keys.isEmpty() ? name : name + "    " + keys, &list);
     item->setData(Qt::UserRole, QVariant::fromValue(action));

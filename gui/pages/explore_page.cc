@@ -64,7 +64,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
       files_(new MessageBar(Words::tr("What is wrong with a file"))) {
   auto* left = column("explore_left", Place::left, session);
   left->addWidget(tabs(Place::tabs, session));
-  left->setSizes({360, 230});
+  left->setSizes({330, 280});
   auto* details = splitter("explore_details", Qt::Horizontal,
                            {left, column("explore_right", Place::right, session)});
   details->setSizes({600, 600});

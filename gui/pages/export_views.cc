@@ -22,6 +22,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/report/report.h"
+#include "gui/views/save_file.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -241,8 +242,8 @@ QString chooseExportFolder(QWidget* parent) {
 
 void chooseReport(MainWindow& window) {
   Session& session = window.session();
-  const QString file = QFileDialog::getSaveFileName(&window, Words::tr("Save report"),
-                                                    "report.html", Words::tr("Reports (*.html)"));
+  const QString file = askFileToSave(&window, Words::tr("Save report"), "report.html",
+                                     Words::tr("Reports (*.html)"));
   if (file.isEmpty()) return;
   auto* waiting = new QObject(&window);
   const auto saved = std::make_shared<bool>(false);  // events that are under way come after it

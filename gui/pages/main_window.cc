@@ -8,7 +8,6 @@
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QScopedValueRollback>
-#include <QScreen>
 #include <QStatusBar>
 #include <utility>
 
@@ -45,8 +44,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   pages_->addTab(understand_, Words::tr("Understand"));
   pages_->addTab(run_, Words::tr("Run"));
   setCentralWidget(pages_);
-  const QScreen* screen = QGuiApplication::primaryScreen();
-  resize(screen ? kUsualSize.boundedTo(screen->availableSize()) : kUsualSize);
+  resize(kUsualSize);
   if (!memory_.empty()) {
     Problems problems;
     workspace_ = kept_ = read_workspace(memory_, problems);
@@ -157,12 +155,30 @@ void MainWindow::addLanguages(QMenu* view) {
   for (const QString& language : languages()) add(nameOfLanguage(language), language);
 }
 
+// Every tab of every page, by its number in the list. What its own keys move is a tab stop further.
+void MainWindow::addParts(QMenu* menu) {
+  for (int page = 0; page < pages_->count(); ++page) {
+    for (QTabWidget* tabs : pages_->widget(page)->findChildren<QTabWidget*>()) {
+      for (int tab = 0; tab < tabs->count(); ++tab) {
+        const int number = static_cast<int>(menu->actions().size()) + 1;
+        const QKeySequence keys(QString("Ctrl+G, %1").arg(QString::number(number, 36).toUpper()));
+        menu->addAction(tabs->tabText(tab), keys, this, [this, page, tabs, tab] {
+          pages_->setCurrentIndex(page);
+          tabs->setCurrentIndex(tab);
+          tabs->tabBar()->setFocus();
+        });
+      }
+    }
+  }
+}
+
 void MainWindow::addViewActions() {
   QMenu* view = menuBar()->addMenu(Words::tr("&View"));
   for (int page = 0; page < pages_->count(); ++page) {
     view->addAction(pages_->tabText(page), QKeySequence(QString("Ctrl+%1").arg(page + 1)), this,
                     [this, page] { pages_->setCurrentIndex(page); });
   }
+  addParts(view->addMenu(Words::tr("&Go to")));
   view->addAction(Words::tr("&Question"), QKeySequence("Ctrl+L"), this, [this] {
     pages_->setCurrentWidget(explore_);
     explore_->form()->findChild<QComboBox*>()->setFocus();
@@ -322,7 +338,7 @@ void MainWindow::showKeys() {
   QStringList all;
   const auto add = [&](const QString& keys, const QString& what) {
     all << QString("<td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;&nbsp;</td>")
-               .arg(keys, what.toHtmlEscaped());
+               .arg(keys, what.toHtmlEscaped().replace(' ', QChar::Nbsp));  // a line each
   };
   for (const QAction* action : commandsOf(*menuBar())) {
     if (action->shortcut().isEmpty()) continue;

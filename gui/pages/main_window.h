@@ -62,6 +62,7 @@ class MainWindow : public QMainWindow {
   void addProjectActions(QMenu* file);
   void addRunActions(QMenu* file);
   void addEditActions();
+  void addParts(QMenu* menu);
   void addViewActions();
   void addLanguages(QMenu* view);
   void addRecent(QMenu* menu, const QStringList& paths, bool (MainWindow::*open)(const QString&));
@@ -96,6 +97,7 @@ class MainWindow : public QMainWindow {
 
   Session session_;
   Workspace workspace_, kept_;  // kept_: as the file has it
+  QString plan_file_;           // that was opened or saved last, absolute; empty = none
   QString project_file_;        // empty = none
   Project project_;             // as that file has it
   std::filesystem::path memory_;

@@ -12,11 +12,13 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/pages/main_window.h"
+#include "gui/views/save_file.h"
 
 namespace tessera::gui {
 
 bool MainWindow::openPlan(const QString& file) {
   if (!session_.openPlan(file)) return false;
+  plan_file_ = QFileInfo(file).absoluteFilePath();
   statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
   return true;
 }
@@ -62,8 +64,9 @@ bool MainWindow::keepProject() {
 }
 
 bool MainWindow::chooseWhereToKeepProject() {
-  const QString file = QFileDialog::getSaveFileName(this, Words::tr("Save project"), "project.json",
-                                                    Words::tr("Projects (*.json)"));
+  const QString file = askFileToSave(this, Words::tr("Save project"),
+                                     project_file_.isEmpty() ? "project.json" : project_file_,
+                                     Words::tr("Projects (*.json)"));
   return !file.isEmpty() && saveProject(file);
 }
 
@@ -79,13 +82,15 @@ bool MainWindow::save() {
 }
 
 bool MainWindow::chooseWhereToSave() {
-  const QString file = QFileDialog::getSaveFileName(this, Words::tr("Save plan"), "plan.json",
-                                                    Words::tr("Plans (*.json)"));
+  const QString file =
+      askFileToSave(this, Words::tr("Save plan"), plan_file_.isEmpty() ? "plan.json" : plan_file_,
+                    Words::tr("Plans (*.json)"));
   return !file.isEmpty() && savePlan(file);
 }
 
 bool MainWindow::savePlan(const QString& file) {
   if (!session_.savePlan(file)) return false;
+  plan_file_ = QFileInfo(file).absoluteFilePath();
   statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
   return true;
 }

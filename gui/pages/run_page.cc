@@ -17,6 +17,7 @@
 #include "gui/remote/remote_runs.h"
 #include "gui/run_views/no_run.h"
 #include "gui/run_views/start_dialog.h"
+#include "gui/views/save_file.h"
 #include "gui/views/view.h"
 #include "planner/plan/plan.h"
 
@@ -127,7 +128,7 @@ void RunPage::hear() {
   connect(run->comparison(), &QAbstractItemModel::modelReset, this, [this, run] {
     const QStringList gaps = run->comparison()->gaps();
     // A gap from what may be wrong by factors says nothing of the run.
-    const QString first = run->hasRoughTimes()
+    const QString first = run->roughTimes() == RoughTimes::all
                               ? Words::tr(
                                     "Not calibrated: predicted times are rough, and no rule "
                                     "judges by them. tessera calibrate measures this machine.")
@@ -289,7 +290,7 @@ void RunPage::start(const StartRequest& request) {
 void RunPage::askForQuickstart() {
   if (preparing_.isPreparing()) return preparing_.cancel();
   const QString above =
-      QFileDialog::getExistingDirectory(this, Words::tr("Folder to make the quickstart's in"));
+      QFileDialog::getExistingDirectory(this, Words::tr("Where to make the quickstart's folder"));
   if (!above.isEmpty()) preparing_.begin(newFolderIn(above, "quickstart"));
 }
 
@@ -346,7 +347,7 @@ void RunPage::showLesson(const QString& title, const Lesson& lesson) {
   connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
   connect(buttons, &QDialogButtonBox::accepted, dialog, [this, dialog, lesson] {
     const QString file =
-        QFileDialog::getSaveFileName(dialog, Words::tr("Save the calibration"), "calibration.json");
+        askFileToSave(dialog, Words::tr("Save the calibration"), "calibration.json");
     if (file.isEmpty()) return;
     try {
       write_calibration(*lesson.learned, file.toStdString());

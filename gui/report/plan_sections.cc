@@ -114,7 +114,7 @@ void add_question(Markup& to, const Document& document) {
   add_row(to, Words::tr("Cluster"), named(asked.cluster, plan ? plan->cluster.name : ""));
   if (plan != nullptr) {
     add_row(to, Words::tr("Size"),
-            Words::tr("%1 nodes of %2 %3")
+            Words::tr("nodes: %1, of %2 %3 each")
                 .arg(plan->cluster.nodes)
                 .arg(plan->cluster.gpus_per_node)
                 .arg(QString::fromStdString(plan->cluster.device.name)));

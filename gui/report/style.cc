@@ -24,6 +24,7 @@ table{border-collapse:collapse;font-size:13.5px;background:var(--base)}
 th,td{padding:4px 12px;text-align:left;vertical-align:top;border-bottom:1px solid var(--edge)}
 th{font-weight:600}
 td{overflow-wrap:anywhere}
+.wide td:last-child:not(.number){min-width:14em}
 td.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--base);padding:12px 14px;font-size:12.5px}
 figure{margin:12px 0;background:var(--base);padding:10px;max-width:100%;box-sizing:border-box}

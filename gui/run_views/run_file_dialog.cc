@@ -14,6 +14,7 @@
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/views/save_file.h"
 
 namespace tessera::gui {
 namespace {
@@ -133,8 +134,8 @@ void RunFileDialog::check() {
 }
 
 void RunFileDialog::save() {
-  const QString file = QFileDialog::getSaveFileName(this, Words::tr("Save the run file"),
-                                                    "run.yaml", Words::tr("Run files (*.yaml)"));
+  const QString file = askFileToSave(this, Words::tr("Save the run file"), "run.yaml",
+                                     Words::tr("Run files (*.yaml)"));
   if (file.isEmpty()) return;
   try {
     write_text_file(file.toStdString(), run_file_text(request(), *plan_));

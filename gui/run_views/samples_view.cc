@@ -93,7 +93,7 @@ SamplesView::SamplesView(Session& session)
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSortingEnabled(true);
-  table_->sortByColumn(-1, Qt::AscendingOrder);  // as the file has them
+  table_->sortByColumn(SampleModel::Step, Qt::DescendingOrder);  // the newest step is looked for
   table_->verticalHeader()->hide();
   table_->setColumnWidth(SampleModel::Prompt, 260);
   table_->setColumnWidth(SampleModel::Response, 420);

@@ -150,7 +150,7 @@ void StartDialog::writeConfig() {
 // The run makes its own folder, in the one that is chosen.
 void StartDialog::chooseFolder() {
   const QString above =
-      QFileDialog::getExistingDirectory(this, Words::tr("Folder to make the run's in"));
+      QFileDialog::getExistingDirectory(this, Words::tr("Where to make the run's folder"));
   if (!above.isEmpty()) folder_->setText(newFolderIn(above, "run"));
 }
 

@@ -1772,7 +1772,7 @@ select it to plan it in full</source>
         <translation>规模</translation>
     </message>
     <message>
-        <source>%1 nodes of %2 %3</source>
+        <source>nodes: %1, of %2 %3 each</source>
         <translation>%1 个节点，每节点 %2 张 %3</translation>
     </message>
     <message>
@@ -2316,7 +2316,7 @@ select it to plan it in full</source>
         <translation>运行文件 (*.yaml)</translation>
     </message>
     <message>
-        <source>Folder to make the run&apos;s in</source>
+        <source>Where to make the run&apos;s folder</source>
         <translation>在哪个目录下创建运行目录</translation>
     </message>
     <message>
@@ -6804,6 +6804,34 @@ select it to plan it in full</source>
         <translation>另一台主机上由 tessera serve 提供的运行，通过 ssh -L 访问（Ctrl+Alt+R）。</translation>
     </message>
     <message>
+        <source>&amp;Go to</source>
+        <translation>转到(&amp;G)</translation>
+    </message>
+    <message>
+        <source>not judged</source>
+        <translation>未判断</translation>
+    </message>
+    <message>
+        <source>No prediction is there that it could be judged by</source>
+        <translation>没有可以用来判断它的预测</translation>
+    </message>
+    <message>
+        <source>The run has no such number</source>
+        <translation>运行中没有这个数值</translation>
+    </message>
+    <message>
+        <source>Why times are not judged</source>
+        <translation>为何不判断时间</translation>
+    </message>
+    <message>
+        <source>times are not judged: ranks share the processors</source>
+        <translation>不判断时间：各 rank 共用处理器</translation>
+    </message>
+    <message>
+        <source>Ranks on processors share them with one another and with whatever else runs on their host. How long a step takes there is no fault of the plan or the run.</source>
+        <translation>在处理器上运行的各 rank 之间以及与主机上的其他程序共用处理器。那里一步用多长时间，并不说明计划或运行有问题。</translation>
+    </message>
+    <message>
         <source>Not calibrated: predicted times are rough, and no rule judges by them. tessera calibrate measures this machine.</source>
         <translation>未校准：预测的时间很粗略，规则不以它们判断。tessera calibrate 可测量本机。</translation>
     </message>
@@ -6892,7 +6920,7 @@ select it to plan it in full</source>
         <translation>试试快速入门(&amp;Q)...</translation>
     </message>
     <message>
-        <source>Folder to make the quickstart&apos;s in</source>
+        <source>Where to make the quickstart&apos;s folder</source>
         <translation>在其中创建快速入门文件夹的位置</translation>
     </message>
     <message>

@@ -42,6 +42,7 @@ struct PlanTable {
                !table->selectionModel()->isRowSelected(row.row())) {
       table->setCurrentIndex(row);
       table->selectRow(row.row());
+      table->scrollTo(row);  // another view may have chosen it
     }
     table->viewport()->update();
   }

@@ -8,6 +8,7 @@
 #include "cost_models/documents/preset.h"
 #include "gui/document/words.h"
 #include "gui/views/chart.h"
+#include "gui/views/elided_label.h"
 #include "gui/views/stale_cover.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
@@ -91,6 +92,22 @@ QWidget* makeComparison(Session& session) {
   return judged(table, session);
 }
 
+// Why rules on times say nothing where ranks share processors.
+QWidget* makeSharedNote(Session& session) {
+  auto* note = new ElidedLabel;
+  note->setAccessibleName(Words::tr("Why times are not judged"));
+  const RunFollower* run = session.run();
+  QObject::connect(run, &RunFollower::polled, note, [=] {
+    const bool shared = run->roughTimes() == RoughTimes::shared;
+    note->setText(shared ? Words::tr("times are not judged: ranks share the processors") : "");
+    note->setToolTip(shared ? Words::tr("Ranks on processors share them with one another and with "
+                                        "whatever else runs on their host. How long a step takes "
+                                        "there is no fault of the plan or the run.")
+                            : "");
+  });
+  return note;
+}
+
 QWidget* makeRules(Session& session) {
   auto* panel = new QWidget;
   auto* layout = new QVBoxLayout(panel);
@@ -105,7 +122,7 @@ QWidget* makeRules(Session& session) {
   auto* top = new QHBoxLayout;
   top->addWidget(new QLabel(Words::tr("<b>Rules</b>, judged on the last step, of")));
   top->addWidget(profile);
-  top->addStretch(1);
+  top->addWidget(makeSharedNote(session), 1);
   layout->addLayout(top);
   QTableView* table = tableOf(rules, Words::tr("Rules"), RuleModel::BadRole);
   for (const int column : {RuleModel::Name, RuleModel::Metric, RuleModel::Advice}) {

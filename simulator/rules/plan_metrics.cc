@@ -162,11 +162,14 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
 }
 
 RoughTimes rough_times(const Plan& plan, const Calibration& calibration) {
-  if (!constant_names(calibration, true).empty()) return RoughTimes::none;
+  const bool processors = plan.cluster.device.name == "cpu";
+  const bool measured = !constant_names(calibration, true).empty();
+  if (measured) return processors ? RoughTimes::shared : RoughTimes::none;
   // As calibration_for_cluster names what it derives.
   const bool derived = calibration.name.find(", derived from ") != std::string::npos;
-  if (!derived && plan.cluster.device.name != "cpu") return RoughTimes::none;
-  return plan.prediction.measured_constants.empty() ? RoughTimes::all : RoughTimes::bounds;
+  if (!derived && !processors) return RoughTimes::none;
+  if (plan.prediction.measured_constants.empty()) return RoughTimes::all;
+  return processors ? RoughTimes::shared : RoughTimes::bounds;
 }
 
 void drop_times(Expectation& expectation, RoughTimes rough) {
@@ -181,7 +184,7 @@ void drop_times(Expectation& expectation, RoughTimes rough) {
     });
   };
   if (rough != RoughTimes::none) drop(expectation.bound);
-  if (rough == RoughTimes::all) drop(expectation.predicted);
+  if (rough == RoughTimes::shared || rough == RoughTimes::all) drop(expectation.predicted);
 }
 
 }  // namespace tessera

@@ -18,10 +18,13 @@ struct Plan;
 Expectation expectation_of(const Plan& plan, const Calibration& calibration);
 
 /// Which times may be wrong by factors. Constants are rough where none was measured on the machine,
-/// and those that are shipped are of processors, which differ so much, or of another device.
+/// and those that are shipped are of processors, which differ so much, or of another device. Ranks
+/// of processors share them with one another and with whatever else runs on their host: what was
+/// measured of them in a quiet moment is no promise.
 enum class RoughTimes {
   none,
   bounds,  // the plan says that its times are of measured constants; those that are here are rough
+  shared,  // of measured constants, on processors
   all,
 };
 RoughTimes rough_times(const Plan& plan, const Calibration& calibration);

@@ -56,6 +56,13 @@ TEST_F(SamplesView, AreReadOnceSomebodyLooks) {
                   .startsWith("128 samples of steps 1 to 4"));
 }
 
+TEST_F(SamplesView, TheNewestStandsFirst) {
+  open();
+  EXPECT_EQ(cell(0, SampleModel::Step), "4");
+  EXPECT_EQ(cell(127, SampleModel::Step), "1");
+  EXPECT_EQ(table()->currentIndex().row(), 0) << "its first sample is the one below";
+}
+
 TEST_F(SamplesView, TheBestOneIsFoundByAClickAndReadWhole) {
   open();
   clickHeader(SampleModel::Reward);
@@ -97,7 +104,7 @@ TEST_F(SamplesView, AreFilteredByKeysAndBoundedByAStep) {
   QTest::keyClicks(last, "2");
   QTest::keyClick(last, Qt::Key_Return);
   ASSERT_TRUE(wait_for([&] { return table()->model()->rowCount() == 64; }));
-  EXPECT_EQ(cell(63, SampleModel::Step), "2");
+  EXPECT_EQ(cell(0, SampleModel::Step), "2");
   // Another run begins with its newest.
   ASSERT_TRUE(window.openRun(QString::fromStdString(kSampled.string()), false));
   EXPECT_EQ(last->text(), "newest");
@@ -109,7 +116,8 @@ TEST_F(SamplesView, ShowsTheTokensThatWereDrawnAndTheLeastLikelyFirst) {
   open();
   std::ifstream file(kSampled / "samples.jsonl");
   std::string line;
-  for (int row = 0; row <= 7; ++row) std::getline(file, line);
+  constexpr int kBefore = 96;  // lines of steps before the newest, whose seventh line is looked at
+  for (int row = 0; row <= kBefore + 7; ++row) std::getline(file, line);
   Problems problems;
   const auto json = parse_json(line, "a line", problems);
   const Node &asked = *json->root.find("prompt_ids"), &drawn = *json->root.find("response_ids"),

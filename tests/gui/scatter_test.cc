@@ -143,6 +143,8 @@ TEST_F(Scatter, APointChoosesItsRowAndARowItsPoint) {
   ASSERT_TRUE(wait_for([&] { return window.session().shownRow() == row; }));
   EXPECT_EQ(rowInTable(), row);
   EXPECT_EQ(scatter->cursor(), row);
+  const QRect cell = table()->visualRect(table()->model()->index(row, 0));
+  EXPECT_TRUE(table()->viewport()->rect().contains(cell)) << "the row is in sight";
   EXPECT_EQ(describe_layouts(*document().plan), plans().row(row).summary.description);
   QTest::mouseClick(table()->viewport(), Qt::LeftButton, {},
                     table()->visualRect(table()->model()->index(0, 0)).center());

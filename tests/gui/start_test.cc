@@ -161,7 +161,8 @@ TEST_F(Start, TheQuickstartMakesWhatItNeedsAndRuns) {
   const fs::path run = at("tries/quickstart-2/run");
   ASSERT_TRUE(wait_long([&] { return followed().folder() == run; })) << message().toStdString();
   ASSERT_TRUE(wait_long([&] { return steps() >= 2; })) << message().toStdString();
-  EXPECT_FALSE(followed().hasRoughTimes()) << "it was measured for its plan";
+  EXPECT_EQ(followed().roughTimes(), RoughTimes::shared) << "it was measured for its plan";
+  EXPECT_EQ(followed().rules()->violated(), 0) << followed().rules()->banner().toStdString();
   EXPECT_EQ(followed().ranks()->rowCount(), 4);
   window->session().tell(RunSignal::stop);
   EXPECT_TRUE(waitForState(RunState::stopped));

@@ -163,7 +163,7 @@ TEST_F(Watch, AViolatedRuleIsABannerAndALine) {
 
 // The constants of processors are assumptions: times do not come true, bytes do.
 TEST_F(Watch, APredictionWithoutCalibrationRaisesNoAlarms) {
-  EXPECT_TRUE(run().hasRoughTimes());
+  EXPECT_EQ(run().roughTimes(), RoughTimes::all);
   EXPECT_EQ(run().rules()->violated(), 0) << run().rules()->banner().toStdString();
   const QString said = bar("Largest difference from the prediction")->text();
   EXPECT_TRUE(said.startsWith("Not calibrated: predicted times are rough")) << said.toStdString();
@@ -198,6 +198,17 @@ TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {
   run().addOther(other.toStdString() + "/", false);
   EXPECT_EQ(run().others().front().name, "warmer");
   run().clearOthers();
+  // Folders of one name are told apart by what is above them; one that is drawn is drawn once.
+  const QString same = folder.filePath("later/run");
+  ASSERT_TRUE(QDir().mkpath(same));
+  ASSERT_TRUE(QFile::copy(other + "/metrics.jsonl", same + "/metrics.jsonl"));
+  EXPECT_EQ(run().name(), "run");
+  for (int time = 0; time < 2; ++time) run().addOther(same.toStdString(), false);
+  ASSERT_EQ(run().others().size(), 1u);
+  EXPECT_EQ(run().others().front().name, "later/run");
+  EXPECT_EQ(run().name(), "data/run");
+  run().clearOthers();
+  EXPECT_EQ(run().name(), "run");
   // A folder without metrics is told and changes nothing.
   run().addOther(folder.path().toStdString(), false);
   EXPECT_TRUE(run().others().empty());

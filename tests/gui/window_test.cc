@@ -174,6 +174,14 @@ TEST(Window, ItsPartsComeBackAsTheyWereLeft) {
   QTest::keyClick(&again, Qt::Key_2, Qt::ControlModifier);
   rest(20);
   EXPECT_EQ(below(again)->sizes(), steps);
+  // What was kept of a larger screen is cut to this one.
+  again.resize(3000, 2000);
+  const WindowLayout larger = layout_of(again);
+  restore(again, larger);
+  const QSize screen = again.screen()->availableSize();
+  EXPECT_EQ(again.width(), std::max(screen.width(), again.minimumSizeHint().width()));
+  EXPECT_LT(again.height(), screen.height()) << "its frame has room, too";
+  parts(again)->setSizes(left);
   // What is no layout changes nothing.
   WindowLayout broken = again.workspace().layout;
   for (QString& split : broken.splits) split = split.section(' ', 0, 0) + " -1 99999999999 x";

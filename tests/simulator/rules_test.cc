@@ -243,27 +243,33 @@ TEST(Rules, MemoryNearTheEndIsThatOfWhatPlansMayFill) {
   EXPECT_EQ(outcome(0.9), RuleOutcome::holds);
 }
 
-/// A plan that was priced with constants of the machine is judged by its times; only what is
-/// computed of the shipped constants of processors is not.
+/// No times of processors are judged, whose ranks share them: neither those of shipped constants
+/// nor measured ones. A plan for another device that was priced with constants of the machine is
+/// judged by its times; only what is computed of derived constants is not.
 TEST(Rules, TimesOfMeasuredConstantsAreJudgedBesideRoughOnes) {
   Problems problems;
   Plan plan = small_plan();
   plan.cluster = *read_cluster_spec("local-cpu", problems);
-  const Calibration shipped_ones = *calibration_for_cluster(plan.cluster, problems);
+  Calibration constants = *calibration_for_cluster(plan.cluster, problems);
   const auto left = [&] {
     Expectation expectation;
     expectation.predicted = {{"timing_s/step", 1.0}, {"reshard/bytes", 1.0}};
     expectation.bound = expectation.predicted;
-    drop_times(expectation, rough_times(plan, shipped_ones));
+    drop_times(expectation, rough_times(plan, constants));
     return std::pair(expectation.predicted.size(), expectation.bound.size());
   };
-  EXPECT_EQ(rough_times(plan, shipped_ones), RoughTimes::all);
+  EXPECT_EQ(rough_times(plan, constants), RoughTimes::all);
   EXPECT_EQ(left(), std::pair(1UL, 1UL));
   plan.prediction.measured_constants = {"matmul_flop_per_s"};
-  EXPECT_EQ(rough_times(plan, shipped_ones), RoughTimes::bounds);
+  EXPECT_EQ(rough_times(plan, constants), RoughTimes::shared);
+  EXPECT_EQ(left(), std::pair(1UL, 1UL));
+  plan.cluster.device.name = "another";
+  constants.name += ", derived from another device";
+  EXPECT_EQ(rough_times(plan, constants), RoughTimes::bounds);
   EXPECT_EQ(left(), std::pair(2UL, 1UL));
   plan.cluster = *read_cluster_spec("h200-8", problems);
-  EXPECT_EQ(rough_times(plan, *calibration_for_cluster(plan.cluster, problems)), RoughTimes::none);
+  constants = *calibration_for_cluster(plan.cluster, problems);
+  EXPECT_EQ(rough_times(plan, constants), RoughTimes::none);
   EXPECT_EQ(left(), std::pair(2UL, 2UL));
 }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where plans are saved, and that the title never names a file that holds another plan.
+#include <gtest/gtest.h>
+
+#include <QFileDialog>
+#include <QFileInfo>
+
+#include "planner/plan/plan.h"
+#include "tests/gui/explore_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+class Saving : public Explore {
+ protected:
+  static PlanQuery edited() {
+    PlanQuery query = small_query();
+    query.fixed = {"actor.tp=2"};
+    return query;
+  }
+  void saveAs(const QString& file) {
+    answer_file_dialog(&window, file);
+    press(Qt::Key_S, Qt::ControlModifier | Qt::ShiftModifier);
+  }
+  void redo() {  // its keys differ between desktops
+    window.session().redo();
+    ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  }
+  void press(Qt::Key key, Qt::KeyboardModifiers modifiers = Qt::ControlModifier) {
+    window.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+    QTest::keyClick(&window, key, modifiers);
+    ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  }
+};
+
+TEST_F(Saving, UndoComesBackToTheFile) {
+  ask(small_query());
+  const QString file = folder.filePath("a.json");
+  saveAs(file);
+  const SharedPlan saved = document().plan;
+  ask(edited());
+  EXPECT_TRUE(window.windowTitle().startsWith("unsaved plan*"));
+  press(Qt::Key_Z);
+  EXPECT_EQ(window.windowTitle(), "a.json - Tessera");
+  EXPECT_EQ(document().plan, saved);
+  EXPECT_EQ(document().question, small_query());
+  EXPECT_FALSE(document().dirty());
+  redo();
+  EXPECT_EQ(document().question, edited());
+  EXPECT_TRUE(document().dirty());
+}
+
+TEST_F(Saving, AFileThatHoldsALaterPlanIsNotThatOfAnEarlierOne) {
+  ask(small_query());
+  const QString file = folder.filePath("a.json");
+  ASSERT_TRUE(window.session().savePlan(file));
+  ask(edited());
+  ASSERT_TRUE(window.session().savePlan(file));
+  press(Qt::Key_Z);
+  EXPECT_EQ(document().question, small_query());
+  EXPECT_TRUE(document().dirty());
+  EXPECT_TRUE(window.windowTitle().startsWith("unsaved plan*"))
+      << window.windowTitle().toStdString();
+  redo();
+  EXPECT_EQ(window.windowTitle(), "a.json - Tessera");
+  // The same of a plan that was opened.
+  ASSERT_TRUE(window.openPlan(file));
+  ask(small_query());
+  ASSERT_TRUE(window.session().savePlan(file));
+  press(Qt::Key_Z);
+  EXPECT_TRUE(document().dirty());
+}
+
+// The plan of another row is not what the question is answered with.
+TEST_F(Saving, AnotherRowThatWasSavedIsNotTheAnswer) {
+  ask(small_query());
+  ASSERT_GT(window.session().plans()->rowCount(), 1);
+  const Plan first = *document().plan;
+  window.session().selectRow(1);
+  ASSERT_TRUE(wait_for([&] { return window.session().shownRow() == 1; }));
+  ASSERT_TRUE(window.session().savePlan(folder.filePath("second.json")));
+  ask(edited());
+  press(Qt::Key_Z);
+  EXPECT_EQ(document().plan->prediction.step_s, first.prediction.step_s);
+  EXPECT_TRUE(document().dirty());
+}
+
+TEST_F(Saving, ANameWithoutASuffixGetsOneAndTheNextDialogBeginsThere) {
+  ask(small_query());
+  saveAs(folder.filePath("study"));
+  EXPECT_TRUE(QFileInfo::exists(folder.filePath("study.json")));
+  EXPECT_FALSE(QFileInfo::exists(folder.filePath("study")));
+  ask(edited());
+  QString name, where;
+  with_dialog(&window, [&](QDialog& dialog) {
+    name = dialog.findChild<QLineEdit*>("fileNameEdit")->text();
+    where = dynamic_cast<QFileDialog&>(dialog).directory().absolutePath();
+    dialog.reject();
+  });
+  press(Qt::Key_S);
+  EXPECT_EQ(name, "study.json");
+  EXPECT_EQ(where, QFileInfo(folder.path()).absoluteFilePath());
+}
+
+}  // namespace
+}  // namespace tessera::gui
