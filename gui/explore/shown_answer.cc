@@ -3,6 +3,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -29,6 +30,10 @@ ShownAnswer shown_answer(Session& session) {
   const Plan* best = first ? nullptr : rows.row(0).plan.get();
   ShownAnswer answer;
   answer.line = headline_of(*document.plan, session.calibration(), session.fixed(), best);
+  const bool read = document.seconds <= 0;  // from a file, that does not say what was fixed
+  if (read && first && document.plan->certificate.runner_up.empty() && session.fixed().empty()) {
+    answer.line.rivals = Words::tr("its file has no other plan");
+  }
   answer.proof =
       proof_text(*document.plan, document.seconds, session.fixed(), fixed_everywhere(document));
   const auto pair = session.compared();

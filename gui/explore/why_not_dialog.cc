@@ -3,6 +3,7 @@
 
 #include <QDialogButtonBox>
 #include <QFormLayout>
+#include <QLineEdit>
 #include <QVBoxLayout>
 #include <string>
 #include <utility>
@@ -86,6 +87,7 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAns
   layout->addWidget(buttons);
   ask_->setDefault(true);  // of the dialog that it is in by now
   const auto offer_values = [this] {
+    if (setting_->currentText().contains('=')) return splitSetting();
     value_->clear();
     value_->addItems(values_of(setting_->currentText().trimmed()));
   };
@@ -96,7 +98,18 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAns
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   setting_->setCurrentText("actor.tp");
+  setting_->lineEdit()->selectAll();  // what is typed replaces it
   offer_values();
+}
+
+// "actor.tp=8" may be typed whole: what stands behind the sign is the value.
+void WhyNotDialog::splitSetting() {
+  const QString typed = setting_->currentText();
+  const qsizetype sign = typed.indexOf('=');
+  setting_->setEditText(typed.left(sign).trimmed());
+  value_->setEditText(typed.mid(sign + 1).trimmed());
+  value_->setFocus();
+  value_->lineEdit()->end(false);
 }
 
 void WhyNotDialog::ask() {

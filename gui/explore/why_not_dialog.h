@@ -33,6 +33,7 @@ class WhyNotDialog : public QDialog {
   void ask();
   void take(const WhyNotAnswer& answer);
   void forget();
+  void splitSetting();
 
   SharedPlan plan_;
   PlanQuery question_;

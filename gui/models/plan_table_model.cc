@@ -70,6 +70,8 @@ void PlanTableModel::addFront(const std::vector<RunnerUp>& front) {
   beginInsertRows({}, rowCount(), rowCount() + static_cast<int>(others.size()) - 1);
   for (Row& other : others) rows_.push_back(std::move(other));
   endInsertRows();
+  emit headerDataChanged(Qt::Horizontal, Worse, Worse);
+  emit dataChanged(index(0, Worse), index(0, Worse));
 }
 
 void PlanTableModel::clear() {
@@ -131,6 +133,12 @@ double PlanTableModel::worse(const Row& row) const {
   return worse_by(best, priced(best, row.summary));
 }
 
+// A plan of a file may be one of few that were searched for; a front is found among all.
+bool PlanTableModel::isBeaten() const {
+  return std::any_of(rows_.begin(), rows_.end(),
+                     [this](const Row& row) { return worse(row) <= -kNoPart; });
+}
+
 QVariant PlanTableModel::text(const Row& row, int column) const {
   switch (column) {
     case Placement:
@@ -140,7 +148,7 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
     case Step:
       return secondsText(row.summary.step_s);
     case Worse: {
-      if (&row == &rows_.front()) return Words::tr("best");
+      if (&row == &rows_.front()) return isBeaten() ? QString("-") : Words::tr("best");
       const double behind = worse(row);
       if (std::abs(behind) < kNoPart) return Words::tr("as good");
       return (behind < 0 ? "" : "+") + differenceText(behind);
@@ -183,6 +191,7 @@ QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, in
       QT_TRANSLATE_NOOP("Words", "Layouts")};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
+  if (section == Worse && isBeaten()) return Words::tr("Against row %1").arg(1);
   return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 

@@ -49,6 +49,7 @@ class PlanTableModel : public QAbstractTableModel {
   QVariant text(const Row& row, int column) const;
   double throughput(const Row& row) const;  // tokens per second and GPU
   double worse(const Row& row) const;       // than the first, as a part of it
+  bool isBeaten() const;                    // the first is not the best one here
   QVariant sortKey(const Row& row, int column) const;
 
   std::vector<Row> rows_;

@@ -3,12 +3,14 @@
 
 #include <QActionGroup>
 #include <QApplication>
+#include <QDialogButtonBox>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QLabel>
 #include <QMenuBar>
-#include <QMessageBox>
 #include <QScopedValueRollback>
 #include <QStatusBar>
+#include <QVBoxLayout>
 #include <utility>
 
 #include "gui/document/text.h"
@@ -338,7 +340,8 @@ void MainWindow::showKeys() {
   QStringList all;
   const auto add = [&](const QString& keys, const QString& what) {
     all << QString("<td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;&nbsp;</td>")
-               .arg(keys, what.toHtmlEscaped().replace(' ', QChar::Nbsp));  // a line each
+               .arg(QString(keys).replace(' ', QChar::Nbsp),
+                    what.toHtmlEscaped().replace(' ', QChar::Nbsp));  // a line each
   };
   for (const QAction* action : commandsOf(*menuBar())) {
     if (action->shortcut().isEmpty()) continue;
@@ -352,9 +355,14 @@ void MainWindow::showKeys() {
   QString rows;  // two columns: the list is longer than a small screen
   const qsizetype half = (all.size() + 1) / 2;
   for (qsizetype i = 0; i < half; ++i) rows += "<tr>" + all[i] + all.value(half + i) + "</tr>";
-  QMessageBox box(QMessageBox::NoIcon, Words::tr("Keys"), "<table>" + rows + "</table>",
-                  QMessageBox::Close, this);
-  box.exec();
+  QDialog dialog(this);
+  dialog.setWindowTitle(Words::tr("Keys"));
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+  connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  auto* layout = new QVBoxLayout(&dialog);
+  layout->addWidget(new QLabel("<table>" + rows + "</table>"));
+  layout->addWidget(buttons);
+  dialog.exec();
 }
 
 }  // namespace tessera::gui

@@ -6832,6 +6832,14 @@ select it to plan it in full</source>
         <translation>在处理器上运行的各 rank 之间以及与主机上的其他程序共用处理器。那里一步用多长时间，并不说明计划或运行有问题。</translation>
     </message>
     <message>
+        <source>Against row %1</source>
+        <translation>与第 %1 行相比</translation>
+    </message>
+    <message>
+        <source>its file has no other plan</source>
+        <translation>其文件中没有其他计划</translation>
+    </message>
+    <message>
         <source>Not calibrated: predicted times are rough, and no rule judges by them. tessera calibrate measures this machine.</source>
         <translation>未校准：预测的时间很粗略，规则不以它们判断。tessera calibrate 可测量本机。</translation>
     </message>

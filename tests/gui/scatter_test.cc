@@ -65,10 +65,30 @@ TEST(PlanTableModel, TheFrontIsMarkedAndWhatItHasBesideTheRowsIsAppended) {
     drawn.insert(point.row);
   }
   EXPECT_EQ(drawn, planners);
+  EXPECT_EQ(plans.index(0, PlanTableModel::Worse).data().toString(), "best");
   // Again it changes nothing.
   const int after = plans.rowCount();
   plans.addFront(front.plans);
   EXPECT_EQ(plans.rowCount(), after);
+}
+
+// The plan of a file was searched for among those that were wanted: better ones are no worse than
+// it.
+TEST(PlanTableModel, APlanThatTheFrontBeatsIsNotCalledTheBest) {
+  const PlanFront front = front_of(free_plan(), {});
+  ASSERT_TRUE(front.problem.isEmpty()) << front.problem.toStdString();
+  Plan slower = free_plan();
+  slower.prediction.step_s = 2 * slower.prediction.step_s;
+  slower.certificate.runner_up.clear();
+  PlanTableModel plans;
+  plans.setWinner(shared(slower));
+  const auto heading = [&] {
+    return plans.headerData(PlanTableModel::Worse, Qt::Horizontal, Qt::DisplayRole).toString();
+  };
+  EXPECT_EQ(heading(), "Against best");
+  plans.addFront(front.plans);
+  EXPECT_EQ(heading(), "Against row 1");
+  EXPECT_EQ(plans.index(0, PlanTableModel::Worse).data().toString(), "-");
 }
 
 TEST(PlanFront, EachOfItsPlansTakesTheTimeAndTheGpusThatItSays) {

@@ -16,6 +16,7 @@
 #include "cost_models/documents/problem.h"
 #include "gui/document/headline.h"
 #include "gui/document/plan_answer.h"
+#include "gui/explore/shown_answer.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_job.h"
 #include "gui/pages/main_window.h"
@@ -50,6 +51,17 @@ TEST(OpenedPlan, APlanOfASearchIsShownAsItsFileSays) {
   const OpenedPlan shown = opened(free_plan());
   EXPECT_TRUE(shown.notice.isEmpty()) << shown.notice.toStdString();
   EXPECT_EQ(to_json(*shown.plan), to_json(free_plan()));
+}
+
+// What was searched for beside it is not known of a file.
+TEST(OpenedPlan, WithoutOtherPlansDoesNotSayThatNoneWasFound) {
+  const QTemporaryDir folder;
+  Plan alone = free_plan();
+  alone.certificate.runner_up.clear();
+  write_plan(alone, folder.filePath("alone.json").toStdString());
+  Session session;
+  ASSERT_TRUE(session.openPlan(folder.filePath("alone.json")));
+  EXPECT_EQ(shown_answer(session).line.rivals, "its file has no other plan");
 }
 
 // Qwen2-7B has the sizes of Qwen2.5-7B, and other weights.

@@ -104,6 +104,21 @@ TEST_F(WhyNotDialogTest, ClosesWhileItSearches) {
   EXPECT_FALSE(searches.isBusy());
 }
 
+// As the question's own line has it: "actor.tp=8".
+TEST_F(WhyNotDialogTest, AChoiceIsTypedWhole) {
+  WhyNotDialog dialog(plan, small_query(), searches);
+  dialog.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&dialog));
+  auto* setting = named<QComboBox>(dialog, "Setting");
+  setting->lineEdit()->setFocus();
+  QTest::keyClicks(setting->lineEdit(), "rollout.tp=");
+  auto* value = named<QComboBox>(dialog, "Value");
+  EXPECT_TRUE(value->hasFocus());
+  QTest::keyClicks(value->lineEdit(), "8");
+  EXPECT_EQ(setting->currentText(), "rollout.tp");
+  EXPECT_EQ(value->currentText(), "8");
+}
+
 TEST_F(WhyNotDialogTest, AnAnswerIsOfTheChoiceThatStandsThere) {
   WhyNotDialog dialog(plan, small_query(), searches);
   auto* says = named<QPlainTextEdit>(dialog, "Why not");
