@@ -55,6 +55,8 @@ std::vector<std::string> serve_words(const VllmServerSetting& setting, int port)
                                     "tessera_vllm.worker.WeightReceiver",
                                     "--middleware",
                                     "tessera_vllm.serve.Generate",
+                                    "--scheduler-cls",
+                                    "tessera_vllm.scheduler.make_scheduler",
                                     "--disable-uvicorn-access-log",
                                     "--disable-log-stats"};  // a loop over all samples, every step
   if (setting.max_num_batched_tokens > 0) {

@@ -3,8 +3,8 @@
 POST /tessera/generate takes {"token_ids": [...], "seeds": [...], "max_tokens": [...], "sampling_params":
 {...}}, a seed and a limit for each sample, and replies {"samples": [{"token_ids": [...], "log_probs":
 [...], "finish_reason": "stop"}, ...]} in their order. Each sample is a request of its own to the engine
-(vLLM 0.24.0, v1/engine/async_llm.py), whose outputs come once, at its end, with flat log-probs: no
-object is made for a token on its way. A client that goes away gives its samples up: the engine computes none
+(vLLM 0.24.0, v1/engine/async_llm.py), whose outputs come once, at its end: with their log-probs beside them
+where the engine has our scheduler (scheduler.py), else with flat ones of vLLM's. A client that goes away gives its samples up: the engine computes none
 that nobody awaits.
 """
 
@@ -21,6 +21,8 @@ except ImportError:  # vLLM brings it
 
 
 PATH = "/tessera/generate"
+NAME = "tessera-"  # of a request
+LOG_PROBS = "tessera_log_probs"  # of a sample, among what an engine tells of it
 
 
 class Generate:
@@ -87,7 +89,7 @@ async def _samples(engine, request):
         raise ValueError(f"{len(seeds)} seeds and {len(limits)} limits")
     name = uuid.uuid4().hex
     tasks = [
-        asyncio.ensure_future(_sample(engine, request, f"tessera-{name}-{i}", seed, limit))
+        asyncio.ensure_future(_sample(engine, request, f"{NAME}{name}-{i}", seed, limit))
         for i, (seed, limit) in enumerate(zip(seeds, limits))
     ]
     try:
@@ -114,22 +116,22 @@ async def _sample(engine, request, name, seed, limit):
     )
     last = None
     async for output in engine.generate(tokens_input(request["token_ids"]), params, name):
-        last = output.outputs[0]
+        last = output
     if last is None:
         raise RuntimeError(f"{name} has no output")
     return told(last)
 
 
 def told(output):
-    """What a run reads of a vllm.outputs.CompletionOutput. The drawn token's log-prob is the first of
-    its position's (v1/sample/sampler.py, gather_logprobs)."""
-    tokens, flat = list(output.token_ids), output.logprobs
-    firsts = flat.start_indices
-    drawn = [flat.token_ids[first] for first in firsts]
-    if drawn != tokens:
+    """What a run reads of a vllm.outputs.RequestOutput of one sample. Among flat log-probs the drawn token's
+    is the first of its position's (v1/sample/sampler.py, gather_logprobs)."""
+    (sample,) = output.outputs
+    tokens, kept = list(sample.token_ids), (output.kv_transfer_params or {}).get(LOG_PROBS)
+    if kept is None:
+        flat = sample.logprobs
+        firsts = flat.start_indices
+        same = [flat.token_ids[first] for first in firsts] == tokens
+        kept = [flat.logprobs[first] for first in firsts] if same else [None]
+    if None in kept:
         raise RuntimeError("vLLM has log-probs of other tokens than it has drawn")
-    return {
-        "token_ids": tokens,
-        "log_probs": [flat.logprobs[first] for first in firsts],
-        "finish_reason": output.finish_reason,
-    }
+    return {"token_ids": tokens, "log_probs": kept, "finish_reason": sample.finish_reason}

@@ -34,12 +34,13 @@ class WeightReceiver:
     @_told
     def tessera_attach(self, table):
         """Checks the table (slices.py) against the model. Maps the trainer's memory, or is ready to
-        join those that send."""
+        join those that send. From here on the worker draws by draws.py."""
         self.tessera_detach()
         worker = self._tessera_place()
         self._tessera_slices = Slices(table, worker, self._tessera_parameters())
         if "link" not in self._tessera_slices.table:
             self._tessera_weights = MappedWeights(self._tessera_slices)
+        print(f"tessera: seeds are drawn by {self._tessera_draws()}", flush=True)
         return {"worker": worker}
 
     @_told
@@ -115,6 +116,15 @@ class WeightReceiver:
         if weights is not None:
             weights.close()
         return {}
+
+    def _tessera_draws(self):
+        runner = getattr(self, "model_runner", None)
+        if runner is None:
+            return "vLLM"
+        import vllm
+        from tessera_vllm import draws
+
+        return draws.install(runner, vllm.__version__)
 
     def _tessera_place(self):
         return self.rank % self.vllm_config.parallel_config.tensor_parallel_size

@@ -67,7 +67,8 @@ def arguments():
     parser.add_argument("model")
     for name, default in (("host", "127.0.0.1"), ("load-format", "auto"), ("dtype", "auto"),
                           ("generation-config", "auto"), ("logprobs-mode", "raw_logprobs"),
-                          ("worker-extension-cls", ""), ("middleware", "")):
+                          ("worker-extension-cls", ""), ("middleware", ""),
+                          ("scheduler-cls", "")):
         parser.add_argument("--" + name, default=default)
     for name, default in (("port", 8000), ("tensor-parallel-size", 1), ("max-model-len", 0),
                           ("max-num-seqs", 256), ("max-num-batched-tokens", 8192)):
@@ -237,7 +238,15 @@ class Engine:
         with self.awake:
             self.waiting.append(own)
         await asyncio.to_thread(self.run, own)
-        yield Named(outputs=[own.reply])
+        yield Named(outputs=[own.reply], kv_transfer_params=self.kept(own.reply))
+
+    def kept(self, reply):
+        """What the scheduler of integrations/vllm says of a sample; vLLM then has no log-probs of it."""
+        if not self.options.scheduler_cls:
+            return None
+        flat, reply.logprobs = reply.logprobs, Named(start_indices=[], token_ids=[], logprobs=[])
+        pairs = zip(reply.token_ids, flat.token_ids, flat.logprobs)
+        return {"tessera_log_probs": [value if token == named else None for token, named, value in pairs]}
 
     def run(self, own):
         with self.awake:
