@@ -20,6 +20,7 @@ import triton.language as tl
 VERSIONS = ("0.24.",)
 RUNNER = "vllm.v1.worker.gpu_model_runner"
 SECOND = "vllm.v1.worker.gpu.model_runner"
+OFFSET = 1 << 40  # of generators that nobody draws from: vLLM goes back by 4 where it discards a draw
 QUADS = tl.constexpr(256)  # counters of a program, of four words each
 
 
@@ -66,6 +67,9 @@ class SeededRows:
             seeds = [_signed(generator.initial_seed()) for _, generator in now]
             self._rows = _sent([row for row, _ in now], torch.int32, device)
             self._seeds = _sent(seeds, torch.int64, device)
+            for _, generator in now:
+                if generator.device.type == "cuda":
+                    generator.set_offset(OFFSET)
             self._held = now
         return self._rows, self._seeds
 

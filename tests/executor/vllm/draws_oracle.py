@@ -164,6 +164,39 @@ def check_batches():
     assert len(drawn) > 1 and len({each[1] for each in drawn}) == 1
 
 
+class CudaGenerator:
+    """As torch's: its offset is no negative number."""
+
+    device = torch.device("cuda")
+
+    def __init__(self, seed):
+        self.seed, self.offset = seed, 0
+
+    def initial_seed(self):
+        return self.seed
+
+    def get_offset(self):
+        return self.offset
+
+    def set_offset(self, offset):
+        assert offset >= 0 and offset % 4 == 0, offset
+        self.offset = offset
+
+
+def check_discarded_draws():
+    """Of a prompt that comes in parts: vLLM goes back in the row's generator (gpu_model_runner.py,
+    _bookkeeping_sync), which must have somewhere to go, and what is drawn at last is as if it came whole."""
+    probs = torch.rand(2, 61).softmax(-1)
+    runner = Runner(vllms_module(), [8, 9], probs)
+    runner.generators = {1: CudaGenerator(5)}
+    for length in (3, 6, 9):
+        runner.seq_lens[1] = length
+        drawn = runner._sample(probs, None)
+        for generator in runner.generators.values():
+            generator.set_offset(generator.get_offset() - 4)
+    assert int(drawn[1]) == int((probs[1].double().numpy() / noise_by_hand(5, 9, 61)).argmax())
+
+
 def check_what_stays_vllms():
     probs = torch.rand(2, 31).softmax(-1)
     module = vllms_module()
@@ -192,6 +225,7 @@ def main():
     check_exponential()
     check_argmax()
     check_batches()
+    check_discarded_draws()
     check_what_stays_vllms()
 
 
