@@ -27,7 +27,7 @@ std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-/// Where a rank tells that it could not write its file.
+/// Where a rank tells that it could not write its files.
 fs::path failure_note(const fs::path& partial, int rank) {
   return partial / (rank_file_name(rank) + ".failed");
 }
@@ -46,8 +46,12 @@ bool check_space(const fs::path& checkpoints, std::int64_t bytes, Problems& prob
 }
 
 CheckpointWriter::CheckpointWriter(fs::path checkpoints, int rank, int ranks,
-                                   CheckpointsToKeep keep)
-    : checkpoints_(std::move(checkpoints)), rank_(rank), ranks_(ranks), keep_(std::move(keep)) {}
+                                   CheckpointsToKeep keep, std::int64_t least_part_bytes)
+    : checkpoints_(std::move(checkpoints)),
+      rank_(rank),
+      ranks_(ranks),
+      keep_(std::move(keep)),
+      least_part_bytes_(least_part_bytes) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (!pending()) return;
@@ -107,13 +111,18 @@ void CheckpointWriter::write(const CheckpointManifest& manifest,
   if (rank_ != 0) return;
   CheckpointEnd end{.step = manifest.step, .problems = failed};
   if (failed.empty()) end = complete(manifest);
-  if (!end.problems.empty()) {
+  end.seconds = static_cast<double>(now_ns() - start_ns) * 1e-9;
+  const bool published = end.problems.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    ends_.push_back(std::move(end));
+  }
+  if (published) {
+    remove_old_checkpoints(checkpoints_, manifest.step, keep_);
+  } else {
     std::error_code ignored;
     fs::remove_all(partial_path(checkpoints_, manifest.step), ignored);
   }
-  end.seconds = static_cast<double>(now_ns() - start_ns) * 1e-9;
-  const std::lock_guard lock(mutex_);
-  ends_.push_back(std::move(end));
 }
 
 void CheckpointWriter::write_own(std::int64_t step, const std::vector<StateTensor>& tensors) {
@@ -126,7 +135,7 @@ void CheckpointWriter::write_own(std::int64_t step, const std::vector<StateTenso
                              .expected = "a folder that can be written"});
     return;
   }
-  if (!write_state_file(partial / rank_file_name(rank_), tensors, own_problems_)) {
+  if (!write_state(partial, rank_, tensors, least_part_bytes_, own_problems_)) {
     // Without room for the note rank 0 hears of it when the ranks settle.
     std::ofstream(failure_note(partial, rank_)) << to_string(own_problems_.front());
   }
@@ -136,25 +145,41 @@ void CheckpointWriter::write_own(std::int64_t step, const std::vector<StateTenso
 /// name.
 CheckpointEnd CheckpointWriter::complete(CheckpointManifest manifest) {
   CheckpointEnd end{.step = manifest.step};
-  const fs::path partial = partial_path(checkpoints_, manifest.step);
   for (int rank = 0; rank < ranks_; ++rank) {
-    if (!await_file(partial, rank, end.problems)) return end;
-    const auto file = describe_file(partial / rank_file_name(rank), end.problems);
-    if (!file) return end;
-    end.bytes += file->bytes;
-    manifest.files.push_back(*file);
+    if (!add_files(rank, manifest, end.problems)) return end;
   }
+  for (const CheckpointFile& file : manifest.files) end.bytes += file.bytes;
   while (!recorded_) std::this_thread::sleep_for(kPoll);
-  if (!publish_checkpoint(checkpoints_, manifest, keep_, end.problems)) end.bytes = 0;
+  if (!publish_checkpoint(checkpoints_, manifest, end.problems)) end.bytes = 0;
   return end;
 }
 
-bool CheckpointWriter::await_file(const fs::path& partial, int rank, Problems& problems) const {
+/// Waits for the files of a rank and adds them to the manifest's.
+bool CheckpointWriter::add_files(int rank, CheckpointManifest& manifest, Problems& problems) const {
+  const fs::path partial = partial_path(checkpoints_, manifest.step);
+  int parts = 1;  // until the first one tells
+  for (int part = 0; part < parts; ++part) {
+    const fs::path file = partial / rank_file_name(rank, part);
+    if (!await_file(file, rank, problems)) return false;
+    if (part == 0) {
+      const auto first = open_safetensors(file, problems);
+      const auto stated = first ? parts_of(*first, file, problems) : std::nullopt;
+      if (!stated) return false;
+      parts = *stated;
+    }
+    const auto described = describe_file(file, problems);
+    if (!described) return false;
+    manifest.files.push_back(*described);
+  }
+  return true;
+}
+
+bool CheckpointWriter::await_file(const fs::path& file, int rank, Problems& problems) const {
   std::error_code error;
   for (;;) {
     const bool last_look = now_ns() >= patience_until_ns_;
-    if (fs::exists(partial / rank_file_name(rank), error)) return true;
-    const fs::path note = failure_note(partial, rank);
+    if (fs::exists(file, error)) return true;
+    const fs::path note = failure_note(file.parent_path(), rank);
     std::ifstream in(note);
     const std::string why(std::istreambuf_iterator<char>(in), {});
     // There before its words are: a note without any is looked at again.
@@ -163,7 +188,7 @@ bool CheckpointWriter::await_file(const fs::path& partial, int rank, Problems& p
       return false;
     }
     if (last_look) {
-      problems.push_back({.file = (partial / rank_file_name(rank)).string(),
+      problems.push_back({.file = file.string(),
                           .found = "no such file",
                           .expected = "the file of rank " + std::to_string(rank),
                           .hint = "all ranks write into one folder that they share"});

@@ -1,9 +1,9 @@
-// Writes checkpoints in the background: every rank its own file, rank 0 the manifest.
+// Writes checkpoints in the background: every rank its own files, rank 0 the manifest.
 //
-// Ranks agree through the folder, which all of them share: a rank's file appears under its name
-// when it is whole, and rank 0 publishes the checkpoint when all are there and the step's records
-// are written: who resumes from a step finds all that was told of it. A write that fails leaves the
-// checkpoints that exist as they are. Owned by one rank's training thread; a thread of
+// Ranks agree through the folder, which all of them share: a rank's files appear under their names
+// when they are whole, and rank 0 publishes the checkpoint when all are there and the step's
+// records are written: who resumes from a step finds all that was told of it. A write that fails
+// leaves the checkpoints that exist as they are. Owned by one rank's training thread; a thread of
 // its own writes.
 #pragma once
 
@@ -35,8 +35,9 @@ bool check_space(const std::filesystem::path& checkpoints, std::int64_t bytes, P
 
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::filesystem::path checkpoints, int rank, int ranks, CheckpointsToKeep keep);
-  /// Waits for this rank's file, and on rank 0 a moment for the others'.
+  CheckpointWriter(std::filesystem::path checkpoints, int rank, int ranks, CheckpointsToKeep keep,
+                   std::int64_t least_part_bytes = kLeastPartBytes);
+  /// Waits for this rank's files, and on rank 0 a moment for the others'.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
 
@@ -47,7 +48,7 @@ class CheckpointWriter {
   void recorded() { recorded_ = true; }
   /// Begun and not settled yet.
   bool pending() const { return done_.valid(); }
-  /// Waits until this rank has written its file; the Problems of that.
+  /// Waits until this rank has written its files; the Problems of that.
   const Problems& await_own();
   /// To be called on every rank after await_own: whether all ranks have written theirs. Rank 0
   /// waits until the checkpoint has its name or is given up.
@@ -59,12 +60,14 @@ class CheckpointWriter {
   void write(const CheckpointManifest& manifest, const std::vector<StateTensor>& tensors);
   void write_own(std::int64_t step, const std::vector<StateTensor>& tensors);
   CheckpointEnd complete(CheckpointManifest manifest);
-  bool await_file(const std::filesystem::path& partial, int rank, Problems& problems) const;
+  bool add_files(int rank, CheckpointManifest& manifest, Problems& problems) const;
+  bool await_file(const std::filesystem::path& file, int rank, Problems& problems) const;
   void give_up_after(double seconds);
 
   std::filesystem::path checkpoints_;
   int rank_, ranks_;
   CheckpointsToKeep keep_;
+  std::int64_t least_part_bytes_;
   std::int64_t step_ = 0;  // of what is pending
   std::future<void> done_;
   std::promise<void> own_promise_;

@@ -20,6 +20,7 @@
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/checkpoint/disk_reserve.h"
 #include "executor/checkpoint/mapped_file.h"
+#include "executor/threads/shared_work.h"
 #include "simulator/timeline/run_folder.h"
 
 namespace tessera {
@@ -29,10 +30,24 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPartial = ".partial", kRemoved = ".removed";
 constexpr std::size_t kLengthBytes = 8;  // of a safetensors header's length
+constexpr int kRemovingThreads = 8;
 
 /// The step of "global_step_N".
 std::optional<std::int64_t> step_of(const fs::path& folder) {
   return step_named(folder.filename().string());
+}
+
+/// Files side by side: a file system takes its time to free large ones.
+void remove_files(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, error)) files.push_back(entry.path());
+  share_work(static_cast<std::int64_t>(files.size()), 1, kRemovingThreads,
+             [&](std::int64_t at, std::int64_t /*end*/) {
+               std::error_code ignored;
+               fs::remove(files[static_cast<std::size_t>(at)], ignored);
+             });
+  fs::remove_all(folder, error);
 }
 
 /// Takes the folder out of sight first: half a checkpoint never has a checkpoint's name.
@@ -41,7 +56,7 @@ void remove_checkpoint(const fs::path& folder) {
   const fs::path hidden =
       folder.parent_path() / ("." + folder.filename().string() + std::string(kRemoved));
   fs::rename(folder, hidden, error);
-  if (!error) fs::remove_all(hidden, error);
+  if (!error) remove_files(hidden);
 }
 
 /// Gives the partial folder its name; what has that name goes away in the same moment.
@@ -49,8 +64,7 @@ bool rename_published(const fs::path& partial, const fs::path& folder, Problems&
   if (::rename(partial.c_str(), folder.c_str()) == 0) return true;
   if (errno == ENOTEMPTY || errno == EEXIST) {
     if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
-      std::error_code ignored;
-      fs::remove_all(partial, ignored);
+      remove_files(partial);
       return true;
     }
     remove_checkpoint(folder);  // a file system that cannot exchange names
@@ -59,41 +73,6 @@ bool rename_published(const fs::path& partial, const fs::path& folder, Problems&
   problems.push_back(
       {.file = folder.string(), .found = std::string(std::strerror(errno)) + " while renaming"});
   return false;
-}
-
-/// A checkpoint after `step`, the one just written, is none of this run's: it began before it,
-/// since that one is damaged or the user chose another. It counts as none of the newest and stays,
-/// until the run writes its own.
-void prune(const fs::path& checkpoints, std::int64_t step, const CheckpointsToKeep& keep) {
-  if (keep.newest <= 0) return;
-  const std::vector<fs::path> all = checkpoints_in(checkpoints);
-  std::set<fs::path> kept;
-  std::vector<std::pair<double, fs::path>> ranked;
-  std::set<fs::path> later;
-  for (const fs::path& folder : all) {
-    if (*step_of(folder) > step) {
-      later.insert(folder);
-      continue;
-    }
-    if (static_cast<std::int64_t>(kept.size()) < keep.newest) {
-      kept.insert(folder);
-    }
-    Problems ignored;
-    const auto manifest = keep.best > 0 ? read_manifest(folder, ignored) : std::nullopt;
-    if (!manifest) continue;
-    const auto found = manifest->metrics.find(keep.metric);
-    if (found == manifest->metrics.end() || !std::isfinite(found->second)) continue;
-    ranked.emplace_back(keep.higher_is_better ? -found->second : found->second, folder);
-  }
-  // Of equals the newest, which comes first.
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < ranked.size() && i < static_cast<std::size_t>(keep.best); ++i) {
-    kept.insert(ranked[i].second);
-  }
-  for (const fs::path& folder : all) {
-    if (!kept.contains(folder) && !later.contains(folder)) remove_checkpoint(folder);
-  }
 }
 
 }  // namespace
@@ -114,10 +93,10 @@ fs::path partial_path(const fs::path& checkpoints, std::int64_t step) {
          ("." + std::string(kStepPrefix) + std::to_string(step) + std::string(kPartial));
 }
 
-std::string rank_file_name(int rank) {
+std::string rank_file_name(int rank, int part) {
   char text[40];
-  std::snprintf(text, sizeof text, "rank_%05d.safetensors", rank);
-  return text;
+  std::snprintf(text, sizeof text, "rank_%05d", rank);
+  return text + (part == 0 ? "" : "_" + std::to_string(part)) + ".safetensors";
 }
 
 std::vector<fs::path> checkpoints_in(const fs::path& checkpoints) {
@@ -150,7 +129,7 @@ std::optional<CheckpointFile> describe_file(const fs::path& file, Problems& prob
 }
 
 bool publish_checkpoint(const fs::path& checkpoints, const CheckpointManifest& manifest,
-                        const CheckpointsToKeep& keep, Problems& problems) {
+                        Problems& problems) {
   const fs::path partial = partial_path(checkpoints, manifest.step);
   const bool done =
       write_manifest(partial / kManifestName, manifest, problems) &&
@@ -161,8 +140,40 @@ bool publish_checkpoint(const fs::path& checkpoints, const CheckpointManifest& m
     fs::remove_all(partial, ignored);
     return false;
   }
-  prune(checkpoints, manifest.step, keep);
   return true;
+}
+
+void remove_old_checkpoints(const fs::path& checkpoints, std::int64_t step,
+                            const CheckpointsToKeep& keep) {
+  if (keep.newest <= 0) return;
+  const std::vector<fs::path> all = checkpoints_in(checkpoints);
+  std::set<fs::path> kept;
+  std::vector<std::pair<double, fs::path>> ranked;
+  std::set<fs::path> later;
+  for (const fs::path& folder : all) {
+    if (*step_of(folder) > step) {
+      later.insert(folder);
+      continue;
+    }
+    if (static_cast<std::int64_t>(kept.size()) < keep.newest) {
+      kept.insert(folder);
+    }
+    Problems ignored;
+    const auto manifest = keep.best > 0 ? read_manifest(folder, ignored) : std::nullopt;
+    if (!manifest) continue;
+    const auto found = manifest->metrics.find(keep.metric);
+    if (found == manifest->metrics.end() || !std::isfinite(found->second)) continue;
+    ranked.emplace_back(keep.higher_is_better ? -found->second : found->second, folder);
+  }
+  // Of equals the newest, which comes first.
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < ranked.size() && i < static_cast<std::size_t>(keep.best); ++i) {
+    kept.insert(ranked[i].second);
+  }
+  for (const fs::path& folder : all) {
+    if (!kept.contains(folder) && !later.contains(folder)) remove_checkpoint(folder);
+  }
 }
 
 void remove_leftovers(const fs::path& checkpoints) {

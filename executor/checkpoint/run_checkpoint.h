@@ -1,5 +1,5 @@
-// A checkpoint of a run: the folder global_step_N with one safetensors file a rank, and the
-// manifest checkpoint.json that is written last.
+// A checkpoint of a run: the folder global_step_N with each rank's state in one or several
+// safetensors files, and the manifest checkpoint.json that is written last.
 //
 // A folder has this name only when it is complete: it is made as .global_step_N.partial, its files
 // are flushed, and a rename publishes it. The manifest has a digest of itself and of every file's
@@ -76,7 +76,7 @@ struct CheckpointManifest {
   CheckpointData data;
   std::vector<CheckpointLength> lengths;  // of prompts that were answered, by row
   std::map<std::string, double> metrics;  // of the step: what checkpoints are ranked by
-  std::vector<CheckpointFile> files;      // by rank
+  std::vector<CheckpointFile> files;      // by rank, and of a rank by part
   bool operator==(const CheckpointManifest&) const = default;
 };
 
@@ -96,7 +96,8 @@ std::string checkpoint_digest(std::span<const std::byte> bytes);
 std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, std::int64_t step);
 /// Where a checkpoint lies while ranks write it.
 std::filesystem::path partial_path(const std::filesystem::path& checkpoints, std::int64_t step);
-std::string rank_file_name(int rank);
+/// The file of a part of a rank's state: rank_00001.safetensors, rank_00001_1.safetensors, ...
+std::string rank_file_name(int rank, int part = 0);
 
 /// Folders named global_step_N, newest first; whether they are sound is not looked at.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& checkpoints);
@@ -111,12 +112,17 @@ bool write_manifest(const std::filesystem::path& file, const CheckpointManifest&
 std::optional<CheckpointManifest> read_manifest(const std::filesystem::path& folder,
                                                 Problems& problems);
 
-/// Writes the manifest into the partial folder of its step, publishes the folder (an older one of
-/// that step is replaced at once) and removes what need not be kept. False with Problems, the
-/// partial folder removed, where that fails.
+/// Writes the manifest into the partial folder of its step and publishes the folder (an older one
+/// of that step is replaced at once). False with Problems, the partial folder removed, where that
+/// fails.
 bool publish_checkpoint(const std::filesystem::path& checkpoints,
-                        const CheckpointManifest& manifest, const CheckpointsToKeep& keep,
-                        Problems& problems);
+                        const CheckpointManifest& manifest, Problems& problems);
+
+/// Removes what need not be kept once the checkpoint of `step` is there. A later one is none of
+/// this run's: it began before it, since that one is damaged or the user chose another. It counts
+/// as none of the newest and stays, until the run writes its own.
+void remove_old_checkpoints(const std::filesystem::path& checkpoints, std::int64_t step,
+                            const CheckpointsToKeep& keep);
 
 /// Removes what a run that died has left unfinished, and the room that it kept.
 void remove_leftovers(const std::filesystem::path& checkpoints);

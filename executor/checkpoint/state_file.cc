@@ -1,6 +1,9 @@
 #include "executor/checkpoint/state_file.h"
 
+#include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <span>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -11,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDigestThreads = 4;
+constexpr const char* kParts = "parts";  // in a header's metadata; a piece's name has brackets
 
 /// Reads a number at the front of `text` and takes it away.
 bool take_number(std::string_view& text, std::int64_t& number) {
@@ -48,17 +51,75 @@ std::span<const std::byte> bytes_of(const StateTensor& tensor) {
   return {tensor.data, static_cast<std::size_t>(tensor.spec.bytes())};
 }
 
-/// The header has them, so that they come before the first byte is written: by several threads,
-/// which read faster than a disk writes.
-std::vector<std::string> digests_of(const std::vector<StateTensor>& tensors) {
-  std::vector<std::string> digests(tensors.size());
-  share_work(static_cast<std::int64_t>(tensors.size()), 1, kDigestThreads,
-             [&](std::int64_t begin, std::int64_t end) {
-               for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end);
-                    ++i)
-                 digests[i] = checkpoint_digest(bytes_of(tensors[i]));
-             });
-  return digests;
+using Part = std::span<const StateTensor>;
+
+/// Neighbouring tensors by part, cut where a part's share of the bytes is nearest; one at least.
+std::vector<Part> cut_into_parts(Part tensors, std::int64_t least_bytes) {
+  std::int64_t total = 0;
+  for (const StateTensor& tensor : tensors) total += tensor.spec.bytes();
+  const std::int64_t count = std::clamp<std::int64_t>(total / least_bytes, 1, kMostParts);
+  std::vector<Part> parts;
+  std::size_t begin = 0;
+  std::int64_t before = 0, share = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::int64_t bytes = tensors[i].spec.bytes();
+    const std::int64_t own =
+        std::min(count - 1, (before + bytes / 2) * count / std::max<std::int64_t>(total, 1));
+    if (own != share && i > begin) {
+      parts.push_back(tensors.subspan(begin, i - begin));
+      begin = i;
+    }
+    share = own;
+    before += bytes;
+  }
+  parts.push_back(tensors.subspan(begin));
+  return parts;
+}
+
+/// Digests first, since the header has them. Ends early where another part has failed.
+bool write_part(const fs::path& file, Part tensors, std::size_t parts,
+                const std::atomic<bool>& other_failed, Problems& problems) {
+  std::vector<TensorSpec> specs;
+  std::map<std::string, std::string> metadata{{kParts, std::to_string(parts)}};
+  for (const StateTensor& tensor : tensors) {
+    specs.push_back(tensor.spec);
+    metadata.emplace(tensor.spec.name, checkpoint_digest(bytes_of(tensor)));
+  }
+  auto writer = SafetensorsWriter::create(file, specs, metadata, problems);
+  if (!writer) return false;
+  for (const StateTensor& tensor : tensors) {
+    if (other_failed || !writer->write(bytes_of(tensor), problems)) return false;
+  }
+  return writer->publish(problems);
+}
+
+/// The files of a rank's state, which come first in `listed`.
+std::optional<std::vector<SafetensorsFile>> open_parts(const fs::path& folder, int rank,
+                                                       std::span<const CheckpointFile> listed,
+                                                       Problems& problems) {
+  std::vector<SafetensorsFile> files;
+  std::size_t parts = 1;  // until the first one tells
+  while (files.size() < parts) {
+    const std::size_t part = files.size();
+    const std::string name = rank_file_name(rank, static_cast<int>(part));
+    if (part >= listed.size() || listed[part].name != name) {
+      problems.push_back({.file = (folder / kManifestName).string(),
+                          .place = "files",
+                          .found = part < listed.size() ? listed[part].name : "no further file",
+                          .expected = name + ", part " + std::to_string(part + 1) + " of " +
+                                      std::to_string(parts) + " of rank " + std::to_string(rank)});
+      return std::nullopt;
+    }
+    auto file = open_safetensors(folder / name, problems);
+    if (!file) return std::nullopt;
+    if (part == 0) {
+      const auto stated = parts_of(*file, folder / name, problems);
+      if (!stated) return std::nullopt;
+      parts = static_cast<std::size_t>(*stated);
+    }
+    files.push_back(std::move(*file));
+  }
+  return files;
 }
 
 }  // namespace
@@ -90,21 +151,34 @@ std::optional<PieceName> parse_piece_name(std::string_view name) {
   return piece;
 }
 
-bool write_state_file(const fs::path& file, const std::vector<StateTensor>& tensors,
-                      Problems& problems) {
-  std::vector<TensorSpec> specs;
-  std::map<std::string, std::string> metadata;
-  const std::vector<std::string> digests = digests_of(tensors);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    specs.push_back(tensors[i].spec);
-    metadata.emplace(tensors[i].spec.name, digests[i]);
+bool write_state(const fs::path& folder, int rank, const std::vector<StateTensor>& tensors,
+                 std::int64_t least_part_bytes, Problems& problems) {
+  const std::vector<Part> parts = cut_into_parts(tensors, least_part_bytes);
+  std::vector<Problems> found(parts.size());
+  std::atomic<bool> failed = false;
+  share_work(static_cast<std::int64_t>(parts.size()), 1, kMostParts,
+             [&](std::int64_t part, std::int64_t /*end*/) {
+               const auto at = static_cast<std::size_t>(part);
+               const fs::path file = folder / rank_file_name(rank, static_cast<int>(part));
+               if (!write_part(file, parts[at], parts.size(), failed, found[at])) failed = true;
+             });
+  for (const Problems& each : found) problems.insert(problems.end(), each.begin(), each.end());
+  return !failed;
+}
+
+std::optional<int> parts_of(const SafetensorsFile& file, const fs::path& path, Problems& problems) {
+  const auto stated = file.metadata.find(kParts);
+  if (stated == file.metadata.end()) return 1;
+  std::string_view text = stated->second;
+  std::int64_t parts = 0;
+  if (take_number(text, parts) && text.empty() && parts >= 1 && parts <= kMostParts) {
+    return static_cast<int>(parts);
   }
-  auto writer = SafetensorsWriter::create(file, specs, metadata, problems);
-  if (!writer) return false;
-  for (const StateTensor& tensor : tensors) {
-    if (!writer->write(bytes_of(tensor), problems)) return false;
-  }
-  return writer->publish(problems);
+  problems.push_back({.file = path.string(),
+                      .place = std::string("__metadata__.") + kParts,
+                      .found = stated->second,
+                      .expected = "a number from 1 to " + std::to_string(kMostParts)});
+  return std::nullopt;
 }
 
 std::optional<OpenCheckpoint> open_checkpoint(const fs::path& folder, Problems& problems) {
@@ -113,13 +187,16 @@ std::optional<OpenCheckpoint> open_checkpoint(const fs::path& folder, Problems& 
   if (!manifest) return std::nullopt;
   OpenCheckpoint checkpoint{
       .folder = folder, .manifest = std::move(*manifest), .files = {}, .pieces = {}};
-  for (const CheckpointFile& each : checkpoint.manifest.files) {
-    if (auto file = open_safetensors(folder / each.name, problems)) {
-      checkpoint.files.push_back(std::move(*file));
-    }
+  std::span<const CheckpointFile> left = checkpoint.manifest.files;
+  while (!left.empty()) {
+    auto parts = open_parts(folder, static_cast<int>(checkpoint.files.size()), left, problems);
+    if (!parts) return std::nullopt;
+    left = left.subspan(parts->size());
+    checkpoint.files.push_back(std::move(*parts));
   }
-  if (problems.size() != before) return std::nullopt;
-  for (const SafetensorsFile& file : checkpoint.files) add_pieces(file, checkpoint, problems);
+  for (const std::vector<SafetensorsFile>& parts : checkpoint.files) {
+    for (const SafetensorsFile& file : parts) add_pieces(file, checkpoint, problems);
+  }
   if (problems.size() != before) return std::nullopt;
   return checkpoint;
 }

@@ -1,11 +1,13 @@
-// One rank's file of a checkpoint: pieces of states under names that say what they are.
+// One rank's state in a checkpoint: pieces of states under names that say what they are.
 //
 // A piece is a box of a tensor of the model, in the order in which the rank's memory has it:
 // "actor.exp_avg/model.layers.0.mlp.up_proj.weight[0:16,0:64]" is rows 0 to 16 and columns 0 to 64
 // of that tensor's first moment. Tensors that TP cuts along their inputs (o_proj, down_proj) lie
 // with that dim first, so that a piece's shape is that of its box with one dim moved to the front.
-// The header's metadata has the xxh3 of every tensor. Free functions and plain values; a file that
-// is open may be read by any number of threads.
+// A large state is cut between tensors into parts, each in a file of its own, since one thread
+// writes slower than a disk or a tmpfs takes. A header's metadata has the xxh3 of every tensor, and
+// how many parts there are; a file without that number, as older runs wrote it, is its rank's only
+// one. Free functions and plain values; a file that is open may be read by any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +39,21 @@ struct StateTensor {
   const std::byte* data = nullptr;
 };
 
-/// Writes a rank's file with the digests of its tensors, flushed. Wider types come first.
-bool write_state_file(const std::filesystem::path& file, const std::vector<StateTensor>& tensors,
-                      Problems& problems);
+/// The most parts of a rank's state, and the bytes below which it is not cut further.
+inline constexpr int kMostParts = 4;
+inline constexpr std::int64_t kLeastPartBytes = std::int64_t{256} << 20;
+
+/// Writes a rank's state with the digests of its tensors into `folder`, in parts of nearly equal
+/// bytes, by a thread each. A part appears, flushed, under its rank_file_name when it is whole.
+/// Wider types come first.
+bool write_state(const std::filesystem::path& folder, int rank,
+                 const std::vector<StateTensor>& tensors, std::int64_t least_part_bytes,
+                 Problems& problems);
+
+/// In how many parts the state lies whose first one is `file`; nullopt with a Problem where its
+/// header has another word for it.
+std::optional<int> parts_of(const SafetensorsFile& file, const std::filesystem::path& path,
+                            Problems& problems);
 
 /// A piece of a checkpoint that is open.
 struct SavedPiece {
@@ -52,11 +66,11 @@ struct SavedPiece {
 struct OpenCheckpoint {
   std::filesystem::path folder;
   CheckpointManifest manifest;
-  std::vector<SafetensorsFile> files;                     // by rank of the run that wrote them
+  std::vector<std::vector<SafetensorsFile>> files;        // by rank of the run that wrote, by part
   std::map<std::string, std::vector<SavedPiece>> pieces;  // by state
 };
 
-/// nullopt where the manifest or a header is not as it was written, with every Problem.
+/// nullopt where the manifest or a header is not as it was written, or lists not every part.
 std::optional<OpenCheckpoint> open_checkpoint(const std::filesystem::path& folder,
                                               Problems& problems);
 

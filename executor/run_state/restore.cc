@@ -130,15 +130,16 @@ std::vector<Tensor> saved_generators(const OpenCheckpoint& checkpoint, int rank,
                                      torch::Device device, Problems& problems) {
   std::vector<Tensor> states;
   if (rank >= static_cast<int>(checkpoint.files.size())) return states;
-  const SafetensorsFile& file = checkpoint.files[static_cast<std::size_t>(rank)];
   std::vector<const char*> wanted{"generator.cpu"};
   if (device.is_cuda()) wanted.push_back("generator.cuda");
   for (const char* name : wanted) {
-    for (const TensorView& view : file.tensors) {
-      if (view.name != name || !check_digest(view, file.metadata.at(view.name), problems)) continue;
-      states.push_back(
-          torch::from_blob(const_cast<std::byte*>(view.data.data()), view.shape, torch::kUInt8)
-              .clone());
+    for (const SafetensorsFile& file : checkpoint.files[static_cast<std::size_t>(rank)]) {
+      for (const TensorView& view : file.tensors) {
+        if (view.name != name || !check_digest(view, file.metadata.at(name), problems)) continue;
+        states.push_back(
+            torch::from_blob(const_cast<std::byte*>(view.data.data()), view.shape, torch::kUInt8)
+                .clone());
+      }
     }
   }
   if (states.size() != wanted.size()) states.clear();

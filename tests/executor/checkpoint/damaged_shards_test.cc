@@ -42,17 +42,19 @@ std::string tensor_at(const std::string& bytes, std::size_t at) {
   return {};
 }
 
-class DamagedShards : public testing::Test {
+class DamagedShards : public testing::TestWithParam<Pieces> {
  protected:
   void SetUp() override {
-    for (const int step : {1, 2}) ASSERT_TRUE(save(folder_.path, step).problems.empty());
-    for (int rank = 0; rank < kRanks; ++rank) {
-      whole_.push_back(read(file(rank)));
-      other_step_.push_back(read(checkpoint_path(folder_.path, 1) / rank_file_name(rank)));
+    for (const int step : {1, 2}) {
+      ASSERT_TRUE(save(folder_.path, step, 0, {}, GetParam()).problems.empty());
+    }
+    for (const std::string& name : names_) {
+      whole_.push_back(read(file(name)));
+      other_step_.push_back(read(checkpoint_path(folder_.path, 1) / name));
     }
   }
 
-  fs::path file(int rank) const { return checkpoint_path(folder_.path, 2) / rank_file_name(rank); }
+  fs::path file(const std::string& name) const { return checkpoint_path(folder_.path, 2) / name; }
 
   /// What whoever reads the whole checkpoint is told: (file, tensor), empty where it is sound.
   std::set<std::pair<std::string, std::string>> told() const {
@@ -70,38 +72,41 @@ class DamagedShards : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  std::vector<std::string> whole_, other_step_;  // by rank
+  std::vector<std::string> names_ = files_of(GetParam());
+  std::vector<std::string> whole_, other_step_;  // as names_
 };
 
-TEST_F(DamagedShards, AreToldByFileAndTensorWithoutExceptionAThousandTimes) {
+TEST_P(DamagedShards, AreToldByFileAndTensorWithoutExceptionAThousandTimes) {
   std::mt19937_64 random(11);
   const auto below = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
   ASSERT_TRUE(told().empty());
   int of_tensors = 0;
   for (int i = 0; i < 1000; ++i) {
-    const int rank = static_cast<int>(below(kRanks));
-    const std::string& sound = whole_[static_cast<std::size_t>(rank)];
+    const std::size_t at = below(names_.size());
+    const std::string& sound = whole_[at];
     std::string changed = sound, tensor;
-    std::set<std::string> files = {rank_file_name(rank)};
+    std::set<std::string> files = {names_[at]};
     switch (i % 4) {
       case 0: {
-        const std::size_t at = below(sound.size());
-        changed[at] = static_cast<char>(changed[at] ^ (1 << below(8)));
-        tensor = tensor_at(sound, at);
+        const std::size_t byte = below(sound.size());
+        changed[byte] = static_cast<char>(changed[byte] ^ (1 << below(8)));
+        tensor = tensor_at(sound, byte);
         break;
       }
       case 1:
         changed.resize(below(sound.size()));
         break;
       case 2:
-        changed = other_step_[static_cast<std::size_t>(rank)];
+        changed = other_step_[at];
         break;
-      default:  // another rank's, and this one's there
-        changed = whole_[static_cast<std::size_t>(1 - rank)];
-        write(file(1 - rank), sound);
-        files = {rank_file_name(0), rank_file_name(1)};
+      default: {  // another file's, of this rank or another one, and this one's there
+        const std::size_t other = (at + 1 + below(names_.size() - 1)) % names_.size();
+        changed = whole_[other];
+        write(file(names_[other]), sound);
+        files = {names_[at], names_[other]};
+      }
     }
-    write(file(rank), changed);
+    write(file(names_[at]), changed);
     const auto places = told();
     std::set<std::string> named;
     for (const auto& [name, place] : places) named.insert(name);
@@ -111,13 +116,18 @@ TEST_F(DamagedShards, AreToldByFileAndTensorWithoutExceptionAThousandTimes) {
       const std::set<std::pair<std::string, std::string>> wanted = {{*files.begin(), tensor}};
       ASSERT_EQ(places, wanted) << i;
     }
-    for (int other = 0; other < kRanks; ++other) {
-      write(file(other), whole_[static_cast<std::size_t>(other)]);
+    for (std::size_t each = 0; each < names_.size(); ++each) {
+      write(file(names_[each]), whole_[each]);
     }
   }
-  EXPECT_GT(of_tensors, 20);
+  EXPECT_GT(of_tensors, 5);
   EXPECT_TRUE(told().empty());
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, DamagedShards, testing::Values(Pieces::whole, Pieces::rows),
+                         [](const auto& info) {
+                           return std::string(info.param == Pieces::whole ? "ranks" : "parts");
+                         });
 
 }  // namespace
 }  // namespace tessera

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 #include "cost_models/documents/problem.h"
 #include "tests/executor/checkpoint/two_ranks.h"
@@ -82,18 +83,21 @@ bool loads(const fs::path& checkpoints, std::int64_t step) {
   Problems problems;
   const auto open = open_checkpoint(checkpoint_path(checkpoints, step), problems);
   if (!open) return false;
-  int rank = 0;
+  std::int64_t row = 0;
   for (const SavedPiece& piece : open->pieces.at("actor.master/w")) {
-    const RankState wanted(rank++, step);
-    if (!check_digest(*piece.view, piece.digest, problems)) return false;
-    const std::size_t bytes = wanted.values.size() * sizeof(float);
-    if (std::memcmp(piece.view->data.data(), wanted.values.data(), bytes) != 0) return false;
+    if (piece.box.dims[0].lo != row || !check_digest(*piece.view, piece.digest, problems)) {
+      return false;
+    }
+    const RankState wanted(static_cast<int>(row / kRows), step);
+    const float* const values = wanted.values.data() + 2 * (row % kRows);
+    if (std::memcmp(piece.view->data.data(), values, piece.view->data.size()) != 0) return false;
+    row = piece.box.dims[0].hi;
   }
-  return rank == kRanks && problems.empty();
+  return row == kRanks * kRows && problems.empty();
 }
 
 /// Saves step 2 while that call fails; how many calls of the kind there were.
-int save_with(const fs::path& folder, Call call, int at, Fault fault, int code,
+int save_with(const fs::path& folder, Pieces pieces, Call call, int at, Fault fault, int code,
               CheckpointEnd& end) {
   plan.fault = fault;
   plan.call = call;
@@ -101,7 +105,7 @@ int save_with(const fs::path& folder, Call call, int at, Fault fault, int code,
   plan.code = code;
   for (auto& seen : plan.seen) seen = 0;
   plan.counts = true;
-  end = save(folder, 2);
+  end = save(folder, 2, 0, {}, pieces);
   plan.counts = false;
   plan.fault = Fault::none;
   return plan.seen[static_cast<std::size_t>(call)];
@@ -115,21 +119,22 @@ struct Case {
   bool harmless;  // it is tried again, and nothing is lost
 };
 
-class FailingCall : public testing::TestWithParam<Case> {};
+class FailingCall : public testing::TestWithParam<std::tuple<Case, Pieces>> {};
 
 TEST_P(FailingCall, CostsOneCheckpointAtMost) {
-  const auto [name, call, fault, code, harmless] = GetParam();
+  const auto [name, call, fault, code, harmless] = std::get<Case>(GetParam());
+  const Pieces pieces = std::get<Pieces>(GetParam());
   CheckpointEnd whole;
   const TemporaryFolder untouched;
-  const int calls = save_with(untouched.path, call, -1, Fault::none, 0, whole);
+  const int calls = save_with(untouched.path, pieces, call, -1, Fault::none, 0, whole);
   ASSERT_TRUE(whole.problems.empty());
   EXPECT_GT(calls, 1) << "the calls are seen";
   int told = 0;
   for (int at = 0; at < calls; ++at) {
     const TemporaryFolder folder;
-    ASSERT_TRUE(save(folder.path, 1).problems.empty());
+    ASSERT_TRUE(save(folder.path, 1, 0, {}, pieces).problems.empty());
     CheckpointEnd end;
-    save_with(folder.path, call, at, fault, code, end);
+    save_with(folder.path, pieces, call, at, fault, code, end);
     EXPECT_TRUE(loads(folder.path, 1)) << name << " at call " << at;
     EXPECT_TRUE(!harmless || end.problems.empty()) << name << " at call " << at;
     if (end.problems.empty()) {
@@ -140,7 +145,7 @@ TEST_P(FailingCall, CostsOneCheckpointAtMost) {
       EXPECT_THAT(words, HasSubstr(std::strerror(code))) << at;
       EXPECT_THAT(words, HasSubstr(folder.path.string())) << at;
     }
-    ASSERT_TRUE(save(folder.path, 3).problems.empty()) << name << " at call " << at;
+    ASSERT_TRUE(save(folder.path, 3, 0, {}, pieces).problems.empty()) << name << " at call " << at;
     EXPECT_TRUE(loads(folder.path, 3));
     remove_leftovers(folder.path);
     for (const auto& entry : fs::recursive_directory_iterator(folder.path)) {
@@ -152,13 +157,17 @@ TEST_P(FailingCall, CostsOneCheckpointAtMost) {
 
 INSTANTIATE_TEST_SUITE_P(
     Faults, FailingCall,
-    testing::Values(Case{"full", Call::write, Fault::error, ENOSPC, false},
-                    Case{"broken", Call::write, Fault::error, EIO, false},
-                    Case{"interrupted", Call::write, Fault::error, EINTR, true},
-                    Case{"short_write", Call::write, Fault::short_write, 0, true},
-                    Case{"flush", Call::fsync, Fault::error, EIO, false},
-                    Case{"name", Call::rename, Fault::error, EIO, false}),
-    [](const auto& info) { return std::string(info.param.name); });
+    testing::Combine(testing::Values(Case{"full", Call::write, Fault::error, ENOSPC, false},
+                                     Case{"broken", Call::write, Fault::error, EIO, false},
+                                     Case{"interrupted", Call::write, Fault::error, EINTR, true},
+                                     Case{"short_write", Call::write, Fault::short_write, 0, true},
+                                     Case{"flush", Call::fsync, Fault::error, EIO, false},
+                                     Case{"name", Call::rename, Fault::error, EIO, false}),
+                     testing::Values(Pieces::whole, Pieces::rows)),
+    [](const auto& info) {
+      const bool rows = std::get<Pieces>(info.param) == Pieces::rows;
+      return std::get<Case>(info.param).name + std::string(rows ? "_of_parts" : "");
+    });
 
 }  // namespace
 }  // namespace tessera

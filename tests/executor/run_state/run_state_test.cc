@@ -110,25 +110,34 @@ void for_each_held(const RoleOnRank& role, Trainer& trainer, Each&& each) {
   }
 }
 
+/// The states of torch's generators that a rank of save() writes, beside what training has made.
+std::vector<torch::Tensor> generators_of(int rank) {
+  return {torch::full({100 + rank}, rank, torch::kUInt8)};
+}
+
 /// Saves known values under `cut`; the manifest that a run would write.
 void save(const Cut& cut, const ModelSpec& model, DType dtype, const std::filesystem::path& folder,
-          std::int64_t largest_steps) {
+          std::int64_t largest_steps, std::int64_t least_part_bytes = kLeastPartBytes) {
   run_ranks(cut.ranks(), [&](Communicator& world) {
     const auto role = make_role(world, model, cut.layout(model), dtype);
     Trainer trainer(role->weights, role->groups, AdamWOptions{});
     for_each_held(*role, trainer, [](float& held, float wanted) { held = wanted; });
     RoleSnapshot snapshot("actor", role->weights, trainer);
     snapshot.take();
+    std::vector<StateTensor> tensors = snapshot.tensors();
+    const std::vector<torch::Tensor> generators = generators_of(world.rank());
+    for (StateTensor& tensor : generator_tensors(generators)) tensors.push_back(std::move(tensor));
     Problems problems;
-    ASSERT_TRUE(
-        write_state_file(folder / rank_file_name(world.rank()), snapshot.tensors(), problems))
+    ASSERT_TRUE(write_state(folder, world.rank(), tensors, least_part_bytes, problems))
         << to_string(problems.at(0));
   });
   CheckpointManifest manifest{.step = 1};
   manifest.roles["actor"] = {.model = "actor", .optimizer_steps = largest_steps};
   Problems problems;
   for (int rank = 0; rank < cut.ranks(); ++rank) {
-    manifest.files.push_back(*describe_file(folder / rank_file_name(rank), problems));
+    for (int part = 0; exists(folder / rank_file_name(rank, part)); ++part) {
+      manifest.files.push_back(*describe_file(folder / rank_file_name(rank, part), problems));
+    }
   }
   ASSERT_TRUE(write_manifest(folder / kManifestName, manifest, problems));
 }
@@ -246,6 +255,31 @@ TEST(State, TiedEmbeddingsAndBfloat16GoTheSameWay) {
   for (const Cut& to : {kCuts[0], kCuts[1], kCuts[4], kCuts[6]}) {
     SCOPED_TRACE(to.name);
     expect_restored(to, qwen2(), DType::bf16, folder.path);
+  }
+}
+
+/// A rank's state in several files is the same state: its generators lie in the last of them.
+TEST(State, InPartsIsFoundByEveryOtherLayout) {
+  for (const Cut& from : {kCuts[1], kCuts[6]}) {
+    SCOPED_TRACE(from.name);
+    const TemporaryFolder folder;
+    save(from, llama(), DType::fp32, folder.path, 12, /*least_part_bytes=*/1);
+    for (int rank = 0; rank < from.ranks(); ++rank) {
+      EXPECT_TRUE(exists(folder.path / rank_file_name(rank, kMostParts - 1)));
+    }
+    for (const Cut& to : {kCuts[0], kCuts[1], kCuts[5], kCuts[6]}) {
+      SCOPED_TRACE(to.name);
+      expect_restored(to, llama(), DType::fp32, folder.path);
+    }
+    Problems problems;
+    const auto checkpoint = open_checkpoint(folder.path, problems);
+    ASSERT_TRUE(checkpoint);
+    for (int rank = 0; rank < from.ranks(); ++rank) {
+      const auto found = saved_generators(*checkpoint, rank, torch::kCPU, problems);
+      ASSERT_EQ(found.size(), 1U);
+      EXPECT_TRUE(torch::equal(found[0], generators_of(rank)[0]));
+    }
+    EXPECT_TRUE(saved_generators(*checkpoint, from.ranks(), torch::kCPU, problems).empty());
   }
 }
 
