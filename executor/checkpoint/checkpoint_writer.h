@@ -35,6 +35,7 @@ bool check_space(const std::filesystem::path& checkpoints, std::int64_t bytes, P
 
 class CheckpointWriter {
  public:
+  /// `least_part_bytes`: as write_state() cuts a rank's state.
   CheckpointWriter(std::filesystem::path checkpoints, int rank, int ranks, CheckpointsToKeep keep,
                    std::int64_t least_part_bytes = kLeastPartBytes);
   /// Waits for this rank's files, and on rank 0 a moment for the others'.

@@ -60,6 +60,7 @@ std::string packed(std::span<const ProgramScore> scores) {
     append(out, score.function);
     append(out, score.score);
     append(out, score.detail.accuracy.value_or(kNoScore));
+    append(out, score.detail.plain_number);
     append(out, score.detail.answer.has_value());
     const std::string answer = score.detail.answer.value_or("");
     append(out, answer.size());
@@ -79,6 +80,7 @@ std::vector<ProgramScore> unpacked(const std::string& block) {
     take(block, at, score.function);
     take(block, at, score.score);
     take(block, at, accuracy);
+    take(block, at, score.detail.plain_number);
     take(block, at, has_answer);
     take(block, at, size);
     if (!std::isnan(accuracy)) score.detail.accuracy = accuracy;
@@ -99,9 +101,7 @@ void score_by_rules(const PromptSet& set, std::span<const Sequence> sequences, b
       if (rule == nullptr) continue;
       const RewardText text{prompt.data_source, response, prompt.ground_truth};
       scores.at(i, f) = rule->score(text);
-      if (with_details && rule->detail != nullptr) {
-        scores.details[i * scores.functions + f] = rule->detail(text);
-      }
+      if (with_details) scores.details[i * scores.functions + f] = detail_of(*rule, text);
     }
   }
 }
@@ -265,7 +265,10 @@ ResponseScores scores_of(Scores& scores, std::size_t sequence) {
     response.by_function.push_back(scores.at(sequence, f));
     ScoreDetail& detail = scores.details[sequence * scores.functions + f];
     if (!response.detail.answer) response.detail.answer = std::move(detail.answer);
-    if (!response.detail.accuracy) response.detail.accuracy = detail.accuracy;
+    // A plain number is the accuracy of a response where no other function has a word in its score.
+    const auto accuracy =
+        scores.functions == 1 ? accuracy_of(scores.at(sequence, f), detail) : detail.accuracy;
+    if (!response.detail.accuracy) response.detail.accuracy = accuracy;
   }
   return response;
 }

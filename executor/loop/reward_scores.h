@@ -25,8 +25,8 @@ RewardWorkersOfRank make_reward_workers(const PromptSet& set, const RewardProgra
 void score_ended(RewardWorkersOfRank& own, const PromptSet& set,
                  std::span<const EndedSequence> ended);
 
-/// What single functions say of a response: a score of each (NaN = none), and the detail of the
-/// first that has one.
+/// What single functions say of a response: a score of each (NaN = none), and of the details the
+/// first answer and the first accuracy; the plain number of an only function is its accuracy.
 struct ResponseScores {
   std::vector<double> by_function;
   ScoreDetail detail;

@@ -1,7 +1,9 @@
 #include "executor/loop/validation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 
 #include "executor/rl/validation_metrics.h"
 
@@ -31,6 +33,17 @@ ValidationSample sample_of(const PromptSet& set, const Sequence& sequence,
   return sample;
 }
 
+/// Where answers say an accuracy, one that no score was to be had of has 0, as in verl's manager
+/// `limited`: it would be missing from the mean.
+void add_failed(std::span<const ResponseScores> scores, std::vector<ValidationSample>& samples) {
+  const auto said = [](const ValidationSample& sample) { return sample.values.contains("acc"); };
+  if (std::ranges::none_of(samples, said)) return;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const auto failed = [](double score) { return std::isnan(score); };
+    if (std::ranges::any_of(scores[i].by_function, failed)) samples[i].values.try_emplace("acc", 0);
+  }
+}
+
 }  // namespace
 
 Validation validate(const RolloutSetting& setting, std::int64_t step) {
@@ -56,6 +69,7 @@ Validation validate(const RolloutSetting& setting, std::int64_t step) {
     samples.push_back(
         sample_of(setting.prompts, answers.sequences[i], scores.empty() ? nullptr : &scores[i]));
   }
+  add_failed(scores, samples);
   return {.sequences = std::move(answers.sequences), .metrics = validation_metrics(samples)};
 }
 

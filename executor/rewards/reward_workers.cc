@@ -57,7 +57,8 @@ std::string words_of_end(WorkerProcess& process) {
   return "the process ended" + (words.empty() ? "" : ": " + shortened(words));
 }
 
-/// verl's "acc" and "pred" of an answer; what is of another type is left out.
+/// verl's "acc" and "pred" of an answer, and whether the function gave a number alone; what is of
+/// another type is left out.
 ScoreDetail detail_of(const Node& answer) {
   ScoreDetail detail;
   const Node* const accuracy = answer.find("acc");
@@ -67,6 +68,8 @@ ScoreDetail detail_of(const Node& answer) {
   }
   const Node* const found = answer.find("pred");
   if (found != nullptr && found->is(Node::Kind::string)) detail.answer = found->text;
+  const Node* const plain = answer.find("plain_number");
+  detail.plain_number = plain != nullptr && plain->is(Node::Kind::boolean) && plain->boolean;
   return detail;
 }
 

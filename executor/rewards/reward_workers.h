@@ -3,13 +3,13 @@
 //
 // A request is a JSON line {"id", "data_source", "solution_str", "ground_truth", "extra_info"}; the
 // answer a line {"id", "score"} or {"id", "error"} with the same id, beside a score also verl's
-// "acc" (a number) and "pred" (a text). A process may say {"ready":
-// true} when it has loaded what it needs; the time limit of its first response counts from then on.
-// One that says {"refused": why, "file", "line"} instead cannot score at all.
-// A process that crashes, hangs, answers something else or floods its output is killed and started
-// anew: its response has no score, and nothing else is lost. A program whose processes die 32 times
-// in a row before they are ready is tried no more until the next finish().
-// One owner, one thread; the processes live as long as the object.
+// "acc" (a number) and "pred" (a text), or "plain_number": true for the score of a function that
+// gives a number and no map. A process may say {"ready": true} when it has loaded what it needs;
+// the time limit of its first response counts from then on. One that says {"refused": why, "file",
+// "line"} instead cannot score at all. A process that crashes, hangs, answers something else or
+// floods its output is killed and started anew: its response has no score, and nothing else is
+// lost. A program whose processes die 32 times in a row before they are ready is tried no more
+// until the next finish(). One owner, one thread; the processes live as long as the object.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ std::vector<std::string> python_reward(const std::string& python, const std::fil
 /// verl's prime_code does: the truth is {"inputs": [text...], "outputs": [text...]}, with "fn_name"
 /// a call whose arguments are the lines of an input, or {"assert_case": [statements...]}, as a map
 /// or as JSON text. The score is the part of the first `tests` (10) that pass within
-/// `test_timeout_s` (2) seconds each; `kwargs` may set both. "acc" says that all have.
+/// `test_timeout_s` (2) seconds each; `kwargs` may set both.
 std::vector<std::string> unit_test_reward(const std::string& python, const std::string& kwargs);
 
 /// `words` in the sandbox. A Problem, and nullopt, where bubblewrap is asked for and cannot be

@@ -72,10 +72,16 @@ constexpr RewardRule kRules[] = {
      [](std::string_view source) { return rule_of_data_source(source) != nullptr; },
      [](const RewardText& text) {
        const RewardRule* rule = rule_of_data_source(text.data_source);
-       return rule == nullptr || rule->detail == nullptr ? ScoreDetail{} : rule->detail(text);
+       return rule == nullptr ? ScoreDetail{} : detail_of(*rule, text);
      }}};
 
 }  // namespace
+
+ScoreDetail detail_of(const RewardRule& rule, const RewardText& text) {
+  ScoreDetail detail = rule.detail == nullptr ? ScoreDetail{} : rule.detail(text);
+  detail.plain_number = !detail.accuracy;
+  return detail;
+}
 
 double fraction_reward(std::string_view response, std::string_view truth) {
   return fraction_in_place(code_points(response), code_points(truth));

@@ -22,9 +22,16 @@ struct RewardText {
 /// What a score was given for, where its function says so: a validation counts majorities of it.
 struct ScoreDetail {
   std::optional<std::string> answer;  // that was found in the response
-  std::optional<double> accuracy;     // verl's "acc", where it is not the score
+  std::optional<double> accuracy;     // verl's "acc", where the function says one
+  bool plain_number = false;          // the function gives a number, and no map with a score in it
 };
 
+/// What verl's reward managers report as "acc" of a score: a plain number is its own.
+inline std::optional<double> accuracy_of(double score, const ScoreDetail& detail) {
+  return detail.plain_number ? score : detail.accuracy;
+}
+
+/// A rule without an accuracy of its own gives a plain number, as its function in verl does.
 struct RewardRule {
   std::string_view name;
   double (*score)(const RewardText& text);
@@ -33,6 +40,9 @@ struct RewardRule {
   /// nullptr = the rule looks for no answer.
   ScoreDetail (*detail)(const RewardText& text) = nullptr;
 };
+
+/// What the rule's score is given for.
+ScoreDetail detail_of(const RewardRule& rule, const RewardText& text);
 
 /// Share of the truth's characters (UTF-8 code points) that the response has in the same place;
 /// what follows in the response does not count. An empty truth gives 1 for an empty response.

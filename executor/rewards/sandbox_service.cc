@@ -33,6 +33,11 @@ bool may_be_busy(const HttpReply& reply) {
   return std::ranges::find(kBusy, reply.status) != kBusy.end();
 }
 
+void give(RewardAnswer& answer, double score) {
+  answer.score = score;
+  answer.detail.plain_number = true;  // as verl's default_compute_score passes it on
+}
+
 }  // namespace
 
 double request_timeout_s(const SandboxLimits& limits) {
@@ -78,7 +83,7 @@ class SandboxScorer::Lanes {
     Response& response = responses_.emplace_back();
     const std::optional<std::string> code = code_of(request.response);
     if (!code) {
-      response.answer.score = 0;
+      give(response.answer, 0);
       return settle();
     }
     auto cases = cases_of(*code, request.truth_json, response.answer.failure);
@@ -167,7 +172,7 @@ class SandboxScorer::Lanes {
       response.answer.failure = std::move(failure);
     }
     if (--response.open > 0) return;
-    if (response.answer.failure.empty()) response.answer.score = score_of(response.results);
+    if (response.answer.failure.empty()) give(response.answer, score_of(response.results));
     settle();
   }
 

@@ -184,7 +184,7 @@ def function(data_source, solution_str, ground_truth, extra_info, tests=10, test
     inputs, expected = inputs[:tests], expected[:tests]
     results = results_of(code, kind, cases.get("fn_name"), inputs, test_timeout_s)
     right = [passed(kind, result, truth) for result, truth in zip(results, expected)]
-    return {"score": sum(right) / len(right) if right else 1.0, "acc": all(right)}
+    return sum(right) / len(right) if right else 1.0
 )py";
 
 /// Answers requests with `function`.
@@ -205,8 +205,10 @@ for line in sys.stdin:
             if result.get("pred") is not None:
                 said["pred"] = str(result["pred"])
             result = result["score"]
-        elif isinstance(result, (list, tuple)):
-            result = result[0]
+        else:
+            said["plain_number"] = True
+            if isinstance(result, (list, tuple)):
+                result = result[0]
         if isinstance(result, (str, bytes)):
             raise TypeError(f"a score is a number, not the text {result!r}")
         said["score"] = float(result)

@@ -64,7 +64,7 @@ class TrainingPage : public ProgramTest {
           "reward:\n  function: fraction\n"
           "trainer:\n  total_training_steps: 12\n  seed: 1\n  test_freq: 4\n  save_freq: 2\n"
           "  max_actor_ckpt_to_keep: 2\n  save_top_k: 1\n"
-          "  monitor: val-core/tessera/reverse/reward/mean@1\n  rules: default\n");
+          "  monitor: val-core/tessera/reverse/acc/mean@1\n  rules: default\n");
     make_reward_inputs();
   }
 

@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kMean = "val-core/tessera/reverse/reward/mean@3";
+const std::string kMean = "val-core/tessera/reverse/acc/mean@3";
+const std::string kReward = "val-aux/tessera/reverse/reward/mean@3";
 
 class ValidationRun : public ProgramTest {
  protected:
@@ -92,13 +93,42 @@ TEST_F(ValidationRun, ItsNumbersAreThoseOfTheAnswersInItsFiles) {
     EXPECT_GT(outputs.size(), 12u) << "answers are drawn, each with numbers of its own";
     EXPECT_NEAR(by_step.at(step).at(kMean), sum / 36, 1e-9) << step;
     EXPECT_GT(by_step.at(step).at("timing_s/testing"), 0);
-    EXPECT_GE(by_step.at(step).at("val-core/tessera/reverse/reward/best@3/mean"),
+    EXPECT_EQ(by_step.at(step).at(kReward), by_step.at(step).at(kMean));
+    EXPECT_GE(by_step.at(step).at("val-core/tessera/reverse/acc/best@3/mean"),
               by_step.at(step).at(kMean));
   }
   for (const int step : {1, 3}) EXPECT_EQ(by_step.at(step).count(kMean), 0u);
   EXPECT_NE(answers(validated(), 0)[0].at("response_ids"),
             answers(validated(), 4)[0].at("response_ids"))
       << "each validation draws anew";
+}
+
+/// The rule gives a plain number: its accuracy is that number, whatever the length costs.
+TEST_F(ValidationRun, TheAccuracyIsTheScoreWithoutItsShaping) {
+  ASSERT_EQ(
+      train("shaped", 1,
+            validating() + "--set trainer.val_only=true --set reward.reward_manager.name=dapo "
+                           "--set reward.reward_kwargs.overlong_buffer_cfg.enable=true "
+                           "--set reward.reward_kwargs.overlong_buffer_cfg.len=2"),
+      0);
+  const auto shaped = numbers("shaped").at(0), plain = numbers(validated()).at(0);
+  EXPECT_EQ(shaped.at(kMean), plain.at(kMean)) << "the same answers";
+  EXPECT_LT(shaped.at(kReward), plain.at(kReward) - 0.1);
+}
+
+/// An answer without a score is as wrong as one that has 0 of it.
+TEST_F(ValidationRun, AnAnswerThatFailsIsInTheMeanOfTheAccuracy) {
+  std::ofstream(at("odd.py"))
+      << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+         "    if extra_info['index'] % 2: raise ValueError('odd')\n"
+         "    return 1\n";
+  ASSERT_EQ(
+      train("odd", 1,
+            validating() + "--set trainer.val_only=true --set 'reward={custom_reward_function: " +
+                "{path: " + at("odd.py") + "}}'"),
+      0);
+  EXPECT_EQ(numbers("odd").at(0).at(kMean), 0.5);
+  EXPECT_EQ(numbers("odd").at(0).at(kReward), 0.5);
 }
 
 /// The same weights, read from the checkpoint of step 2 into a run that does nothing else.

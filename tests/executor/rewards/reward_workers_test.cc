@@ -6,6 +6,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -53,9 +56,32 @@ TEST(RewardWorkers, AnAnswerMayCarryVerlsAccuracyAndPrediction) {
   EXPECT_EQ(answers[0].detail.accuracy, 1.0);
   EXPECT_EQ(answers[0].detail.answer, "5");
   EXPECT_FALSE(answers[1].detail.accuracy);
+  EXPECT_TRUE(answers[1].detail.plain_number);
   EXPECT_FALSE(answers[1].detail.answer);
   EXPECT_EQ(answers[2].detail.accuracy, 0.0);
   EXPECT_EQ(answers[2].detail.answer, "6");
+}
+
+/// verl's own managers were given the same results (scripts/make_validation_vectors.py).
+TEST(RewardWorkers, TheAccuracyOfAResultIsThatOfVerlsManagers) {
+  PythonReward reward(
+      "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+      "    return ground_truth\n");
+  std::ifstream in(TESSERA_SOURCE_DIR "/tests/executor/rl/verl_validation.json");
+  const auto said = nlohmann::json::parse(in).at("accuracies");
+  std::vector<RewardRequest> requests;
+  for (const auto& one : said) requests.push_back(request("any", one.at("result").dump()));
+  RewardWorkers pool(
+      python_reward("python3", reward.folder.path / "reward.py", "compute_score", "{}"),
+      reward.limits, 2);
+  const auto answers = pool.score(requests);
+  ASSERT_GE(answers.size(), 35u);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    ASSERT_TRUE(answers[i].score) << answers[i].failure;
+    std::optional<double> wanted;
+    if (!said[i].at("acc").is_null()) wanted = said[i].at("acc").get<double>();
+    EXPECT_EQ(accuracy_of(*answers[i].score, answers[i].detail), wanted) << said[i];
+  }
 }
 
 /// A number is whatever Python makes a float of, as torch's assignment in verl does; a text is

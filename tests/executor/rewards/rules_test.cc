@@ -75,6 +75,9 @@ TEST(RewardRules, TheAnswersThatAreComparedAreVerls) {
       reward_rule("by_data_source")->detail({"openai/gsm8k", "#### 3", "4"});
   EXPECT_EQ(by_source.answer, "3");
   EXPECT_FALSE(by_source.accuracy);
+  EXPECT_EQ(accuracy_of(0.25, by_source), 0.25) << "gsm8k's function gives a plain number";
+  EXPECT_EQ(accuracy_of(-1, detail_of(*reward_rule("math_dapo"), {"s", "Answer: 7", "8"})), 0.0);
+  EXPECT_EQ(accuracy_of(0.5, detail_of(*reward_rule("fraction"), {"s", "1", "12"})), 0.5);
 }
 
 TEST(RewardRules, FractionCountsRightCharactersInPlace) {
