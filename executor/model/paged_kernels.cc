@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "executor/kernels/draw_kernels.h"
 #include "executor/kernels/ordered_attention.h"
 #include "executor/kernels/paged_attention.h"
 #include "executor/kernels/rollout_kernels.h"
@@ -115,11 +116,9 @@ Tensor drawn_log_probs(double temperature, const Tensor& logits, const Tensor& t
   const Tensor scratch =
       torch::empty({std::max<std::int64_t>(kernels::draw_scratch_bytes(rows), 1)},
                    logits.options().dtype(at::kByte));
-  kernels::score_tokens(
-      {.inverse_temperature = static_cast<float>(1.0 / kept), .temperature = kept},
-      in.const_data_ptr<float>(), in.size(1), places.const_data_ptr<std::int64_t>(),
-      given.const_data_ptr<std::int64_t>(), rows, log_probs.data_ptr<float>(), scratch.data_ptr(),
-      stream_for(logits));
+  kernels::score_tokens({.temperature = kept}, in.const_data_ptr<float>(), in.size(1),
+                        places.const_data_ptr<std::int64_t>(), given.const_data_ptr<std::int64_t>(),
+                        rows, log_probs.data_ptr<float>(), scratch.data_ptr(), stream_for(logits));
   return log_probs;
 }
 
@@ -133,10 +132,7 @@ Drawn draw_tokens(double temperature, std::int64_t least_weight, const Tensor& l
   const Tensor scratch =
       torch::empty({std::max<std::int64_t>(kernels::draw_scratch_bytes(draws), 1)},
                    logits.options().dtype(at::kByte));
-  kernels::draw_tokens({.inverse_temperature = static_cast<float>(1.0 / kept),
-                        .temperature = kept,
-                        .greedy = greedy,
-                        .least_weight = least_weight},
+  kernels::draw_tokens({.temperature = kept, .greedy = greedy, .least_weight = least_weight},
                        logits.const_data_ptr<float>(), logits.size(1),
                        rows.const_data_ptr<std::int64_t>(), uniforms.const_data_ptr<double>(),
                        slots.const_data_ptr<std::int64_t>(), draws,

@@ -31,12 +31,10 @@ std::size_t largest(std::span<const float> logits) {
 
 /// Integer weights by token.
 std::vector<std::int64_t> weights_of(std::span<const float> logits, float top, double temperature) {
-  const auto inverse = static_cast<float>(1.0 / temperature);
+  const float scale = exponent_scale(temperature);
   std::vector<std::int64_t> weights;
   weights.reserve(logits.size());
-  for (const float logit : logits) {
-    weights.push_back(draw_weight(draw_exponent(logit, top, inverse)));
-  }
+  for (const float logit : logits) weights.push_back(draw_weight(logit, top, scale));
   return weights;
 }
 
@@ -130,9 +128,9 @@ Draw draw(std::span<const float> logits, const SamplingOptions& options, double 
 
 float drawn_log_prob(std::span<const float> logits, std::size_t token, double temperature) {
   const float top = logits[largest(logits)];
-  const auto inverse = static_cast<float>(1.0 / temperature);
+  const float scale = exponent_scale(temperature);
   std::int64_t all = 0;
-  for (const float logit : logits) all += draw_weight(draw_exponent(logit, top, inverse));
+  for (const float logit : logits) all += draw_weight(logit, top, scale);
   return log_prob_of(logits[token], top, temperature, all);
 }
 

@@ -8,6 +8,7 @@
 
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
+#include "executor/rl/draw_weight.h"
 
 namespace tessera {
 namespace {
@@ -34,17 +35,16 @@ Tensor most_likely(const Tensor& logits, const Tensor& weights, const SamplingOp
 }
 
 /// draw_weight (draw_weight.h) by tensor operations, which round each result once as it does.
-Tensor draw_weights(const Tensor& exponent) {
-  const Tensor x = exponent.clamp_min(-28.0F);
-  const Tensor n = (x * 1.44269502F + 12582912.0F) - 12582912.0F;
-  const Tensor r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
-  Tensor p = torch::full_like(r, 1.98412698e-4F);
-  for (const float term :
-       {1.38888889e-3F, 8.33333333e-3F, 4.16666667e-2F, 1.66666667e-1F, 0.5F, 1.0F, 1.0F}) {
+Tensor draw_weights(const Tensor& logits, const Tensor& highest, float scale) {
+  const Tensor y = ((logits - highest) * scale).clamp_min(-42.0F);
+  const Tensor n = (y + 12582952.0F) - 12582952.0F;
+  const Tensor r = y - n;
+  Tensor p = torch::full_like(r, 1.32646994e-3F);
+  for (const float term : {9.67153441e-3F, 5.55073395e-2F, 2.40222424e-1F, 6.93147004e-1F, 1.0F}) {
     p = p * r + term;
   }
-  const Tensor scale = (n.to(torch::kInt) + (40 + 127)).bitwise_left_shift(23).view(torch::kFloat);
-  return (p * scale).to(torch::kLong).masked_fill_(exponent.le(-28.0F), 0);
+  const Tensor power = (n.to(torch::kInt) + (40 + 127)).bitwise_left_shift(23).view(torch::kFloat);
+  return (p * power).to(torch::kLong);
 }
 
 /// restrict_weights of sampling.cc.
@@ -59,7 +59,7 @@ DrawnRows draw_block(const Tensor& x, const Tensor& uniforms, const SamplingOpti
   const double temperature = greedy ? 1 : options.temperature;
   const Tensor top = x.amax(1, true);
   const Tensor good = top.squeeze(1).isfinite();
-  const Tensor weights = draw_weights((x - top) * static_cast<float>(1.0 / temperature));
+  const Tensor weights = draw_weights(x, top, exponent_scale(temperature));
   Tensor token;
   if (greedy) {
     const Tensor ids = torch::arange(x.size(1), x.options().dtype(torch::kLong)).expand_as(x);
