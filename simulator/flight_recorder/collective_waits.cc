@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace tessera {
@@ -75,6 +76,13 @@ bool is_needed(const LastCollective& what, const Member& other, const Member& se
          std::ranges::find(what.peers, other.group->index) != what.peers.end();
 }
 
+/// It has ended the operation, or put more work of the group behind it on the stream.
+bool has_left(const Member& member, const LastCollective& what) {
+  return count_of(member.group->ended, what) >= what.sequence ||
+         (what.state == CollectiveState::enqueued &&
+          count_of(member.group->begun, what) > what.sequence);
+}
+
 /// What is enqueued hangs at the first operation that another member has not enqueued.
 const LastCollective& first_missed(const Members& members, const Member& self,
                                    const LastCollective& what) {
@@ -102,7 +110,7 @@ CollectiveWait wait_of(const Members& members, const Member& self, const LastCol
     if (!is_needed(what, other, self)) continue;
     const int rank = other.record->rank;
     if (count_of(other.group->begun, what) < what.sequence) wait.absent.push_back(rank);
-    if (count_of(other.group->ended, what) >= what.sequence) wait.left.push_back(rank);
+    if (has_left(other, what)) wait.left.push_back(rank);
   }
   return wait;
 }
@@ -131,14 +139,34 @@ void add(std::vector<CollectiveWait>& waits, CollectiveWait wait) {
   waits.push_back(std::move(wait));
 }
 
+/// Work on a stream that all have entered and nobody is known to hang at.
+bool is_unexplained(const CollectiveWait& wait) {
+  return wait.what.state == CollectiveState::enqueued && wait.absent.empty();
+}
+
+/// Such work has ended where others have gone on: a rank that is stopped or killed does not note
+/// it.
+bool is_over(const CollectiveWait& wait) { return is_unexplained(wait) && !wait.left.empty(); }
+
 std::vector<CollectiveWait> waits_in(const Members& members) {
   std::vector<CollectiveWait> waits;
   for (const Member& member : members) {
     for (const LastCollective* what : open_of(*member.record)) {
-      if (what->group == member.place) add(waits, wait_of(members, member, *what));
+      if (what->group != member.place) continue;
+      CollectiveWait wait = wait_of(members, member, *what);
+      if (!is_over(wait)) add(waits, std::move(wait));
     }
   }
   return waits;
+}
+
+/// Of work that all have enqueued the oldest alone tells something: the rest stands behind it.
+void put_in_order(std::vector<CollectiveWait>& waits) {
+  std::ranges::sort(waits, {}, [](const CollectiveWait& wait) {
+    return std::tuple(wait.absent.empty(), is_unexplained(wait), wait.since_ns);
+  });
+  const auto unexplained = std::ranges::find_if(waits, is_unexplained);
+  if (unexplained != waits.end()) waits.erase(std::next(unexplained), waits.end());
 }
 
 /// Somebody keeps them there. Where others have left it they stand still themselves; work that all
@@ -225,11 +253,11 @@ std::string sentence_of_waited_for(int rank, std::span<const FlightRecord> recor
   const std::string who = "rank " + std::to_string(rank) + " is waited for, and ";
   const FlightRecord* const record = record_of(records, rank);
   if (record == nullptr || record->last.empty()) return who + "has called nothing";
-  const std::vector<const LastCollective*> open = open_of(*record);
-  const LastCollective& last = open.empty() ? record->last.back() : *open.back();
+  const auto open = std::ranges::find(record->last, CollectiveState::waits, &LastCollective::state);
+  const bool stands = open != record->last.end();
+  const LastCollective& last = stands ? *open : record->last.back();
   const std::string what =
       describe(last, record->groups[static_cast<std::size_t>(last.group)].name);
-  const bool stands = !open.empty() && last.state == CollectiveState::waits;
   if (stands) return who + "has not come back from " + what + ", which its peers have left";
   const std::string ended = last.ended_ns > 0 ? ", ended " + clock_of(last.ended_ns) : "";
   return who + "waits for nobody; its last was " + what + ended;
@@ -278,7 +306,7 @@ CollectiveWaits collective_waits(std::span<const FlightRecord> records, std::int
       found.waits.push_back(std::move(wait));
     }
   }
-  std::ranges::sort(found.waits, {}, &CollectiveWait::since_ns);
+  put_in_order(found.waits);
   std::ranges::set_difference(absent, waiting, std::back_inserter(found.waited_for));
   return found;
 }
@@ -315,16 +343,19 @@ std::string clock_of(std::int64_t ns) {
 std::vector<std::string> sentences_of(const CollectiveWaits& waits,
                                       std::span<const FlightRecord> records) {
   std::vector<std::string> sentences;
-  for (const int rank : waits.waited_for) {
-    sentences.push_back(sentence_of_waited_for(rank, records));
-  }
   for (const CollectiveMismatch& wrong : waits.mismatches) {
     sentences.push_back("ranks " + std::to_string(wrong.rank) + " and " +
                         std::to_string(wrong.other) +
                         " have called different things: " + describe(wrong.of_rank, wrong.group) +
                         ", " + describe(wrong.of_other, wrong.group));
   }
-  for (const CollectiveWait& wait : waits.waits) sentences.push_back(sentence_of(wait));
+  for (const CollectiveWait& wait : waits.waits) {
+    sentences.push_back(sentence_of(wait));
+    if (&wait != &waits.waits.front()) continue;
+    for (const int rank : waits.waited_for) {
+      sentences.push_back(sentence_of_waited_for(rank, records));
+    }
+  }
   if (waits.waited_for.empty() && waits.waits.size() > 1) {
     sentences.emplace_back(
         "no rank is waited for that does not wait itself: they wait for one "

@@ -34,7 +34,7 @@ struct CollectiveWait {
   int size = 0;              // members; those without a record are not in the lists
   std::vector<int> waiting;  // are in it, ascending
   std::vector<int> absent;   // have not entered it
-  std::vector<int> left;     // have ended it
+  std::vector<int> left;     // have ended it, or enqueued more of the group's work behind it
   std::int64_t since_ns = 0;
 };
 
@@ -46,7 +46,9 @@ struct CollectiveMismatch {
 };
 
 struct CollectiveWaits {
-  std::vector<CollectiveWait> waits;  // the longest first
+  /// What somebody has not entered first, then the longest. Enqueued work that all have entered
+  /// has ended where one has left it, and is one wait at most otherwise, the last.
+  std::vector<CollectiveWait> waits;
   std::vector<CollectiveMismatch> mismatches;
   /// Absent somewhere, and not in an operation that others keep from its end.
   std::vector<int> waited_for;
@@ -67,7 +69,8 @@ std::string line_of(const LastCollective& what, const std::string& group);
 /// "12:03:07 UTC".
 std::string clock_of(std::int64_t ns);
 
-/// A sentence each: whom the others wait for, what differs, who is in which collective.
+/// A sentence each: what differs, who waits in what and who has not entered it, whom they wait for,
+/// the other waits.
 std::vector<std::string> sentences_of(const CollectiveWaits& waits,
                                       std::span<const FlightRecord> records);
 

@@ -34,6 +34,11 @@ class Waits : public testing::Test {
       const std::int64_t number = recorder.begin(group, {.kind = kind, .bytes = bytes});
       if (ends) recorder.end(number);
     }
+    void enqueues(int group, CollectiveKind kind, int times = 1) {
+      for (int i = 0; i < times; ++i) recorder.begin(group, {.kind = kind, .enqueued = true});
+    }
+    /// As a thread of the rank does that sees an event behind the group's work passed.
+    void notes_end(int group) { recorder.end_until(group, recorder.begun(group)); }
     void asks(int member) {
       recorder.begin(pair, {.kind = CollectiveKind::exchange, .peers = peer_bit(member)});
     }
@@ -128,10 +133,10 @@ TEST_F(Waits, WhoStandsStillInWhatTheOthersHaveLeftIsTheCause) {
   for (const std::size_t r : {0U, 1U, 3U}) ranks_[r].does(0, kReduce, false);
   const CollectiveWaits waits = found();
   ASSERT_EQ(waits.waits.size(), 2U);
-  EXPECT_THAT(waits.waits[0].waiting, ElementsAre(2));
-  EXPECT_THAT(waits.waits[0].left, ElementsAre(0, 1, 3));
-  EXPECT_THAT(waits.waits[1].waiting, ElementsAre(0, 1, 3));
-  EXPECT_THAT(waits.waits[1].absent, ElementsAre(2));
+  EXPECT_THAT(waits.waits[0].waiting, ElementsAre(0, 1, 3));
+  EXPECT_THAT(waits.waits[0].absent, ElementsAre(2));
+  EXPECT_THAT(waits.waits[1].waiting, ElementsAre(2));
+  EXPECT_THAT(waits.waits[1].left, ElementsAre(0, 1, 3));
   EXPECT_THAT(waits.waited_for, ElementsAre(2));
   EXPECT_THAT(said(), Contains(HasSubstr("rank 2 is waited for, and has not come back from "
                                          "all_gather 1 of world (4 bytes of uint8), which its "
@@ -190,14 +195,88 @@ TEST_F(Waits, RanksThatWaitForOneAnotherAreNobodysFault) {
 
 TEST_F(Waits, WorkThatIsEnqueuedIsJudgedByWhoHasNotEnqueuedIt) {
   make(2);
-  for (int i = 0; i < 3; ++i) {
-    ranks_[0].recorder.begin(0, {.kind = kReduce, .enqueued = true});
-    if (i < 2) ranks_[1].recorder.begin(0, {.kind = kReduce, .enqueued = true});
-  }
+  ranks_[0].enqueues(0, kReduce, 3);
+  ranks_[1].enqueues(0, kReduce, 2);
   EXPECT_THAT(found().waited_for, ElementsAre(1));
+  EXPECT_THAT(said(), ElementsAre(testing::AllOf(HasSubstr("rank 0 has enqueued all_reduce 3 of "
+                                                           "world"),
+                                                 HasSubstr("rank 1 has not entered it")),
+                                  HasSubstr("its last was all_reduce 2 of world")));
+}
+
+// A rank that is stopped or killed never notes that its work on the stream has ended.
+TEST_F(Waits, EnqueuedWorkThatAnotherHasEndedIsNoWait) {
+  make(2);
+  for (Rank& rank : ranks_) {
+    rank.enqueues(rank.pair, kGather);
+    rank.recorder.begin(
+        rank.pair,
+        {.kind = CollectiveKind::exchange, .peers = peer_bit(0) | peer_bit(1), .enqueued = true});
+    rank.enqueues(rank.world, kReduce);
+  }
+  for (const int group : {ranks_[0].pair, ranks_[0].world}) ranks_[0].notes_end(group);
+  EXPECT_THAT(said(), IsEmpty());
+  ranks_[0].enqueues(ranks_[0].world, kGather);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("rank 0 has enqueued all_gather 2 of world"),
+                                  HasSubstr("rank 1 is waited for")));
+}
+
+// The other rank has not noted the end either, and has put more work behind it.
+TEST_F(Waits, EnqueuedWorkBehindWhichAnotherHasEnqueuedMoreIsNoWait) {
+  make(4);
+  for (Rank& rank : ranks_) rank.enqueues(rank.world, kReduce, 2);
+  ranks_[1].enqueues(0, kGather);
+  const CollectiveWaits waits = found();
+  ASSERT_EQ(waits.waits.size(), 1U);
+  EXPECT_THAT(waits.waits[0].waiting, ElementsAre(1));
+  EXPECT_THAT(waits.waits[0].absent, ElementsAre(0, 2, 3));
+}
+
+// A root has had its part of a broadcast that a third has not entered.
+TEST_F(Waits, EnqueuedWorkThatSomebodyHasNotEnteredIsAWaitThoughAnotherHasEndedIt) {
+  make(4);
+  for (const std::size_t r : {0U, 1U, 2U}) ranks_[r].enqueues(0, CollectiveKind::broadcast);
+  ranks_[0].notes_end(0);
+  const CollectiveWaits waits = found();
+  ASSERT_EQ(waits.waits.size(), 1U);
+  EXPECT_THAT(waits.waits[0].waiting, ElementsAre(1, 2));
+  EXPECT_THAT(waits.waits[0].absent, ElementsAre(3));
+  EXPECT_THAT(waits.waits[0].left, ElementsAre(0));
+}
+
+TEST_F(Waits, TheLastOfAWaitedForRankIsItsLatestOfAllGroups) {
+  make(2);
+  for (Rank& rank : ranks_) {
+    rank.enqueues(rank.pair, kGather);
+    rank.enqueues(rank.world, kReduce);
+  }
+  ranks_[0].enqueues(0, kReduce);
+  EXPECT_THAT(said(), Contains(HasSubstr("its last was all_reduce 1 of world")));
+}
+
+// What somebody has not entered comes first, though others are older.
+TEST_F(Waits, OfWorkThatAllHaveEnqueuedTheOldestAloneIsToldAndLast) {
+  make(4);
+  for (Rank& rank : ranks_) rank.enqueues(rank.pair, kGather);
+  for (Rank& rank : ranks_) rank.enqueues(rank.world, kReduce);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("ranks 0, 1 have enqueued all_gather 1 of actor tp")));
+  ranks_[2].enqueues(0, kReduce);
+  ranks_[3].enqueues(0, kReduce);
+  for (const std::size_t r : {0U, 2U, 3U}) ranks_[r].notes_end(ranks_[r].pair);
+  for (const std::size_t r : {0U, 1U}) ranks_[r].enqueues(ranks_[r].pair, kReduce);
   EXPECT_THAT(said(),
-              Contains(testing::AllOf(HasSubstr("rank 0 has enqueued all_reduce 3 of world"),
-                                      HasSubstr("rank 1 has not entered it"))));
+              ElementsAre(HasSubstr("ranks 0, 1 have not entered it"),
+                          HasSubstr("rank 0 is waited for"), HasSubstr("rank 1 is waited for"),
+                          HasSubstr("ranks 0, 1 have enqueued all_reduce 2 of actor tp")));
+}
+
+TEST_F(Waits, DifferentWorkThatIsEnqueuedIsToldFirst) {
+  make(2);
+  ranks_[0].enqueues(0, kReduce, 2);
+  ranks_[1].enqueues(0, kGather);
+  EXPECT_THAT(said(), ElementsAre(HasSubstr("have called different things: all_reduce 1 of world"),
+                                  HasSubstr("rank 1 has not entered it"),
+                                  HasSubstr("rank 1 is waited for")));
 }
 
 TEST_F(Waits, OfARunThatLivesShortWaitsAreNone) {
