@@ -17,6 +17,7 @@
 #include "cli/processes/run_signals.h"
 #include "cost_models/documents/problem.h"
 #include "simulator/flight_recorder/collective_waits.h"
+#include "simulator/run_end/end_cause.h"
 
 namespace tessera {
 namespace {
@@ -63,12 +64,7 @@ void note_dead(const std::filesystem::path& run, RunEnd& end) {
 
 /// A rank that marked its own failure: the others wait for it in vain.
 bool one_failed(const std::filesystem::path& run) {
-  const std::vector<RankStatus> all = read_rank_statuses(run);
-  return std::any_of(all.begin(), all.end(), [](const RankStatus& rank) {
-    return rank.state == RankState::finished && rank.exit_code != 0 &&
-           rank.exit_code != static_cast<int>(ExitCode::stopped) &&
-           rank.exit_code != static_cast<int>(ExitCode::requeue);
-  });
+  return std::ranges::any_of(read_rank_statuses(run), ended_by_error);
 }
 
 /// A rank that has waited for others in vain.
@@ -150,6 +146,27 @@ Verdict as_asked(StopReason reason, bool killed) {
   return {static_cast<int>(exit_code_of(reason)), words + (killed ? ", killed" : "")};
 }
 
+/// Of a run whose ranks say nothing against it, as far as they came.
+Verdict judged_by_launcher(const std::vector<RankStatus>& ranks, int rank_count, int code) {
+  constexpr int kLost = static_cast<int>(ExitCode::peer_lost);
+  if (code == kNotStarted && ranks.empty()) {
+    return {static_cast<int>(ExitCode::missing),
+            "the launcher or the program is missing: mpirun (apt install openmpi-bin) for CPUs"};
+  }
+  if (code == 0 && static_cast<int>(ranks.size()) == rank_count) return {};
+  for (int rank = 0; rank < rank_count; ++rank) {
+    if (std::ranges::find(ranks, rank, &RankStatus::rank) != ranks.end()) continue;
+    if (code != 0 && code < 128) {  // a refusal before the files
+      return {code, "the ranks ended with code " + std::to_string(code)};
+    }
+    return {kLost, "rank " + std::to_string(rank) + " did not start"};
+  }
+  const auto killed = std::ranges::find(ranks, RankState::terminated, &RankStatus::state);
+  if (killed != ranks.end()) return {kLost, where(*killed) + " was terminated"};
+  return {static_cast<int>(ExitCode::internal),
+          "the launcher ended with code " + std::to_string(code)};
+}
+
 }  // namespace
 
 std::vector<std::string> launcher_command(const SupervisedRun& run) {
@@ -165,64 +182,35 @@ std::vector<std::string> launcher_command(const SupervisedRun& run) {
 }
 
 Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd& end) {
-  const auto find = [&](auto wanted) -> const RankStatus* {
-    const auto found = std::find_if(ranks.begin(), ranks.end(), wanted);
-    return found == ranks.end() ? nullptr : &*found;
-  };
-  const auto unmarked = [](const RankStatus& r) { return r.state == RankState::running; };
-  const auto finished = [](const RankStatus& r, int code) {
-    return r.state == RankState::finished && r.exit_code == code;
-  };
   constexpr int kLost = static_cast<int>(ExitCode::peer_lost);
-  constexpr int kStopped = static_cast<int>(ExitCode::stopped);
-  constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
-
-  // A rank's own error comes first: what follows it is its consequence.
-  if (const RankStatus* failed = find([&](const RankStatus& r) {
-        return r.state == RankState::finished && r.exit_code != 0 && r.exit_code != kLost &&
-               r.exit_code != kStopped && r.exit_code != kRequeue;
-      })) {
-    return {failed->exit_code,
-            where(*failed) + " failed with code " + std::to_string(failed->exit_code)};
+  const bool signalled = end.launcher_code > 128 &&
+                         end.launcher_code != static_cast<int>(ExitCode::stopped) &&
+                         end.launcher_code != static_cast<int>(ExitCode::requeue);
+  std::vector<int> dead{end.first_dead};  // no rank's process goes on, so that all unmarked are
+  for (const RankStatus& rank : ranks) dead.push_back(rank.rank);
+  const auto [cause, rank] = cause_of_end(ranks, dead, end.stopped, signalled);
+  if (cause == EndCause::failed) {
+    return {rank->exit_code, where(*rank) + " failed with code " + std::to_string(rank->exit_code)};
   }
   if (end.stall) return {kLost, stall_words(ranks, *end.stall), {end.stall->rank}};
-  const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
-  if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
-  const bool signalled =
-      end.launcher_code > 128 && end.launcher_code != kStopped && end.launcher_code != kRequeue;
-  const bool killed_when_asked = end.stopped != StopReason::none && (dead != nullptr || signalled);
-  if (killed_when_asked) return as_asked(end.stopped, true);
-  if (dead != nullptr) {
-    return {kLost, "lost " + where(*dead), end.dead.empty() ? std::vector{dead->rank} : end.dead};
+  switch (cause) {
+    case EndCause::killed:
+      return as_asked(end.stopped, true);
+    case EndCause::lost:
+      return {kLost, "lost " + where(*rank), end.dead.empty() ? std::vector{rank->rank} : end.dead};
+    case EndCause::lost_peer:
+      return {kLost, where(*rank) + " lost a peer"};
+    case EndCause::requeued:
+      return {static_cast<int>(ExitCode::requeue), "saved, to be queued again"};
+    case EndCause::asked:
+      return as_asked(end.stopped, false);
+    case EndCause::by_rule:
+      return {static_cast<int>(ExitCode::stopped), "stopped by a rule"};
+    case EndCause::failed:
+    case EndCause::none:
+      break;
   }
-  if (const RankStatus* lost = find([&](const RankStatus& r) { return finished(r, kLost); })) {
-    return {kLost, where(*lost) + " lost a peer"};
-  }
-  if (find([&](const RankStatus& r) { return finished(r, kRequeue); })) {
-    return {kRequeue, "saved, to be queued again"};
-  }
-  if (end.stopped != StopReason::none) return as_asked(end.stopped, false);
-  if (find([&](const RankStatus& r) { return finished(r, kStopped); })) {
-    return {kStopped, "stopped by a rule"};
-  }
-  if (end.launcher_code == kNotStarted && ranks.empty()) {
-    return {static_cast<int>(ExitCode::missing),
-            "the launcher or the program is missing: mpirun (apt install openmpi-bin) for CPUs"};
-  }
-  if (end.launcher_code == 0 && static_cast<int>(ranks.size()) == rank_count) return {};
-  for (int rank = 0; rank < rank_count; ++rank) {
-    if (find([&](const RankStatus& r) { return r.rank == rank; })) continue;
-    if (end.launcher_code != 0 && end.launcher_code < 128) {  // a refusal before the files
-      return {end.launcher_code, "the ranks ended with code " + std::to_string(end.launcher_code)};
-    }
-    return {kLost, "rank " + std::to_string(rank) + " did not start"};
-  }
-  if (const RankStatus* killed =
-          find([](const RankStatus& r) { return r.state == RankState::terminated; })) {
-    return {kLost, where(*killed) + " was terminated"};
-  }
-  return {static_cast<int>(ExitCode::internal),
-          "the launcher ended with code " + std::to_string(end.launcher_code)};
+  return judged_by_launcher(ranks, rank_count, end.launcher_code);
 }
 
 Verdict supervise(const SupervisedRun& run, std::ostream& log) {

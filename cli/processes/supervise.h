@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "simulator/run_end/stalls.h"
 #include "simulator/timeline/rank_status.h"
-#include "simulator/timeline/stalls.h"
 
 namespace tessera {
 

@@ -10,12 +10,13 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/models/colours.h"
+#include "simulator/run_end/end_cause.h"
 
 namespace tessera::gui {
 namespace {
 
 bool isBad(const RankStateModel::Row& row) {
-  if (row.status.state != RankState::running) return row.status.exit_code != 0;
+  if (row.status.state != RankState::running) return ended_by_error(row.status);
   return row.life == Life::gone || row.life == Life::silent;
 }
 
@@ -130,7 +131,7 @@ std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int
     if (status.rank < 0 || status.rank >= ranks) return {};
     RankNow& rank = now[static_cast<std::size_t>(status.rank)];
     const bool runs = status.state == RankState::running;
-    rank.bad = runs ? row.life == Life::gone || row.life == Life::silent : status.exit_code != 0;
+    rank.bad = isBad(row);
     if (runs && !rank.bad) rank.phase = phase_from(status.phase);
     rank.text =
         runs && !rank.bad

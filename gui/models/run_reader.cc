@@ -124,7 +124,7 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
     news.copied = true;
     news.now_ns = seen.mirror->as_of_ns;
   }
-  news.summary = summary_of(seen.ranks, seen.lives, stop_requested(run_), meanStep(),
+  news.summary = summary_of(seen.ranks, seen.lives, requested_stop(run_), meanStep(),
                             written_ns(run_ / "metrics.jsonl"), news.now_ns);
   if (old) {
     const QDateTime last = QDateTime::fromMSecsSinceEpoch(seen.mirror->reached_ns / 1'000'000);

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
-#include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "simulator/run_end/end_cause.h"
 
 namespace tessera::gui {
 namespace {
@@ -23,13 +25,6 @@ constexpr double kLongSteps = 10, kLeastStallS = 60, kFirstStallS = 900;
 
 QString placeText(const RankStatus& rank) {
   return Words::tr("%1 of step %2").arg(QString::fromStdString(rank.phase)).arg(rank.step);
-}
-
-// A rank that ended because it was asked to says so by its code.
-bool was_asked(const RankStatus& rank) {
-  return rank.state == RankState::finished &&
-         (rank.exit_code == static_cast<int>(ExitCode::stopped) ||
-          rank.exit_code == static_cast<int>(ExitCode::requeue));
 }
 
 std::int64_t lastSign(const std::vector<RankStatus>& ranks, std::int64_t last_sign_ns) {
@@ -61,6 +56,51 @@ RunSummary running_summary(const std::vector<RankStatus>& ranks, bool stop_asked
   if (loading) return {RunState::loading, words(Words::tr("%1 ranks are loading"))};
   return {RunState::running, words(stop_asked ? Words::tr("%1 ranks are stopping")
                                               : Words::tr("%1 ranks are running"))};
+}
+
+// Of a run that cannot go on, whatever ranks of it do.
+std::optional<RunSummary> broken_summary(const RunCause& end, bool silent) {
+  switch (end.cause) {
+    case EndCause::failed:
+      return RunSummary{RunState::failed, Words::tr("rank %1 failed with code %2 in %3")
+                                              .arg(end.rank->rank)
+                                              .arg(end.rank->exit_code)
+                                              .arg(placeText(*end.rank))};
+    case EndCause::lost:
+      return RunSummary{RunState::lost,
+                        (silent ? Words::tr("rank %1 has no heartbeat any more, its last was in %2")
+                                : Words::tr("rank %1 was lost in %2"))
+                            .arg(end.rank->rank)
+                            .arg(placeText(*end.rank))};
+    case EndCause::lost_peer:
+      return RunSummary{RunState::lost, Words::tr("rank %1 waited for another in vain in %2")
+                                            .arg(end.rank->rank)
+                                            .arg(placeText(*end.rank))};
+    default:
+      return std::nullopt;
+  }
+}
+
+// Of a run whose ranks have all ended, and none of them by an error.
+RunSummary ended_summary(const std::vector<RankStatus>& ranks, EndCause cause) {
+  switch (cause) {
+    case EndCause::killed:
+      return {RunState::stopped, Words::tr("stopped: its ranks were killed when it was to end")};
+    case EndCause::requeued:
+      return {RunState::stopped, Words::tr("saved, to be queued again")};
+    case EndCause::by_rule:
+      return {RunState::stopped, Words::tr("stopped by a rule")};
+    default:
+      break;
+  }
+  const auto terminated = std::ranges::find(ranks, RankState::terminated, &RankStatus::state);
+  if (terminated != ranks.end()) {
+    return {RunState::stopped, Words::tr("stopped: its ranks were told to end")};
+  }
+  if (cause == EndCause::asked) {
+    return {RunState::stopped, Words::tr("stopped as it was asked to")};
+  }
+  return {RunState::finished, Words::tr("finished: all %1 ranks ended well").arg(ranks.size())};
 }
 
 }  // namespace
@@ -107,49 +147,36 @@ std::vector<Life> lives_by(const std::vector<Pulse>& pulses) {
 }
 
 RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
-                      bool stop_asked, double step_s, std::int64_t last_sign_ns,
+                      StopReason stopped, double step_s, std::int64_t last_sign_ns,
                       std::int64_t now_ns) {
   if (ranks.empty()) return {RunState::none, Words::tr("no rank has started")};
   std::vector<RankStatus> open;
+  std::vector<int> dead;
   bool unseen = false;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const RankStatus& rank = ranks[i];
-    if (rank.state == RankState::finished && rank.exit_code != 0 && !was_asked(rank)) {
-      return {RunState::failed, Words::tr("rank %1 failed with code %2 in %3")
-                                    .arg(rank.rank)
-                                    .arg(rank.exit_code)
-                                    .arg(placeText(rank))};
-    }
-    if (rank.state != RankState::running) continue;
-    if (lives[i] == Life::silent) {
-      return {RunState::lost, Words::tr("rank %1 has no heartbeat any more, its last was in %2")
-                                  .arg(rank.rank)
-                                  .arg(placeText(rank))};
-    }
-    if (lives[i] == Life::gone) {
-      return {RunState::lost,
-              Words::tr("rank %1 was lost in %2").arg(rank.rank).arg(placeText(rank))};
-    }
-    open.push_back(rank);
+    if (ranks[i].state != RankState::running) continue;
+    const bool gone = lives[i] == Life::gone || lives[i] == Life::silent;
+    if (gone) dead.push_back(ranks[i].rank);
+    if (!gone) open.push_back(ranks[i]);
     unseen |= lives[i] == Life::elsewhere;
   }
+  // Whom a request reached too late has done all that it was to do.
+  const bool done = std::ranges::all_of(ranks, [](const RankStatus& rank) {
+    return rank.state == RankState::finished && rank.exit_code == 0;
+  });
+  const RunCause end = cause_of_end(ranks, dead, done ? StopReason::none : stopped);
+  const bool silent = end.rank != nullptr &&
+                      lives[static_cast<std::size_t>(end.rank - ranks.data())] == Life::silent;
+  if (auto broken = broken_summary(end, silent)) return *std::move(broken);
+  if (open.empty()) return ended_summary(ranks, end.cause);
   const double silent_s =
       std::max(0.0, 1e-9 * static_cast<double>(now_ns - lastSign(ranks, last_sign_ns)));
-  if (!open.empty() && unseen) {
-    return {RunState::unseen, Words::tr("on another host: %1 of %2 ranks have not ended, the last "
-                                        "sign of life is %3 old")
-                                  .arg(open.size())
-                                  .arg(ranks.size())
-                                  .arg(secondsText(silent_s))};
-  }
-  if (!open.empty()) return running_summary(open, stop_asked, step_s, silent_s);
-  const bool ended = std::any_of(ranks.begin(), ranks.end(), [](const RankStatus& rank) {
-    return rank.state == RankState::terminated;
-  });
-  stop_asked = stop_asked || std::any_of(ranks.begin(), ranks.end(), was_asked);
-  if (ended) return {RunState::stopped, Words::tr("stopped: its ranks were told to end")};
-  if (stop_asked) return {RunState::stopped, Words::tr("stopped as it was asked to")};
-  return {RunState::finished, Words::tr("finished: all %1 ranks ended well").arg(ranks.size())};
+  if (!unseen) return running_summary(open, stopped != StopReason::none, step_s, silent_s);
+  return {RunState::unseen, Words::tr("on another host: %1 of %2 ranks have not ended, the last "
+                                      "sign of life is %3 old")
+                                .arg(open.size())
+                                .arg(ranks.size())
+                                .arg(secondsText(silent_s))};
 }
 
 }  // namespace tessera::gui

@@ -57,9 +57,10 @@ struct RunSummary {
   QString text;  // "rank 2 was lost in old_log_prob of step 67"
 };
 
-/// `step_s`: a mean step, 0 = unknown; `last_sign_ns`: when the run last wrote a step.
+/// `stopped`: what the run was asked; `step_s`: a mean step, 0 = unknown; `last_sign_ns`: when the
+/// run last wrote a step.
 RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
-                      bool stop_asked, double step_s, std::int64_t last_sign_ns,
+                      StopReason stopped, double step_s, std::int64_t last_sign_ns,
                       std::int64_t now_ns);
 
 }  // namespace tessera::gui

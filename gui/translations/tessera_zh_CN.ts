@@ -1116,6 +1116,10 @@ select it to plan it in full</source>
         <translation>rank %1 在 %2 失联</translation>
     </message>
     <message>
+        <source>rank %1 waited for another in vain in %2</source>
+        <translation>rank %1 在 %2 中空等另一个 rank</translation>
+    </message>
+    <message>
         <source>on another host: %1 of %2 ranks have not ended, the last sign of life is %3 old</source>
         <translation>在其他主机上：%2 个 rank 中有 %1 个尚未结束，最近一次活动是 %3 之前</translation>
     </message>
@@ -1126,6 +1130,18 @@ select it to plan it in full</source>
     <message>
         <source>stopped as it was asked to</source>
         <translation>已按要求停止</translation>
+    </message>
+    <message>
+        <source>stopped: its ranks were killed when it was to end</source>
+        <translation>已停止：要求结束时各 rank 被强行终止</translation>
+    </message>
+    <message>
+        <source>saved, to be queued again</source>
+        <translation>已保存，等待重新排队</translation>
+    </message>
+    <message>
+        <source>stopped by a rule</source>
+        <translation>已由规则停止</translation>
     </message>
     <message>
         <source>finished: all %1 ranks ended well</source>

@@ -182,12 +182,13 @@ TEST(RunReader, JudgesACopyByHeartbeatsAndSaysSinceWhenNobodyIsReached) {
   rank.beats = 5;
   std::vector<Life> lives = lives_by(watch.look({rank}, 11 * kSecond));
   EXPECT_EQ(lives, std::vector{Life::beating});
-  EXPECT_EQ(summary_of({rank}, lives, false, 1, 0, 11 * kSecond).state, RunState::running);
+  EXPECT_EQ(summary_of({rank}, lives, StopReason::none, 1, 0, 11 * kSecond).state,
+            RunState::running);
   lives = lives_by(watch.look({rank}, 131 * kSecond));
   EXPECT_EQ(lives, std::vector{Life::beating});
   lives = lives_by(watch.look({rank}, 132 * kSecond));
   EXPECT_EQ(lives, std::vector{Life::silent});
-  EXPECT_EQ(summary_of({rank}, lives, false, 1, 0, 132 * kSecond).state, RunState::lost);
+  EXPECT_EQ(summary_of({rank}, lives, StopReason::none, 1, 0, 132 * kSecond).state, RunState::lost);
 
   QTemporaryDir folder;
   const std::filesystem::path run = folder.path().toStdString();

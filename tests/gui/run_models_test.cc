@@ -52,12 +52,14 @@ TEST(RankStateModel, ARankThatStoppedWithoutAWordIsLostAndItsClockStands) {
   RankStateModel::Row finished{{.rank = 2, .state = RankState::finished}, Life::gone};
   RankStateModel::Row terminated{{.rank = 3, .state = RankState::terminated}, Life::gone};
   RankStateModel::Row unseen{{.rank = 4, .phase = "gen"}, Life::elsewhere};
-  const std::vector<RankStateModel::Row> rows{running, lost, finished, terminated, unseen};
+  RankStateModel::Row asked{{.rank = 5, .state = RankState::finished, .exit_code = 130},
+                            Life::gone};
+  const std::vector<RankStateModel::Row> rows{running, lost, finished, terminated, unseen, asked};
   model.setStates(rows, 3'000'000'000);
   // The worst first; of those that run the one that is behind.
-  const char* const expected[] = {"lost", "on another host", "running", "finished (0)",
-                                  "terminated"};
-  for (int row = 0; row < 5; ++row) {
+  const char* const expected[] = {"lost",         "on another host", "running",
+                                  "finished (0)", "terminated",      "finished (130)"};
+  for (int row = 0; row < 6; ++row) {
     const QModelIndex state = model.index(row, RankStateModel::State);
     EXPECT_EQ(state.data().toString(), expected[row]);
     EXPECT_EQ(state.data(RankStateModel::BadRole).toBool(), row == 0);
@@ -95,7 +97,9 @@ TEST(RunState, IsToldApart) {
       {.rank = 0, .phase = "gen", .step = 3, .phase_since_ns = 995 * kSecond},
       {.rank = 2, .phase = "old_log_prob", .step = 67, .phase_since_ns = 996 * kSecond}};
   std::vector<Life> lives{Life::here, Life::here};
-  const auto state = [&](bool stop = false) { return summary_of(ranks, lives, stop, 2, 0, now); };
+  const auto state = [&](StopReason stopped = StopReason::none) {
+    return summary_of(ranks, lives, stopped, 2, 0, now);
+  };
   EXPECT_EQ(state().state, RunState::running);
   lives[1] = Life::gone;
   EXPECT_EQ(state().state, RunState::lost);
@@ -106,18 +110,37 @@ TEST(RunState, IsToldApart) {
   ranks[0].phase_since_ns = ranks[1].phase_since_ns = 900 * kSecond;
   EXPECT_EQ(state().state, RunState::stalled);
   for (RankStatus& rank : ranks) rank.phase = "load";
-  EXPECT_EQ(summary_of(ranks, lives, false, 0, 0, now).state, RunState::loading);
+  EXPECT_EQ(summary_of(ranks, lives, StopReason::none, 0, 0, now).state, RunState::loading);
   for (RankStatus& rank : ranks) rank.phase = "paused";  // for however long
   EXPECT_EQ(state().state, RunState::paused);
-  EXPECT_NE(state(true).state, RunState::paused);
+  EXPECT_NE(state(StopReason::stop).state, RunState::paused);
   for (RankStatus& rank : ranks) rank.state = RankState::finished;
   EXPECT_EQ(state().state, RunState::finished);
-  EXPECT_EQ(state(true).state, RunState::stopped);
+  EXPECT_EQ(state(StopReason::stop).state, RunState::finished);  // it was done before it heard
   ranks[1].exit_code = 130;  // as `tessera run` ends where it is asked to
-  EXPECT_EQ(state().state, RunState::stopped);
+  EXPECT_EQ(state(StopReason::stop).text, "stopped as it was asked to");
+  EXPECT_EQ(state().text, "stopped by a rule");
+  ranks[1].exit_code = 138;
+  EXPECT_EQ(state(StopReason::requeue).text, "saved, to be queued again");
   ranks[1].exit_code = 71;
   EXPECT_EQ(state().state, RunState::failed);
-  EXPECT_EQ(summary_of({}, {}, false, 0, 0, now).state, RunState::none);
+  EXPECT_EQ(summary_of({}, {}, StopReason::none, 0, 0, now).state, RunState::none);
+}
+
+// As `tessera run` and `tessera doctor` judge: the cause is not the first rank that noticed.
+TEST(RunState, NamesTheRankThatWasLostAndNotOneThatWaitedForIt) {
+  const std::vector<RankStatus> ranks{
+      {.rank = 0, .phase = "gen", .step = 3, .state = RankState::finished, .exit_code = 75},
+      {.rank = 1, .phase = "gen", .step = 3}};
+  const auto summary = [&](Life second, StopReason stopped = StopReason::none) {
+    return summary_of(ranks, {Life::gone, second}, stopped, 2, 0, 0);
+  };
+  EXPECT_EQ(summary(Life::gone).state, RunState::lost);
+  EXPECT_EQ(summary(Life::gone).text, "rank 1 was lost in gen of step 3");
+  EXPECT_EQ(summary(Life::silent).text,
+            "rank 1 has no heartbeat any more, its last was in gen of step 3");
+  EXPECT_EQ(summary(Life::here).text, "rank 0 waited for another in vain in gen of step 3");
+  EXPECT_EQ(summary(Life::gone, StopReason::stop).state, RunState::stopped);
 }
 
 TEST(RunModel, ManyStepsComeInAsOneBlockOfRows) {

@@ -1,4 +1,4 @@
-#include "simulator/timeline/stalls.h"
+#include "simulator/run_end/stalls.h"
 
 #include <gtest/gtest.h>
 
