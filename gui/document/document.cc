@@ -39,7 +39,7 @@ bool Document::stale() const {
 
 void say_saved(Document& document, History<Edit>& edits, const QString& file, bool answers) {
   document.file = file;
-  document.saved = true;
+  document.in_file = document.plan;
   const QString path = QFileInfo(file).absoluteFilePath();
   edits.each([&](Edit& edit) {
     const bool here = !edit.file.isEmpty() && QFileInfo(edit.file).absoluteFilePath() == path;
@@ -73,7 +73,7 @@ std::vector<std::string> fixed_everywhere(const Document& document) {
 QString title_of(const Document& document) {
   const QString name =
       document.file.isEmpty() ? Words::tr("unsaved plan") : QFileInfo(document.file).fileName();
-  return name + (document.saved && document.valid() ? "" : "*");
+  return name + (document.saved() && document.valid() ? "" : "*");
 }
 
 }  // namespace tessera::gui

@@ -32,8 +32,8 @@ struct Document {
   double seconds = 0;                   // that the search took; 0 = read from a file
   std::vector<FreerAnswer> freer;       // to `answered` with less fixed, the least first
 
-  QString file;        // that holds the question's plan; empty = none
-  bool saved = false;  // it holds the plan that is looked at
+  QString file;        // that the question's plan is kept in; empty = none
+  SharedPlan in_file;  // that it holds; null where `file` is empty
 
   QString file_problems;  // of the last file or run that could not be read or written
 
@@ -41,8 +41,10 @@ struct Document {
   bool stale() const;
   /// A plan that answers the question is there.
   bool valid() const { return plan != nullptr && !stale(); }
+  /// The file holds the plan that is looked at.
+  bool saved() const { return plan != nullptr && plan == in_file; }
   /// It is in no file.
-  bool dirty() const { return valid() && !saved; }
+  bool dirty() const { return valid() && !saved(); }
 };
 
 /// A step of the history: a question, or a plan that was opened or saved, which is its own answer.

@@ -47,12 +47,13 @@ RunFollower::RunFollower(QObject* parent) : QObject(parent) {
 
 RunFollower::~RunFollower() { pool_.waitForDone(); }
 
-void RunFollower::follow(const std::filesystem::path& run, bool live) {
+// Nothing is known of it.
+void RunFollower::begin(const std::filesystem::path& run) {
   timer_.stop();
   run_ = run;
-  reader_ = std::make_shared<RunReader>(run_);
+  reader_ = run_.empty() ? nullptr : std::make_shared<RunReader>(run_);
   reading_ = false;
-  loading_ = true;
+  loading_ = !run_.empty();
   summary_ = {};
   log_.clear();
   step_log_.clear();
@@ -66,6 +67,14 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   rules_.setValues({});
   nameOthers();
   emit folderChanged();
+}
+
+void RunFollower::close() {
+  if (!run_.empty()) begin({});
+}
+
+void RunFollower::follow(const std::filesystem::path& run, bool live) {
+  begin(run);
   if (!live) {
     poll();
     return;

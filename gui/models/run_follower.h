@@ -36,6 +36,8 @@ class RunFollower : public QObject {
   /// Begins at the start of the folder's files. `live`: reads in the background, again and again;
   /// else once, before it returns.
   void follow(const std::filesystem::path& run, bool live = true);
+  /// No run is followed any more; those beside it stay.
+  void close();
   /// What a run is compared with whose folder holds no plan.json of its own; nullopt = nothing.
   void setPlan(SharedPlan plan);
   /// Reads what is new now, in this thread.
@@ -91,6 +93,7 @@ class RunFollower : public QObject {
   void told();
 
  private:
+  void begin(const std::filesystem::path& run);
   void pollLater();
   template <class News>
   std::optional<News> takeOnce(Outcome<News>& outcome);

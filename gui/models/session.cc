@@ -36,6 +36,7 @@ Session::Session(QObject* parent) : QObject(parent) {
   connect(&run_, &RunFollower::folderChanged, this, [this] {
     if (run_.folder() != remote_.news().folder) remote_.end();
     samples_.follow(run_.folder());
+    tellMesh();
   });
   connect(&remote_, &RemoteCopy::contacted, this, &Session::followCopy);
   connect(&run_, &RunFollower::polled, &samples_, &SampleFollower::poll);
@@ -106,7 +107,7 @@ void Session::goTo(const Edit& edit) {
   document_.file_problems.clear();
   if (!edit.opened) {
     document_.file.clear();
-    document_.saved = false;
+    document_.in_file.reset();
     search();
     return;
   }
@@ -114,7 +115,7 @@ void Session::goTo(const Edit& edit) {
   detail_.cancel();
   forgetFreer();
   document_.file = edit.file;
-  document_.saved = !edit.file.isEmpty();
+  document_.in_file = edit.file.isEmpty() ? nullptr : edit.opened;
   document_.answered = edit.question;
   document_.freer.clear();
   document_.none_fits.reset();
@@ -178,7 +179,6 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   document_.problems.clear();
   document_.seconds = answer.seconds;
   if (const auto* plan = std::get_if<SharedPlan>(&answer.result)) {
-    document_.saved = false;
     setWinner(*plan);
     show(0, *plan);
     return;
@@ -240,7 +240,6 @@ void Session::selectRow(int row) {
   edited_ = true;
   detail_.cancel();
   if (chosen.plan) {
-    document_.saved = false;
     show(row, chosen.plan);
     return;
   }
@@ -252,7 +251,6 @@ void Session::selectRow(int row) {
 void Session::takeDetail(int row, const PlanAnswer& answer) {
   if (const auto* plan = std::get_if<SharedPlan>(&answer.result)) {
     plans_.setPlan(row, *plan);
-    document_.saved = false;
     show(row, *plan);
     return;
   }
@@ -320,6 +318,7 @@ void Session::openProject(const Project& project, bool live) {
   pinned_.setPlans(project.pinned);
   if (project.question) ask(*project.question);
   QString missing;
+  run_.close();
   run_.clearOthers();
   for (std::size_t i = 0; i < project.runs.size(); ++i) {
     const auto* remote = std::get_if<RemoteName>(&project.runs[i]);

@@ -98,7 +98,7 @@ class Session : public QObject {
   /// A question was asked, or a plan opened.
   bool isAsked() const { return began_; }
   /// The question or the row was changed, and no file has what is shown since.
-  bool hasEdits() const { return edited_ && !document_.saved; }
+  bool hasEdits() const { return edited_ && !document_.saved(); }
   /// Says what is wrong with a file or a folder; empty = nothing any more.
   void report(const QString& problems);
 

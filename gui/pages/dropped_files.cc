@@ -52,7 +52,7 @@ void open_one(MainWindow& window, FileKind kind, const QString& path, bool& has_
       if (window.openPlan(path)) window.showPage(&window.explore());
       break;
     case FileKind::project:
-      window.openProject(path);
+      window.changeProject(path);
       break;
     case FileKind::run:
       if (has_run) {

@@ -114,7 +114,7 @@ void MainWindow::addProjectActions(QMenu* file) {
                   &MainWindow::chooseProject);
   QMenu* recent = file->addMenu(Words::tr("Recent projec&ts"));
   connect(recent, &QMenu::aboutToShow, this, [this, recent] {
-    addRecent(recent, workspace_.recent_projects, &MainWindow::openLiveProject);
+    addRecent(recent, workspace_.recent_projects, &MainWindow::changeProject);
   });
   file->addAction(Words::tr("Sa&ve project"), QKeySequence("Ctrl+Alt+S"), this,
                   &MainWindow::keepProject);

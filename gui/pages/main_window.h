@@ -47,6 +47,9 @@ class MainWindow : public QMainWindow {
   /// Its question, pinned plans and runs take the place of those that are there; false, and
   /// nothing changes, where the file is no project.
   bool openProject(const QString& file, bool live = true);
+  /// The same, and asks before pinned plans, or what a project's file lacks, go: undo does not
+  /// bring them back.
+  bool changeProject(const QString& file);
   bool saveProject(const QString& file);
   /// For as long as the window is open: only what is chosen in the window is remembered.
   void setTheme(Theme theme);
@@ -68,7 +71,8 @@ class MainWindow : public QMainWindow {
   void addRecent(QMenu* menu, const QStringList& paths, bool (MainWindow::*open)(const QString&));
   bool openLiveRun(const QString& place);
   void openPlanOf(const QString& run);
-  bool openLiveProject(const QString& file) { return openProject(file, true); }
+  std::optional<Project> readProject(const QString& file);
+  void takeProject(const QString& file, const Project& project, bool live);
   void documentChanged();
   void rememberSoon();
   void rememberNow();
@@ -80,7 +84,7 @@ class MainWindow : public QMainWindow {
   bool keepProject();
   bool chooseWhereToKeepProject();
   Unsaved unsaved() const;
-  bool mayClose();
+  bool mayGo(Unsaved what, const QString& title);
   QString titleOfAll() const;
   void chooseRun();
   void chooseRemote(const RemoteName& name);

@@ -23,18 +23,35 @@ bool MainWindow::openPlan(const QString& file) {
   return true;
 }
 
-bool MainWindow::openProject(const QString& file, bool live) {
+// What is wrong with it is told.
+std::optional<Project> MainWindow::readProject(const QString& file) {
   Problems problems;
-  const auto project = read_project(file.toStdString(), problems);
-  if (!project) {
-    session_.report(problemsText(problems));
-    return false;
-  }
+  auto project = read_project(file.toStdString(), problems);
+  if (!project) session_.report(problemsText(problems));
+  return project;
+}
+
+void MainWindow::takeProject(const QString& file, const Project& project, bool live) {
   project_file_ = file;
-  project_ = *project;
-  session_.openProject(*project, live);
+  project_ = project;
+  session_.openProject(project, live);
   statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
   pages_->setCurrentWidget(explore_);
+}
+
+bool MainWindow::openProject(const QString& file, bool live) {
+  const auto project = readProject(file);
+  if (project) takeProject(file, *project, live);
+  return project.has_value();
+}
+
+bool MainWindow::changeProject(const QString& file) {
+  const auto project = readProject(file);
+  if (!project) return false;
+  const bool has_more = !project_file_.isEmpty() || session_.pinned()->count() > 0;
+  const Unsaved what = has_more ? unsaved() : Unsaved::nothing;
+  if (!mayGo(what, Words::tr("Open project"))) return false;
+  takeProject(file, *project, true);
   return true;
 }
 
@@ -56,7 +73,7 @@ bool MainWindow::saveProject(const QString& file) {
 void MainWindow::chooseProject() {
   const QString file = QFileDialog::getOpenFileName(this, Words::tr("Open project"), {},
                                                     Words::tr("Projects (*.json)"));
-  if (!file.isEmpty()) openProject(file);
+  if (!file.isEmpty()) changeProject(file);
 }
 
 bool MainWindow::keepProject() {
@@ -106,8 +123,7 @@ MainWindow::Unsaved MainWindow::unsaved() const {
 }
 
 // True when nothing is lost that the user wants to keep.
-bool MainWindow::mayClose() {
-  const Unsaved what = unsaved();
+bool MainWindow::mayGo(Unsaved what, const QString& title) {
   if (what == Unsaved::nothing) return true;
   QString text = Words::tr("The plan that is shown is in no file.");
   if (what == Unsaved::project) {
@@ -116,7 +132,7 @@ bool MainWindow::mayClose() {
                : Words::tr("%1 lacks what has changed since it was saved.")
                      .arg(QFileInfo(project_file_).fileName());
   }
-  QMessageBox box(QMessageBox::Question, Words::tr("Close the window"), text,
+  QMessageBox box(QMessageBox::Question, title, text,
                   QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
   box.button(QMessageBox::Save)->setText(Words::tr("&Save"));
   box.button(QMessageBox::Discard)->setText(Words::tr("&Discard"));
@@ -134,7 +150,7 @@ bool MainWindow::mayClose() {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   rememberNow();  // whatever is answered
-  if (!mayClose()) {
+  if (!mayGo(unsaved(), Words::tr("Close the window"))) {
     event->ignore();
     return;
   }

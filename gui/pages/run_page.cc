@@ -231,7 +231,11 @@ void RunPage::showState() {
   learn_->setEnabled(can_learn);
   advise_->setEnabled(can_learn);
   body_->setCurrentIndex(run.folder().empty() ? 0 : 1);
-  if (run.folder().empty()) return;
+  if (run.folder().empty()) {
+    folder_->setText(Words::tr("No run is open"));
+    folder_->setToolTip({});
+    return state_->say({}, Tone::calm);
+  }
   const auto& steps = run.steps()->steps();
   const QString folder = QString::fromStdString(run.folder().string());
   const QString place = placeText(run.folder());

@@ -6,6 +6,7 @@
 
 #include <QFile>
 #include <QFileInfo>
+#include <QLabel>
 #include <QMenuBar>
 #include <filesystem>
 #include <fstream>
@@ -188,6 +189,28 @@ TEST_F(Explore, AProjectIsSavedAndOpenedByKeys) {
   }
   MainWindow later(memory);
   EXPECT_EQ(later.workspace().recent_projects, QStringList{file});
+}
+
+// What was followed before is none of its runs: the title would have a star at once.
+TEST_F(Explore, AProjectWithoutRunsFollowsNone) {
+  ask(small_query());
+  const QString file = folder.filePath("study.json");
+  ASSERT_TRUE(window.saveProject(file));
+  ASSERT_TRUE(window.openRun(kData + "/run", false));
+  EXPECT_FALSE(window.session().run()->steps()->steps().empty());
+  ASSERT_TRUE(window.openProject(file));
+  EXPECT_TRUE(window.session().run()->folder().empty());
+  EXPECT_TRUE(window.session().run()->steps()->steps().empty());
+  ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  EXPECT_TRUE(window.windowTitle().endsWith(" - study.json - Tessera"))
+      << window.windowTitle().toStdString();
+  window.showPage(&window.run());
+  EXPECT_EQ(named<QLabel>(window, "State of the run")->text(), "");
+  QStringList shown;
+  for (QLabel* label : window.run().findChildren<QLabel*>()) {
+    if (label->isVisible()) shown << label->text();
+  }
+  EXPECT_EQ(shown.count("No run is open"), 2) << shown.join("\n").toStdString();
 }
 
 TEST_F(Explore, AProjectThatCannotBeWrittenIsToldAndTheOldOneStays) {

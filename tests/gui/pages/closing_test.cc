@@ -2,6 +2,7 @@
 // Nothing that was made in the window goes with it unasked.
 #include <gtest/gtest.h>
 
+#include <QFile>
 #include <QFileInfo>
 #include <QMessageBox>
 
@@ -112,6 +113,38 @@ TEST_F(Closing, PinnedPlansAreAskedFor) {
   window.session().pin();
   EXPECT_TRUE(quit(QMessageBox::Cancel));
   EXPECT_TRUE(asked.contains("pinned")) << asked.toStdString();
+}
+
+// Undo brings the question back, and no pinned plans.
+TEST_F(Closing, AnotherProjectAsksForPinnedPlansInNoFile) {
+  const QString file = folder.filePath("study.json"), broken = folder.filePath("broken.json");
+  write_project({.question = edited(), .pinned = {}, .runs = {}}, file.toStdString());
+  write_project({}, broken.toStdString());
+  QFile(broken).resize(3);
+  ask(small_query());
+  window.session().pin();
+  const auto open = [&](const QString& path, QMessageBox::StandardButton answer) {
+    asked.clear();
+    auto* once = new QObject(&window);
+    with_dialog(once, [this, answer](QDialog& dialog) {
+      auto* box = qobject_cast<QMessageBox*>(&dialog);
+      if (box == nullptr) return dialog.reject();
+      asked = box->text();
+      box->button(answer)->click();
+    });
+    const bool opened = window.changeProject(path);
+    delete once;
+    return opened;
+  };
+  EXPECT_FALSE(open(broken, QMessageBox::Discard));
+  EXPECT_TRUE(asked.isEmpty());  // nothing would have gone
+  EXPECT_FALSE(open(file, QMessageBox::Cancel));
+  EXPECT_TRUE(asked.contains("pinned")) << asked.toStdString();
+  EXPECT_EQ(window.session().pinned()->count(), 1);
+  EXPECT_TRUE(open(file, QMessageBox::Discard));
+  EXPECT_EQ(window.session().pinned()->count(), 0);
+  EXPECT_TRUE(open(file, QMessageBox::Cancel));  // nothing is in no file
+  EXPECT_TRUE(asked.isEmpty());
 }
 
 // After a crash, or where it is not saved, the next start asks the last question as ever.

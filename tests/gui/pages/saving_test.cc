@@ -86,6 +86,23 @@ TEST_F(Saving, AnotherRowThatWasSavedIsNotTheAnswer) {
   EXPECT_TRUE(document().dirty());
 }
 
+// Looking at another row is no change of the file's own.
+TEST_F(Saving, WhoComesBackToTheRowThatWasSavedHasNothingToSave) {
+  ask(small_query());
+  ASSERT_GT(window.session().plans()->rowCount(), 1);
+  ASSERT_TRUE(window.session().savePlan(folder.filePath("a.json")));
+  window.session().selectRow(1);
+  ASSERT_TRUE(wait_for([&] { return window.session().shownRow() == 1; }));
+  EXPECT_EQ(window.windowTitle(), "a.json* - Tessera");
+  EXPECT_TRUE(window.session().hasEdits());
+  window.session().selectRow(0);
+  EXPECT_EQ(window.windowTitle(), "a.json - Tessera");
+  EXPECT_FALSE(window.session().hasEdits());
+  QTest::keyClick(&window, Qt::Key_F5);  // the same question has a plan of its own
+  ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  EXPECT_EQ(window.windowTitle(), "a.json* - Tessera");
+}
+
 TEST_F(Saving, ANameWithoutASuffixGetsOneAndTheNextDialogBeginsThere) {
   ask(small_query());
   saveAs(folder.filePath("study"));
