@@ -104,7 +104,7 @@ QString fixed_text(const std::vector<std::string>& fixed, const std::vector<std:
 QString Headline::text() const {
   QStringList parts{step, throughput, fits, largest, rivals, freer};
   parts.removeAll(QString());
-  return parts.join("  ");
+  return parts.join(" \u00b7 ");
 }
 
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,

@@ -60,6 +60,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
       form_(new RequestForm),
+      typed_(new TypedLine(*form_)),
       answer_(new MessageBar(Words::tr("Answer"))),
       files_(new MessageBar(Words::tr("What is wrong with a file"))) {
   auto* left = column("explore_left", Place::left, session);
@@ -102,7 +103,9 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   });
   connect(form_, &RequestForm::queryChanged, this, [this](const PlanQuery& query) {
     moved_ = false;
-    std::exchange(sliding_, false) ? session_.askOn(query) : session_.ask(query);
+    const bool slid = std::exchange(sliding_, false);
+    if (query == session_.document().question) return;
+    typed_->goesOn() || slid ? session_.askOn(query) : session_.ask(query);
   });
   connect(&session_, &Session::documentChanged, this, &ExplorePage::documentChanged);
   connect(answer_, &MessageBar::offerTaken, this, &ExplorePage::takeFix);
@@ -184,7 +187,10 @@ void ExplorePage::documentChanged() {
   const Document& document = session_.document();
   if (document.question != shown_) {  // what is being typed stays
     shown_ = document.question;
-    if (form_->query() != shown_) form_->setQuery(shown_);
+    if (form_->query() != shown_) {
+      form_->setQuery(shown_);
+      typed_->forget();
+    }
   }
   if (!document.planning) {
     patience_.stop();

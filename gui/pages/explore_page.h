@@ -6,6 +6,7 @@
 #include <QTimer>
 #include <QWidget>
 
+#include "gui/explore/typed_line.h"
 #include "gui/models/session.h"
 #include "gui/pages/request_form.h"
 #include "gui/views/message_bar.h"
@@ -33,6 +34,7 @@ class ExplorePage : public QWidget {
 
   Session& session_;
   RequestForm* form_;
+  TypedLine* typed_;
   MessageBar *answer_, *files_;
   QWidget* waiting_;
   StaleCover* cover_;

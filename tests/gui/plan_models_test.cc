@@ -248,6 +248,7 @@ TEST(Headline, SaysWhatThePlanComesDownTo) {
   EXPECT_TRUE(line.largest.contains(" % in ")) << line.largest.toStdString();
   EXPECT_TRUE(line.rivals.contains("row 2")) << line.rivals.toStdString();
   EXPECT_FALSE(line.text().contains("branches"));
+  EXPECT_TRUE(line.text().startsWith(line.step + " \u00b7 " + line.throughput));  // numbers apart
   Plan tied = plan;
   tied.certificate.margin_deviations = 0.5;
   tied.certificate.digest = certified_digest(tied);

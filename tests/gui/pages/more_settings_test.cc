@@ -69,5 +69,38 @@ TEST_F(MoreSettings, AreGreyExactlyWhereNoPlanHasThem) {
   }
 }
 
+// Slower than the form waits: every letter is planned, and none is a change of its own.
+TEST_F(MoreSettings, WhatIsTypedBeforeALineIsLeftIsOneChange) {
+  ask(small_query());
+  const auto type = [&](QWidget* line, const char* letters) {
+    line->setFocus(Qt::TabFocusReason);
+    for (const char* letter = letters; *letter != 0; ++letter) {
+      QTest::keyClick(line, *letter);
+      rest(160);
+    }
+    ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  };
+  const auto fixed = [&] { return document().question.fixed; };
+  using Words = std::vector<std::string>;
+  auto* others = named<QLineEdit>(window, "Other settings");
+  ASSERT_NE(others, nullptr);
+  type(others, "actor.zero=1");
+  EXPECT_EQ(fixed(), Words{"actor.zero=1"});
+  type(box("actor.tp"), "12\b\b2");
+  EXPECT_EQ(fixed(), (Words{"actor.tp=2", "actor.zero=1"}));
+  type(others, " actor.pp=2");
+  EXPECT_EQ(fixed().size(), 3U);
+  for (const Words& before :
+       {Words{"actor.tp=2", "actor.zero=1"}, Words{"actor.zero=1"}, Words{}}) {
+    window.session().undo();
+    EXPECT_EQ(fixed(), before);
+  }
+  EXPECT_FALSE(window.session().canUndo());
+  // A line that was emptied by it begins anew.
+  type(others, "actor.pp=2");
+  window.session().undo();
+  EXPECT_EQ(fixed(), Words{});
+}
+
 }  // namespace
 }  // namespace tessera::gui

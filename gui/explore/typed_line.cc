@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/explore/typed_line.h"
+
+#include <QAbstractSpinBox>
+#include <QComboBox>
+#include <QEvent>
+#include <QFocusEvent>
+#include <utility>
+
+namespace tessera::gui {
+
+TypedLine::TypedLine(QWidget& form) : QObject(&form) {
+  for (QLineEdit* line : form.findChildren<QLineEdit*>()) {
+    if (qobject_cast<QAbstractSpinBox*>(line->parentWidget()) != nullptr) continue;
+    connect(line, &QLineEdit::textEdited, this, [this, line] { now_ = line; });
+    auto* list = qobject_cast<QComboBox*>(line->parentWidget());  // it has the focus for its line
+    (list != nullptr ? static_cast<QWidget*>(list) : line)->installEventFilter(this);
+  }
+}
+
+bool TypedLine::goesOn() {
+  const bool same = now_ != nullptr && now_ == last_;
+  last_ = std::exchange(left_, false) ? nullptr : now_;
+  now_ = nullptr;
+  return same;
+}
+
+// A list that opens, or another window, does not take the line away.
+bool TypedLine::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::FocusOut) {
+    const Qt::FocusReason reason = static_cast<QFocusEvent*>(event)->reason();
+    const bool stays = reason == Qt::PopupFocusReason || reason == Qt::ActiveWindowFocusReason;
+    if (!stays && now_ != nullptr) left_ = true;
+    if (!stays && now_ == nullptr) last_ = nullptr;
+  }
+  return QObject::eventFilter(watched, event);
+}
+
+}  // namespace tessera::gui
