@@ -7,6 +7,7 @@
 
 #include <QString>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
@@ -27,6 +28,7 @@ struct Document {
   bool planning = false;                // a search for `question`, or for a row, is under way
   std::optional<PlanQuery> answered;    // the question that what follows answers
   SharedPlan plan;                      // that is looked at; stays when nothing fits
+  std::string uncertified;              // why no search certifies it; empty = one does
   std::optional<Infeasible> none_fits;  // the answer where there is no plan
   Problems problems;                    // why `answered` has no answer
   double seconds = 0;                   // that the search took; 0 = read from a file

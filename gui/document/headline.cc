@@ -9,7 +9,6 @@
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
 #include "planner/explain/memory_fit.h"
-#include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/space/left_open.h"
@@ -38,9 +37,6 @@ QString largest_text(const Prediction& prediction) {
 // Rows of the table count from 1, the plan's own.
 QString rivals_text(const Plan& plan, const std::vector<std::string>& fixed) {
   const Certificate& found = plan.certificate;
-  if (const std::string why = why_not_certified(plan); !why.empty()) {
-    return Words::tr("not compared: the plan is %1").arg(said(why));
-  }
   if (found.runner_up.empty()) {
     return fixed.empty() ? Words::tr("no other plan was found")
                          : Words::tr("no other plan with what is fixed");
@@ -148,6 +144,14 @@ QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnsw
              : worse_than(*freer.plan, own, Words::tr("the plan without %1").arg(settings));
 }
 
+QString not_compared_text(const std::string& uncertified) {
+  return Words::tr("not compared: the plan is %1").arg(said(uncertified));
+}
+
+QString unproven_text(const std::string& uncertified) {
+  return Words::tr("No search has proven this plan: it is %1.").arg(said(uncertified));
+}
+
 QString headline_of(const Infeasible& none) {
   if (none.shortages.empty()) {
     return Words::tr("No plan is possible: %1")
@@ -163,9 +167,6 @@ QString headline_of(const Infeasible& none) {
 QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed,
                    const std::vector<std::string>& unknown) {
   const Certificate& found = plan.certificate;
-  if (const std::string why = why_not_certified(plan); !why.empty()) {
-    return Words::tr("No search has proven this plan: it is %1.").arg(said(why));
-  }
   const QString took = seconds > 0 ? Words::tr(" in %1").arg(secondsText(seconds)) : QString();
   QStringList lines{
       Words::tr("Proven best of the space%1: %2 candidates priced, %3 branches cut, gap %4 %.")

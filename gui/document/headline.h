@@ -29,9 +29,9 @@ struct Headline {
   QString text() const;
 };
 
-/// `calibration`: the plan's, nullopt where it cannot be found: then `fits` says so. `best`: the
-/// first row's plan where this is another's: its own search had its settings fixed, and knows of no
-/// rivals. `fixed`: what the question leaves no choice of.
+/// Of a plan that its search certifies. `calibration`: the plan's, nullopt where it cannot be
+/// found: then `fits` says so. `best`: the first row's plan where this is another's: its own search
+/// had its settings fixed, and knows of no rivals. `fixed`: what the question leaves no choice of.
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
                      const std::vector<std::string>& fixed, const Plan* best = nullptr);
 
@@ -45,8 +45,14 @@ QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnsw
 /// "Nothing fits: rank 0 needs 91.2 of 76.0 GiB in update_actor, 15.2 GiB too much".
 QString headline_of(const Infeasible& none);
 
-/// How the answer was proven, for those who ask: among what, by what margin, and what was left
-/// open; a line each. `unknown`: those of the fixed settings without which nobody searched.
+/// Where no search certifies the plan (Document::uncertified): in the place of its rivals, and of
+/// its proof.
+QString not_compared_text(const std::string& uncertified);
+QString unproven_text(const std::string& uncertified);
+
+/// How the answer was proven by its search, for those who ask: among what, by what margin, and what
+/// was left open; a line each. `unknown`: those of the fixed settings without which nobody
+/// searched.
 QString proof_text(const Plan& plan, double seconds, const std::vector<std::string>& fixed,
                    const std::vector<std::string>& unknown);
 

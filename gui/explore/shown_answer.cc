@@ -30,12 +30,15 @@ ShownAnswer shown_answer(Session& session) {
   const Plan* best = first ? nullptr : rows.row(0).plan.get();
   ShownAnswer answer;
   answer.line = headline_of(*document.plan, session.calibration(), session.fixed(), best);
+  const std::string& uncertified = document.uncertified;
+  if (first && !uncertified.empty()) answer.line.rivals = not_compared_text(uncertified);
   const bool read = document.seconds <= 0;  // from a file, that does not say what was fixed
   if (read && first && document.plan->certificate.runner_up.empty() && session.fixed().empty()) {
     answer.line.rivals = Words::tr("its file has no other plan");
   }
-  answer.proof =
-      proof_text(*document.plan, document.seconds, session.fixed(), fixed_everywhere(document));
+  answer.proof = uncertified.empty() ? proof_text(*document.plan, document.seconds, session.fixed(),
+                                                  fixed_everywhere(document))
+                                     : unproven_text(uncertified);
   const auto pair = session.compared();
   if (!pair) return answer;
   answer.apart = apart_text(pair->other, pair->shown);

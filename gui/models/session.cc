@@ -12,6 +12,7 @@
 #include "gui/timeline/link_steps.h"
 #include "gui/translations/said.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
@@ -114,15 +115,12 @@ void Session::goTo(const Edit& edit) {
   search_.cancel();
   detail_.cancel();
   forgetFreer();
-  document_.file = edit.file;
-  document_.in_file = edit.file.isEmpty() ? nullptr : edit.opened;
-  document_.answered = edit.question;
-  document_.freer.clear();
-  document_.none_fits.reset();
-  document_.problems.clear();
-  document_.seconds = 0;
+  document_ = {.question = edit.question,
+               .answered = edit.question,
+               .file = edit.file,
+               .in_file = edit.file.isEmpty() ? nullptr : edit.opened};
   setWinner(edit.opened);
-  show(0, edit.opened);
+  show(0, edit.opened, why_not_certified(*edit.opened));
 }
 
 void Session::search() {
@@ -263,9 +261,11 @@ void Session::takeDetail(int row, const PlanAnswer& answer) {
   }
 }
 
-void Session::show(int row, const SharedPlan& plan) {
+// What was searched for here is certified.
+void Session::show(int row, const SharedPlan& plan, const std::string& uncertified) {
   row_ = wanted_row_ = row;
   document_.plan = plan;
+  document_.uncertified = uncertified;
   Problems unheard;  // the views say what they lack
   calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
   mesh_.setPlan(plan);

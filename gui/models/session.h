@@ -168,7 +168,7 @@ class Session : public QObject {
   void takeDetail(int row, const PlanAnswer& answer);
   void wantParts();
   void setWinner(const SharedPlan& winner);
-  void show(int row, const SharedPlan& plan);
+  void show(int row, const SharedPlan& plan, const std::string& uncertified = {});
   void changed();
 
   Document document_;

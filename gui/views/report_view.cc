@@ -2,7 +2,6 @@
 // The plan as the command line reports it, and how it was proven.
 #include <QFontDatabase>
 #include <QPlainTextEdit>
-#include <memory>
 
 #include "gui/document/words.h"
 #include "gui/explore/shown_answer.h"
@@ -15,38 +14,52 @@
 namespace tessera::gui {
 namespace {
 
-QWidget* makeReport(Session& session) {
-  auto* text = new QPlainTextEdit;
-  text->setReadOnly(true);
-  text->setTabChangesFocus(true);
-  text->setLineWrapMode(QPlainTextEdit::NoWrap);
-  text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  text->setAccessibleName(Words::tr("Report of the plan and its proof"));
-  Session* shown = &session;
-  // What is compared is known later than the plan.
-  const auto above = std::make_shared<QString>(), below = std::make_shared<QString>();
-  const auto show = [=] {
-    if (!shown->plan()) return;
-    const QString details = shown_answer(*shown).details();
-    if (*above == details) return;
-    *above = details;
-    text->setPlainText(details + "\n\n" + *below);
-  };
-  QObject::connect(shown, &Session::planSelected, text, [=](const Plan& plan) {
-    const auto& calibration = shown->calibration();
-    *below = saidLines(describe(plan, calibration ? &*calibration : nullptr));
-    above->clear();
-    show();
-  });
-  QObject::connect(shown, &Session::documentChanged, text, show);
-  return text;
-}
+/// Written while it is looked at: a report of many ranks takes a while.
+class ReportView : public QPlainTextEdit {
+ public:
+  explicit ReportView(Session& session) : session_(session) {
+    setReadOnly(true);
+    setTabChangesFocus(true);
+    setLineWrapMode(QPlainTextEdit::NoWrap);
+    setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+    setAccessibleName(Words::tr("Report of the plan and its proof"));
+    connect(&session, &Session::documentChanged, this, &ReportView::write);
+  }
 
-const RegisteredView kReportView({"report", Place::tabs, 2, 1, QT_TRANSLATE_NOOP("Words", "Report"),
-                                  makeReport, nullptr, [](Session& session) {
-                                    const auto& plan = session.plan();
-                                    return plan ? to_json(*plan) : std::string();
-                                  }});
+ protected:
+  void showEvent(QShowEvent* event) override {
+    QPlainTextEdit::showEvent(event);
+    write();
+  }
+
+ private:
+  // What is compared is known later than the plan.
+  void write() {
+    const SharedPlan& plan = session_.plan();
+    if (!plan || !isVisible()) return;
+    const QString details = shown_answer(session_).details();
+    if (plan == plan_ && details == details_) return;
+    if (plan != plan_) {
+      const auto& calibration = session_.calibration();
+      report_ = saidLines(describe(*plan, calibration ? &*calibration : nullptr));
+    }
+    plan_ = plan;
+    details_ = details;
+    setPlainText(details_ + "\n\n" + report_);
+  }
+
+  Session& session_;
+  SharedPlan plan_;  // that it is of
+  QString details_, report_;
+};
+
+const RegisteredView kReportView(
+    {"report", Place::tabs, 2, 1, QT_TRANSLATE_NOOP("Words", "Report"),
+     [](Session& session) -> QWidget* { return new ReportView(session); }, nullptr,
+     [](Session& session) {
+       const auto& plan = session.plan();
+       return plan ? to_json(*plan) : std::string();
+     }});
 
 }  // namespace
 }  // namespace tessera::gui

@@ -30,17 +30,28 @@ bool StaleCover::eventFilter(QObject* watched, QEvent* event) {
   return QWidget::eventFilter(watched, event);
 }
 
-void StaleCover::paintEvent(QPaintEvent*) {
+// One piece of the pattern: whatever changes below has it drawn anew, lines by the hundred.
+QPixmap StaleCover::hatch() const {
   constexpr int kApart = 14;
-  QPainter painter(this);
-  QColor fade = palette().color(QPalette::Window);
-  fade.setAlphaF(0.55F);
-  painter.fillRect(rect(), fade);
+  const double ratio = devicePixelRatioF();
+  QPixmap tile(QSize(kApart, kApart) * ratio);
+  tile.setDevicePixelRatio(ratio);
+  tile.fill(Qt::transparent);
+  QPainter painter(&tile);
   QColor line = palette().color(QPalette::Text);
   line.setAlphaF(0.16F);
   painter.setPen(QPen(line, 2));
   painter.setRenderHint(QPainter::Antialiasing);
-  for (int x = -height(); x < width(); x += kApart) painter.drawLine(x, height(), x + height(), 0);
+  for (int x = -kApart; x <= kApart; x += kApart) painter.drawLine(x, kApart, x + kApart, 0);
+  return tile;
+}
+
+void StaleCover::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  QColor fade = palette().color(QPalette::Window);
+  fade.setAlphaF(0.55F);
+  painter.fillRect(rect(), fade);
+  painter.drawTiledPixmap(rect(), hatch());
   const QString text = says();
   QFont bold = font();
   bold.setBold(true);

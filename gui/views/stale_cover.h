@@ -5,6 +5,7 @@
 // in its middle where there is room for it. GUI thread.
 #pragma once
 
+#include <QPixmap>
 #include <QWidget>
 
 namespace tessera::gui {
@@ -20,6 +21,9 @@ class StaleCover : public QWidget {
  protected:
   void paintEvent(QPaintEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  QPixmap hatch() const;
 };
 
 }  // namespace tessera::gui
