@@ -28,7 +28,15 @@ bool takes(const ExportTarget& target, const Plan& plan) {
          target.engines.end();
 }
 
-// For verl one of all engines that it usually has, unless the target is for an unusual one.
+// Of several targets of a program the first stands for the program itself.
+bool is_first(const ExportTarget& target) {
+  for (const ExportTarget& one : every_export_target()) {
+    if (one.program == target.program) return one.name == target.name;
+  }
+  return false;
+}
+
+// For verl one of all engines that it usually has, unless the target is for one of them alone.
 std::vector<std::string_view> engines_of(const ExportTarget& target, const Plan& plan) {
   std::vector<Role> roles;
   for (const RolePlan& role : plan.roles) roles.push_back(role.role);
@@ -37,7 +45,8 @@ std::vector<std::string_view> engines_of(const ExportTarget& target, const Plan&
     return std::any_of(usual.begin(), usual.end(),
                        [&](const Engine* one) { return one->name == name; });
   };
-  if (target.program != ExportedProgram::verl || !is_usual(target.engines.front())) {
+  const bool several = is_first(target) || target.engines.size() > 1;
+  if (target.program != ExportedProgram::verl || !several || !is_usual(target.engines.front())) {
     return {target.engines.front()};
   }
   std::vector<std::string_view> engines;
