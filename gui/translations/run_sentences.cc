@@ -30,6 +30,8 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words",
                       "the allocator had reserved %1% of the device: it gives blocks back and asks "
                       "again"),
+    QT_TRANSLATE_NOOP(
+        "Words", "ranks share the processors with one another and with whatever else runs there"),
     QT_TRANSLATE_NOOP("Words",
                       "communication is %1% of the prediction: links slower than the calibration "
                       "says, or ranks that wait for one another"),

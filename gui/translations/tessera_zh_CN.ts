@@ -3496,6 +3496,10 @@ select it to plan it in full</source>
         <translation>通信占预测的 %1%：链路比校准值慢，或各 rank 互相等待</translation>
     </message>
     <message>
+        <source>ranks share the processors with one another and with whatever else runs there</source>
+        <translation>各 rank 彼此共享处理器，也与其上运行的其他程序共享</translation>
+    </message>
+    <message>
         <source>kernels or host are slower than the constants say; it depends most on %1 (%2 s a per cent): tessera learn fits it</source>
         <translation>内核或主机比校准常数慢；影响最大的是 %1（每百分之一 %2 s）：tessera learn 会拟合它</translation>
     </message>

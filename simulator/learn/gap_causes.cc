@@ -34,7 +34,7 @@ std::string other_lengths(const GapFacts& facts) {
   return text + printed(": with those %.3f s are predicted", facts.at_measured_lengths_s);
 }
 
-constexpr std::array<GapRule, 12> kRules = {{
+constexpr std::array<GapRule, 13> kRules = {{
     {[](const GapFacts& facts) { return facts.outside && !facts.untimed.empty(); },
      [](const GapFacts& facts) {
        return "phases that the run does not time lie in it: " + facts.untimed +
@@ -83,6 +83,11 @@ constexpr std::array<GapRule, 12> kRules = {{
            "the allocator had reserved %.0f%% of the device: it gives blocks back and asks "
            "again",
            facts.reserved_part * 100);
+     }},
+    {[](const GapFacts& facts) { return facts.gap_s() > 0 && facts.on_processors; },
+     [](const GapFacts&) {
+       return std::string(
+           "ranks share the processors with one another and with whatever else runs there");
      }},
     {[](const GapFacts& facts) {
        return facts.gap_s() > 0 && facts.communication_s > 0.3 * facts.predicted_s;

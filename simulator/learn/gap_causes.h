@@ -13,10 +13,11 @@ namespace tessera {
 struct GapFacts {
   std::string what;
   Phase phase = Phase::gen;
-  bool outside = false;  // of all phases that the run timed
-  bool waited = false;   // the measured time is the trainer's wait for a phase beside it
-  std::string untimed;   // of what lies outside: the plan's phases without a time
-  double untimed_s = 0;  // predicted for them
+  bool on_processors = false;  // its ranks share these
+  bool outside = false;        // of all phases that the run timed
+  bool waited = false;         // the measured time is the trainer's wait for a phase beside it
+  std::string untimed;         // of what lies outside: the plan's phases without a time
+  double untimed_s = 0;        // predicted for them
   double predicted_s = 0, measured_s = 0;
   double predicted_deviation_s = 0;                // by the constants
   double measured_deviation_s = 0;                 // of the mean

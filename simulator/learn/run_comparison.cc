@@ -82,6 +82,7 @@ GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Pric
   facts.communication_s = row.predicted_communication_s;
   facts.kind = kind_of(run.plan.workload, facts.phase);
   const double device = gib(run.plan.cluster.device.memory);
+  facts.on_processors = run.plan.cluster.device.name == "cpu";
   if (device > 0) facts.reserved_part = run.memory.reserved_gib / device;
   facts.constant = "no constant";
   for (const Sensitivity& each : sensitivities_of(priced, row.phase)) {

@@ -258,6 +258,11 @@ TEST(RunComparison, EveryRuleOfTheTableIsReached) {
                        .constant_s = 0.05};
   EXPECT_THAT(cause_of(plain), HasSubstr("slower than the constants say; it depends most on sust"));
   GapFacts facts = plain;
+  facts.on_processors = true;
+  EXPECT_THAT(cause_of(facts), HasSubstr("ranks share the processors"));
+  facts.measured_s = 8;  // sharing makes nothing faster
+  EXPECT_THAT(cause_of(facts), HasSubstr("faster"));
+  facts = plain;
   facts.measured_s = 8;
   EXPECT_THAT(cause_of(facts), HasSubstr("faster"));
   facts.constant_s = 2e-4;
