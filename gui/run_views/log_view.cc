@@ -42,8 +42,14 @@ class LogView : public QWidget {
     layout->setSpacing(2);
     layout->addWidget(which_, 0, Qt::AlignLeft);
     layout->addWidget(text_, 1);
-    connect(which_, &QComboBox::currentIndexChanged, this, &LogView::showLog);
-    connect(&run_, &RunFollower::folderChanged, this, &LogView::showLog);
+    QScrollBar* bar = text_->verticalScrollBar();
+    connect(bar, &QScrollBar::valueChanged, this,
+            [this, bar](int value) { at_end_ = value == bar->maximum(); });
+    connect(bar, &QScrollBar::rangeChanged, this, [this, bar](int, int most) {
+      if (at_end_) bar->setValue(most);  // the text has found its room, or got another one
+    });
+    connect(which_, &QComboBox::currentIndexChanged, this, &LogView::showOther);
+    connect(&run_, &RunFollower::folderChanged, this, &LogView::showOther);
     connect(&run_, &RunFollower::polled, this, &LogView::showLog);
   }
 
@@ -79,6 +85,12 @@ class LogView : public QWidget {
     which_->setCurrentIndex(std::max(0, static_cast<int>(titles.indexOf(chosen))));
   }
 
+  // From its end on.
+  void showOther() {
+    at_end_ = true;
+    showLog();
+  }
+
   void showLog() {
     if (!isVisible()) return;
     const std::vector<Log> all = logs();
@@ -89,8 +101,9 @@ class LogView : public QWidget {
     shown_ = now;
     QScrollBar* bar = text_->verticalScrollBar();
     const int before = bar->value();
-    const bool follows = before == bar->maximum();
+    const bool follows = at_end_;
     text_->setPlainText(shown_);
+    at_end_ = follows;
     bar->setValue(follows ? bar->maximum() : before);
   }
 
@@ -98,6 +111,7 @@ class LogView : public QWidget {
   QComboBox* which_;
   QPlainTextEdit* text_;
   QString shown_;
+  bool at_end_ = true;  // it is looked at, and what is added comes into sight
 };
 
 const RegisteredView kLogView({"log", Place::run_tabs, 2, 1, QT_TRANSLATE_NOOP("Words", "Log"),

@@ -6,6 +6,7 @@
 #include <QAbstractItemModelTester>
 #include <QComboBox>
 #include <QDir>
+#include <QScrollBar>
 #include <QSlider>
 #include <cmath>
 #include <fstream>
@@ -336,6 +337,34 @@ TEST_F(Metrics, TheLogOfEveryStepIsInFrontOfWhatWasPrinted) {
   EXPECT_EQ(log->toPlainText(), "step 1");  // the choice stays
   which->setCurrentIndex(0);
   EXPECT_TRUE(log->toPlainText().endsWith("step 3"));
+}
+
+TEST_F(Metrics, TheLogIsFollowedWhileItsEndIsLookedAt) {
+  QTemporaryDir above;
+  const QString run = above.filePath("run");
+  ASSERT_TRUE(QDir().mkpath(run));
+  int steps = 0;
+  const auto write_on = [&](int more) {
+    std::ofstream log((run + "/log.txt").toStdString(), std::ios::app);
+    for (int i = 0; i < more; ++i) log << "step " << ++steps << "\n";
+  };
+  write_on(200);
+  ASSERT_TRUE(window.openRun(run, false));
+  showTab("Log");  // which finds its room with its text in it
+  rest(50);
+  QScrollBar* bar = named<QPlainTextEdit>(window, "Log of the run")->verticalScrollBar();
+  const auto read_on = [&] {
+    write_on(20);
+    window.session().run()->poll();
+    rest(50);
+  };
+  EXPECT_GT(bar->maximum(), 100);
+  EXPECT_EQ(bar->value(), bar->maximum());
+  read_on();
+  EXPECT_EQ(bar->value(), bar->maximum());
+  bar->setValue(30);
+  read_on();
+  EXPECT_EQ(bar->value(), 30);
 }
 
 }  // namespace
