@@ -63,6 +63,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(&remembering_, &QTimer::timeout, this, &MainWindow::rememberNow);
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
   connect(run_, &RunPage::remoteRequested, this, [this] { chooseRemote({}); });
+  connect(run_, &RunPage::asked, this, [this] { pages_->setCurrentWidget(run_); });
   connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
   connect(run_, &RunPage::startedIn, this, [this](const QString& folder) { openRun(folder); });
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
@@ -295,7 +296,8 @@ void MainWindow::chooseJob() {
   if (job.exec() != QDialog::Accepted) return planForJob(job.engineWanted(), job.target());
   try {
     job.write();
-    statusBar()->showMessage(Words::tr("Saved %1").arg(job.folder()), 5000);
+    const QString folder = QFileInfo(job.folder()).absoluteFilePath();
+    statusBar()->showMessage(Words::tr("Saved %1").arg(folder), 5000);
   } catch (const Error& error) {
     session_.report(problemsText(error.problems()));
   }

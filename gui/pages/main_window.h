@@ -72,7 +72,6 @@ class MainWindow : public QMainWindow {
   bool openLiveRun(const QString& place);
   void openPlanOf(const QString& run);
   std::optional<Project> readProject(const QString& file);
-  void takeProject(const QString& file, const Project& project, bool live);
   void documentChanged();
   void rememberSoon();
   void rememberNow();

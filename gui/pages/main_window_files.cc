@@ -31,28 +31,24 @@ std::optional<Project> MainWindow::readProject(const QString& file) {
   return project;
 }
 
-void MainWindow::takeProject(const QString& file, const Project& project, bool live) {
-  project_file_ = file;
-  project_ = project;
-  session_.openProject(project, live);
-  statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
-  pages_->setCurrentWidget(explore_);
-}
-
 bool MainWindow::openProject(const QString& file, bool live) {
   const auto project = readProject(file);
-  if (project) takeProject(file, *project, live);
-  return project.has_value();
+  if (!project) return false;
+  project_file_ = file;
+  project_ = *project;
+  session_.openProject(*project, live);
+  statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
+  pages_->setCurrentWidget(explore_);
+  return true;
 }
 
+// Nobody is asked for a file that is none; it is read again then, as it may be the one that is
+// saved.
 bool MainWindow::changeProject(const QString& file) {
-  const auto project = readProject(file);
-  if (!project) return false;
+  if (!readProject(file)) return false;
   const bool has_more = !project_file_.isEmpty() || session_.pinned()->count() > 0;
   const Unsaved what = has_more ? unsaved() : Unsaved::nothing;
-  if (!mayGo(what, Words::tr("Open project"))) return false;
-  takeProject(file, *project, true);
-  return true;
+  return mayGo(what, Words::tr("Open project")) && openProject(file);
 }
 
 bool MainWindow::saveProject(const QString& file) {

@@ -286,6 +286,7 @@ void RunPage::askToStart() {
 }
 
 void RunPage::start(const StartRequest& request) {
+  emit asked();
   message_->say(Words::tr("Starting in %1").arg(request.folder), Tone::calm);
   starting_.begin(request);
   showControls();
@@ -295,7 +296,9 @@ void RunPage::askForQuickstart() {
   if (preparing_.isPreparing()) return preparing_.cancel();
   const QString above =
       QFileDialog::getExistingDirectory(this, Words::tr("Where to make the quickstart's folder"));
-  if (!above.isEmpty()) preparing_.begin(newFolderIn(above, "quickstart"));
+  if (above.isEmpty()) return;
+  emit asked();
+  preparing_.begin(newFolderIn(above, "quickstart"));
 }
 
 void RunPage::pause() {

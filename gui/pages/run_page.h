@@ -31,6 +31,8 @@ class RunPage : public QWidget {
   QAction* quickstart() const { return quickstart_; }
 
  signals:
+  /// A run, or what comes before one, was asked for: this page tells how it goes on.
+  void asked();
   /// A run that was asked for here has begun.
   void startedIn(const QString& folder);
   void openRequested();

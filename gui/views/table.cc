@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cost_models/documents/csv.h"
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
@@ -33,6 +34,8 @@ class BadTextDelegate : public QStyledItemDelegate {
  protected:
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
     QStyledItemDelegate::initStyleOption(option, index);
+    const bool wraps = option->features.testFlag(QStyleOptionViewItem::WrapText);
+    if (wraps) option->text = withUnitsKept(option->text);
     // The rim of an empty box is made of this role: on dark ground it would not be seen.
     const bool dark = themeOf(option->palette) == Theme::dark;
     if (dark && option->features.testFlag(QStyleOptionViewItem::HasCheckIndicator)) {

@@ -145,6 +145,11 @@ TEST_F(Closing, AnotherProjectAsksForPinnedPlansInNoFile) {
   EXPECT_EQ(window.session().pinned()->count(), 0);
   EXPECT_TRUE(open(file, QMessageBox::Cancel));  // nothing is in no file
   EXPECT_TRUE(asked.isEmpty());
+  // What is saved before the same file is opened again is what is opened.
+  ASSERT_TRUE(wait_for([&] { return document().valid(); }));
+  window.session().pin();
+  EXPECT_TRUE(open(file, QMessageBox::Save));
+  EXPECT_EQ(window.session().pinned()->count(), 1);
 }
 
 // After a crash, or where it is not saved, the next start asks the last question as ever.

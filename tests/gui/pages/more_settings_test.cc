@@ -74,6 +74,7 @@ TEST_F(MoreSettings, WhatIsTypedBeforeALineIsLeftIsOneChange) {
   ask(small_query());
   const auto type = [&](QWidget* line, const char* letters) {
     line->setFocus(Qt::TabFocusReason);
+    QTest::keyClick(line, Qt::Key_End);
     for (const char* letter = letters; *letter != 0; ++letter) {
       QTest::keyClick(line, *letter);
       rest(160);

@@ -7,6 +7,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QTemporaryDir>
 
 #include "gui/pages/main_window.h"
 #include "gui/run_views/remote_dialog.h"
@@ -47,6 +48,20 @@ TEST(NoRun, OffersWhatCanBeDoneUntilARunIsOpen) {
   QTest::mouseClick(button("Open a run's folder..."), Qt::LeftButton);
   EXPECT_TRUE(wait_for([&] { return !panel->isVisible(); }));
   EXPECT_EQ(window.session().run()->folder().string(), kRun.toStdString());
+}
+
+// From any page, by its key: how far it is stands on this one.
+TEST(NoRun, TheQuickstartComesToThePageThatTellsOfIt) {
+  QTemporaryDir folder;
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  ASSERT_TRUE(window.explore().isVisible());
+  answer_file_dialog(&window, folder.path());
+  QTest::keyClick(&window, Qt::Key_F6, Qt::ShiftModifier);
+  EXPECT_TRUE(window.run().isVisible());
+  // Without the program it is refused; else it ends with its key.
+  if (window.run().quickstart()->text().startsWith("Cancel")) window.run().quickstart()->trigger();
 }
 
 }  // namespace
