@@ -158,6 +158,10 @@ void MeshModel::group() {
     for (auto& [roles, ranks] : blocks) groups_.push_back(std::move(ranks));
     std::sort(groups_.begin(), groups_.end());
   }
+  group_colours_.clear();
+  for (int group = 0; group < groupCount(); ++group) {
+    group_colours_.push_back(colourOfGroup(group, groupCount()));
+  }
   group_of_.assign(static_cast<std::size_t>(world_size_), -1);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (const int rank : groups_[g]) {
@@ -217,7 +221,8 @@ double MeshModel::share(int rank) const {
 QColor MeshModel::colour(int rank, Theme theme) const {
   const auto at = static_cast<std::size_t>(rank);
   if (colouring_.by == MeshBy::groups) {
-    return group_of_[at] < 0 ? colourOfIdle() : colourOfGroup(group_of_[at], groupCount());
+    const int group = group_of_[at];
+    return group < 0 ? colourOfIdle() : group_colours_[static_cast<std::size_t>(group)];
   }
   if (!hasColours()) return colourOfIdle();
   if (colouring_.by == MeshBy::phase) {

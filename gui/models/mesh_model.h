@@ -124,6 +124,7 @@ class MeshModel : public QAbstractTableModel {
   MeshColouring colouring_;
   std::vector<std::vector<int>> groups_;
   std::vector<int> group_of_;  // by rank, -1 = none
+  std::vector<QColor> group_colours_;
   std::vector<RankMemory> memory_;
   std::vector<RankLink> links_;
   double most_load_ = 0;
