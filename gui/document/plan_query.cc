@@ -114,6 +114,15 @@ PlanRequest request_from(const PlanQuery& query, Problems& problems) {
   return request;
 }
 
+std::optional<PlanQuery> for_any_engine(const PlanQuery& query) {
+  PlanQuery any = query;
+  any.engine = kAnyEngine;
+  Problems problems;
+  request_from(any, problems);
+  if (any == query || !problems.empty()) return std::nullopt;
+  return any;
+}
+
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node) {
   // Another number of nodes is one of the weakest of several GPU types.
   const bool other = (nodes > 0 && nodes != cluster.nodes) ||

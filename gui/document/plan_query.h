@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct PlanQuery {
 PlanQuery query_of(std::shared_ptr<const Plan> plan);
 /// The question with what a fix changes about it.
 PlanQuery changed(PlanQuery query, const RequestChange& change);
+
+/// The question for whatever engine can answer it, where that can be asked; nullopt where it
+/// cannot, or is asked so already. Reads the files.
+std::optional<PlanQuery> for_any_engine(const PlanQuery& query);
 
 /// Of the files and of what the opened plan states; what is wrong goes to Problems.
 PlanRequest request_from(const PlanQuery& query, Problems& problems);

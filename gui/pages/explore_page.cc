@@ -147,9 +147,14 @@ QWidget* ExplorePage::waiting() {
   return bar;
 }
 
-// Of those that are offered, or the nearest while others are looked for.
+// Of those that are offered, or the nearest while others are looked for; where an engine cannot
+// even be asked, any that can.
 void ExplorePage::takeFix(int number) {
   const Document& document = session_.document();
+  if (!document.problems.empty()) {
+    if (const auto any = for_any_engine(document.question)) session_.ask(*any);
+    return;
+  }
   if (!document.none_fits) return;
   const std::vector<PlannedFix>& fixes = session_.fixes();
   if (fixes.empty()) return session_.ask(changed(document.question, document.none_fits->change));
@@ -226,6 +231,10 @@ void ExplorePage::showAnswer() {
       answer_->say(Words::tr("This question is not planned: F5 plans it"), Tone::warning);
   } else if (!document.problems.empty()) {
     answer_->say(problemsText(document.problems), Tone::bad);
+    const bool helps = for_any_engine(document.question).has_value();
+    answer_->offer(helps ? Words::tr("Plan for any engine") : QString());
+    answer_->offerAll({});
+    offers = true;
   } else if (document.none_fits) {
     const Infeasible& none = *document.none_fits;
     answer_->say(headline_of(none), Tone::bad, saidLines(describe(none)));

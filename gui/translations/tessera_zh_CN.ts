@@ -1268,6 +1268,10 @@ select it to plan it in full</source>
         <translation>该问题尚未规划：按 F5 规划</translation>
     </message>
     <message>
+        <source>Plan for any engine</source>
+        <translation>为任意引擎规划</translation>
+    </message>
+    <message>
         <source>Try: %1</source>
         <translation>可以尝试：%1</translation>
     </message>

@@ -49,5 +49,31 @@ TEST_F(Explore, SeveralFixesAreButtonsThatSayWhatTheyBring) {
   }
 }
 
+// Most families are planned for other engines than the one that the window begins with.
+TEST_F(Explore, AModelThatAnEngineDoesNotRunIsOfferedToAnyThatDoes) {
+  const auto offer = [&]() -> QPushButton* {
+    for (auto* button : window.findChildren<QPushButton*>()) {
+      if (button->text() == "Plan for any engine" && button->isVisible()) return button;
+    }
+    return nullptr;
+  };
+  PlanQuery query = small_query();
+  query.fixed = {"actor.tp=none"};
+  ask(query);
+  ASSERT_FALSE(document().problems.empty());
+  EXPECT_EQ(offer(), nullptr);  // no engine could be asked that
+  query.fixed.clear();
+  query.model = "gemma3-1b";
+  ask(query);
+  ASSERT_FALSE(document().problems.empty());
+  ASSERT_NE(offer(), nullptr);
+  QTest::mouseClick(offer(), Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return document().valid() && !window.session().isBusy(); }));
+  EXPECT_EQ(document().question.engine, "any");
+  EXPECT_EQ(offer(), nullptr);
+  window.session().undo();
+  EXPECT_EQ(document().question, query);
+}
+
 }  // namespace
 }  // namespace tessera::gui
