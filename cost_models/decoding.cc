@@ -213,6 +213,21 @@ void DecodeLengths::enter(const std::vector<double>& squares, std::size_t cells)
   }
 }
 
+namespace {
+
+// In expectation, of so many slots.
+double steps_until_last(const std::vector<DecodeTail>& tail, double slots) {
+  double steps = 0, before = 0;
+  for (const DecodeTail& part : tail) {
+    const double all = std::pow(part.ended, slots);
+    steps += (all - before) * part.last + (1 - all) * part.steps;
+    before = all;
+  }
+  return steps;
+}
+
+}  // namespace
+
 // Waves of equal sequences; the last one may have free slots.
 DecodeProfile DecodeLengths::fixed_profile(double sequences, double slots) const {
   const double refills = std::max(0.0, std::ceil(sequences / slots - 1e-9) - 1);
@@ -222,6 +237,7 @@ DecodeProfile DecodeLengths::fixed_profile(double sequences, double slots) const
   profile.full_age = mean_ / 2;
   profile.refills = refills;
   profile.last_slots = sequences - refills * slots;
+  profile.last_steps = mean_;
   constexpr int kParts = 8;
   for (int part = 0; part < kParts; ++part) {
     const double steps = mean_ / kParts;
@@ -316,6 +332,7 @@ DecodeProfile DecodeLengths::profile(double sequences, double slots) const {
   profile.refills = refills(last, entering, slots);
   profile.cumulants = cumulants_;
   profile.tail = tail(last, entering);
+  profile.last_steps = steps_until_last(profile.tail, profile.last_slots);
   if (last == 0) return profile;
   profile.refills += beyond * (1 - std::exp(-slots / mean_));
   const double ages = ages_[last - 1] * width_ + beyond * squared_ / (2 * mean_);

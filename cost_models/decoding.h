@@ -40,7 +40,11 @@ struct DecodeProfile {
   double completed = 0;   // sequences whose lengths decide full_steps
   DecodeCumulants cumulants;
   double last_slots = 0;  // of the tail; fewer than `slots` where lengths are fixed
+  double last_steps = 0;  // of the tail, until the last sequence ends
   std::vector<DecodeTail> tail;
+
+  /// No sequence of the tail ends before the others.
+  bool ends_together() const { return !tail.empty() && tail.back().alive == 1; }
 };
 
 /// Of a replica's slots at some time: how many are taken, and the sums over these of the tokens

@@ -19,26 +19,35 @@ BlockBounds::BlockBounds(const PlacementFrame& frame) : frame_(frame), bounds_(f
 }
 
 // Roles with common group degrees have the least of what they take together with any of these.
-// Where one role cannot have that size, the others are not asked.
+// Where the roles so far leave no step that is looked for the others are not asked; a rollout,
+// whose bound takes longest, comes last.
 ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) const {
   Fronts& fronts = frame_.fronts.of(view);
+  const Bill bill{size, frame_.least_billed(view, size)};
+  const Seconds limit = frame_.problem.better_than.step_limit(frame_.problem.objective, bill);
   const std::vector<Role> sharing = frame_.sharing(block);
-  ChunkSeconds least{};
+  ChunkSeconds together{};
   if (!sharing.empty()) {
-    least.fill(kForever);
-    for (const auto& [groups, seconds] : fronts.bounds_alike(sharing, size, frame_.apart)) {
-      lower(least, frame_.of_block(block, seconds));
+    together.fill(kForever);
+    for (const auto& [groups, seconds] : fronts.bounds_alike(sharing, size)) {
+      lower(together, frame_.of_block(block, seconds));
     }
-    if (*std::min_element(least.begin(), least.end()) == kForever) return least;
   }
-  ChunkSeconds sum{};
-  for (const Role role : frame_.owners(block)) {
-    if (std::find(sharing.begin(), sharing.end(), role) != sharing.end()) continue;
-    const PhaseSeconds& bound = fronts.bound(role, size, frame_.apart);
-    sum += frame_.of_block(block, bound);
-    if (*std::min_element(bound.begin(), bound.end()) == kForever) break;
+  std::vector<Role> others = frame_.placement[block];
+  std::erase_if(others, [&](Role role) {
+    return std::find(sharing.begin(), sharing.end(), role) != sharing.end();
+  });
+  std::stable_partition(others.begin(), others.end(),
+                        [](Role role) { return role != Role::rollout; });
+  PhaseSeconds alone{};
+  ChunkSeconds sum = together;
+  for (const Role role : others) {
+    if (frame_.step_seconds(sum) >= limit) break;
+    alone += fronts.bound(role, size);
+    sum = together;
+    sum += frame_.of_block(block, alone);
   }
-  sum += least;
+  if (frame_.step_seconds(sum) >= limit) sum.fill(kForever);
   return sum;
 }
 
@@ -129,22 +138,29 @@ std::optional<BlockBounds::Shares> BlockBounds::together(const std::vector<std::
   }
 }
 
-// Prices the layout. It includes the calls without a model.
-void BlockBounds::settle(std::size_t block, int view, int size, OfLayout& layout) const {
+// To what is known of the layout's candidates, then to their prices. It includes the calls without
+// a model.
+void BlockBounds::tighten(std::size_t block, int view, int size, OfLayout& layout) const {
   Fronts& fronts = frame_.fronts.of(view);
-  layout.settled = true;
-  layout.least.fill(kForever);
-  for (const int index : fronts.select(Role::rollout, size, layout.layout).options) {
-    const Option option = fronts.option(Role::rollout, size, index, frame_.apart);
-    lower(layout.least, frame_.of_block(block, option.seconds));
+  if (layout.of == OfLayout::Of::hope) {
+    layout.of = OfLayout::Of::bound;
+    layout.least =
+        frame_.of_block(block, fronts.least_of_layout(Role::rollout, size, layout.layout));
+  } else {
+    layout.of = OfLayout::Of::options;
+    layout.least.fill(kForever);
+    for (const int index : fronts.select(Role::rollout, size, layout.layout).options) {
+      const Option option = fronts.option(Role::rollout, size, index, frame_.apart);
+      lower(layout.least, frame_.of_block(block, option.seconds));
+    }
   }
   layout.least += frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
 }
 
-// Settles the layout with the shortest step, of a rollout that is alone in its block; false where
-// it is settled already.
-bool BlockBounds::settle_next(std::size_t block, int view, int size_index,
-                              const StepBeside& step_with) {
+// Tightens the layout with the shortest step, of a rollout that is alone in its block; false where
+// it is priced already.
+bool BlockBounds::tighten_next(std::size_t block, int view, int size_index,
+                               const StepBeside& step_with) {
   const auto at = static_cast<std::size_t>(size_index);
   const int size = frame_.sizes[at];
   OfRollout& all = bounds_[block][static_cast<std::size_t>(view)].rollouts[at];
@@ -160,14 +176,17 @@ bool BlockBounds::settle_next(std::size_t block, int view, int size_index,
                                      [&](const OfLayout& a, const OfLayout& b) {
                                        return step_with(a.least) < step_with(b.least);
                                      });
-  if (next->settled) return false;
-  settle(block, view, size, *next);
+  if (next->of == OfLayout::Of::options) return false;
+  tighten(block, view, size, *next);
   all.least.fill(kForever);
   for (const OfLayout& layout : all.layouts) lower(all.least, layout.least);
+  // Hopes are less than what is known of all layouts together.
+  std::transform(all.least.begin(), all.least.end(), least_at(block, view, size_index).begin(),
+                 all.least.begin(), [](Seconds a, Seconds b) { return std::max(a, b); });
   return true;
 }
 
-// Sizes with the shortest steps first, until the best layout of one is settled: the others count as
+// Sizes with the shortest steps first, until the best layout of one is priced: the others count as
 // their bounds.
 std::optional<ChunkSeconds> BlockBounds::least_settled(std::size_t block, int view, int most,
                                                        const ChunkSeconds& others, Limits limits) {
@@ -194,7 +213,7 @@ std::optional<ChunkSeconds> BlockBounds::least_settled(std::size_t block, int vi
   while (!sizes.empty()) {
     const auto least = std::min_element(sizes.begin(), sizes.end());
     const int index = least->second;
-    if (!settle_next(block, view, index, step_with)) break;
+    if (!tighten_next(block, view, index, step_with)) break;
     sizes.erase(least);
     add(index);
   }

@@ -61,7 +61,7 @@ class BlockBounds {
   struct OfLayout {
     int layout = 0;
     ChunkSeconds least{};
-    bool settled = false;  // they are those of its options, not of its bound
+    enum class Of { hope, bound, options } of = Of::hope;  // what they are those of
   };
   // What is known of such a rollout on one size.
   struct OfRollout {
@@ -79,8 +79,8 @@ class BlockBounds {
     return bounds_[block][static_cast<std::size_t>(view)];
   }
   void bound(std::size_t block, int view);
-  bool settle_next(std::size_t block, int view, int size_index, const StepBeside& step_with);
-  void settle(std::size_t block, int view, int size, OfLayout& layout) const;
+  bool tighten_next(std::size_t block, int view, int size_index, const StepBeside& step_with);
+  void tighten(std::size_t block, int view, int size, OfLayout& layout) const;
   std::optional<ChunkSeconds> least_settled(std::size_t block, int view, int most,
                                             const ChunkSeconds& others, Limits limits);
   ChunkSeconds least_of_roles(std::size_t block, int view, int size) const;

@@ -75,13 +75,19 @@ std::optional<ChunkSeconds> BlockFronts::rest_of(std::size_t block, std::size_t 
   return bounds_.settled(others, views_, *shares, own, {frame_.problem, rivals, bill});
 }
 
-// Of a role under the query's group degrees; `apart`: of the actor without its rollout.
-PhaseSeconds BlockFronts::bound_of(const Query& query, Role role, bool apart) {
+// Of a role alone under the query's group degrees.
+const PhaseSeconds& BlockFronts::bound_of(const Query& query, Role role) {
   Fronts& all = fronts(query.block);
-  if (query.groups && frame_.problem.shares_groups[role]) {
-    return all.bounds_by_groups(role, query.gpus, apart).at(*query.groups);
-  }
-  return all.bound(role, query.gpus, apart);
+  const bool shares = query.groups && frame_.problem.shares_groups[role];
+  return shares ? all.bound(role, query.gpus, *query.groups) : all.bound(role, query.gpus);
+}
+
+// With the rollout that is part of it, if there is one.
+PhaseSeconds BlockFronts::bound_of_owner(const Query& query, Role role) {
+  PhaseSeconds bound = bound_of(query, role);
+  const bool paired = fronts(query.block).paired(role, frame_.apart);
+  if (paired) bound += bound_of(query, Role::rollout);
+  return bound;
 }
 
 BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const ChunkSeconds& beside,
@@ -126,10 +132,10 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
     return chosen;
   }
   // The rollout first: it has few layouts, and memory makes it much slower than its bound.
-  chosen.rollout = select(Role::rollout, with(bound_of(query, role, true)));
+  chosen.rollout = select(Role::rollout, with(bound_of(query, role)));
   chosen.within = RolloutWithin(frame_.iteration, block, fronts(block), query.gpus, chosen.rollout);
-  chosen.own = select(role, with(chosen.rollout.whole ? chosen.rollout.least
-                                                      : bound_of(query, Role::rollout, true)));
+  chosen.own = select(
+      role, with(chosen.rollout.whole ? chosen.rollout.least : bound_of(query, Role::rollout)));
   chosen.least = frame_.of_block(block, chosen.own.least);
   chosen.least += frame_.of_block(block, chosen.rollout.least);
   chosen.least_resident = chosen.own.least_resident + chosen.rollout.least_resident;
@@ -145,7 +151,7 @@ bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chose
   rest += frame_.of_block(block, seen(block).fixed_seconds);
   std::vector<ChunkSeconds> least;
   for (const Role role : roles) {
-    least.push_back(frame_.of_block(block, bound_of(query, role, frame_.apart)));
+    least.push_back(frame_.of_block(block, bound_of_owner(query, role)));
   }
   query.bytes = seen(block).memory_limit;
   for (std::size_t r = 0; r < roles.size(); ++r) {
@@ -170,13 +176,12 @@ std::vector<GroupDegrees> BlockFronts::common_groups(const Query& query,
   const std::size_t block = query.block;
   ChunkSeconds beside = query.open;
   beside += frame_.of_block(block, seen(block).fixed_seconds);
-  for (const Role role : frame_.owners(block)) {
+  for (const Role role : frame_.placement[block]) {
     if (std::find(sharing.begin(), sharing.end(), role) != sharing.end()) continue;
-    beside += frame_.of_block(block, bound_of(query, role, frame_.apart));
+    beside += frame_.of_block(block, bound_of(query, role));
   }
   std::vector<std::pair<double, GroupDegrees>> ordered;
-  for (const auto& [groups, least] :
-       fronts(block).bounds_alike(sharing, query.gpus, frame_.apart)) {
+  for (const auto& [groups, least] : fronts(block).bounds_alike(sharing, query.gpus)) {
     ChunkSeconds seconds = beside;
     seconds += frame_.of_block(block, least);
     const double step = frame_.step_seconds(seconds);

@@ -70,7 +70,8 @@ class BlockFronts {
   BlockFront merged(Query query, bool& all);
   BlockFront merged_alike(Query query, bool& all);
   std::vector<GroupDegrees> common_groups(const Query& query, const std::vector<Role>& sharing);
-  PhaseSeconds bound_of(const Query& query, Role role, bool apart);
+  const PhaseSeconds& bound_of(const Query& query, Role role);
+  PhaseSeconds bound_of_owner(const Query& query, Role role);
   bool choose_all(Query& query, bool& all, std::vector<Chosen>& chosen);
   Chosen choose(const Query& query, Role role, const ChunkSeconds& beside, bool& all);
   std::vector<FrontPoint> paired(const Query& query, Chosen chosen);

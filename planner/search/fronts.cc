@@ -24,12 +24,6 @@ bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) 
                                : batch.tokens % other.tokens == 0;
 }
 
-// False where no candidate is behind the bound: it is infinite in every phase.
-bool possible(const PhaseSeconds& bound) {
-  return std::any_of(bound.begin(), bound.end(),
-                     [](Seconds seconds) { return seconds < kForever; });
-}
-
 }  // namespace
 
 FrontStore::FrontStore() : state_(std::make_unique<State>()) {}
@@ -38,30 +32,28 @@ FrontStore::~FrontStore() = default;
 Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store)
     : problem_(problem), lists_(store.lists) {
   for (const Role role : kEveryRole) {
-    FrontStore::State::BoundKey key{.role = role, .settings = problem.settings[role]};
-    key.layouts = problem.layouts[role];
-    key.memory_limit = problem.memory_limit;
-    if (role == Role::actor) {
-      key.rollout_settings = problem.settings[Role::rollout];
-      key.rollout_layouts = problem.layouts[Role::rollout];
-    }
-    stored(role) = {&store.priced[{role, problem.settings[role]}], &store.bounds[key],
-                    &store.group_bounds[key]};
+    stored(role) = {
+        &store.priced[{role, problem.settings[role]}],
+        &store.bounds[{role, problem.settings[role], problem.layouts[role], problem.memory_limit}]};
   }
+  RoleSettings rollout = problem.settings[Role::rollout];
+  rollout.splits.reset();
+  pool_shares_ = &store.pool_shares[{std::move(rollout), problem.layouts[Role::rollout]}];
   reshards_ = &store.reshards[{problem.settings[Role::actor], problem.settings[Role::rollout]}];
   for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
 }
 
 // Prices nothing: most sizes are spare.
 PoolShare Fronts::pool_share(int gpus) {
-  const auto [entry, added] = pool_shares_.try_emplace(gpus, PoolShare::spare);
-  if (!added) return entry->second;
-  for (const LayoutSpace& space : problem_.spaces(Role::rollout, gpus)) {
-    if (allows(space.layout)) entry->second = std::min(entry->second, space.share);
+  const auto [entry, added] = pool_shares_->try_emplace(gpus, PoolShare::spare);
+  PoolShare& share = entry->second;
+  if (added) {
+    for (const LayoutSpace& space : problem_.spaces(Role::rollout, gpus)) {
+      if (allows(space.layout)) share = std::min(share, space.share);
+    }
   }
   // Smaller pools may be none of those that are tried.
-  if (!problem_.sizes.empty()) entry->second = std::min(entry->second, PoolShare::uneven);
-  return entry->second;
+  return problem_.sizes.empty() ? share : std::min(share, PoolShare::uneven);
 }
 
 bool Fronts::paired(Role role, bool apart) const {
@@ -70,28 +62,38 @@ bool Fronts::paired(Role role, bool apart) const {
              problem_.roles.end();
 }
 
-const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
-  auto [entry, added] = stored(role).bounds->try_emplace({gpus, apart});
-  if (!added) return entry->second;
-  entry->second = bound(role, gpus);
-  // Where it cannot be at all, a rollout beside it changes nothing.
-  if (possible(entry->second) && paired(role, apart)) entry->second += bound(Role::rollout, gpus);
-  return entry->second;
+// The layouts that the problem allows; those first that may be quickest.
+std::vector<std::size_t> Fronts::by_hope(RoleOptions& all, Role role) {
+  std::vector<std::pair<Seconds, std::size_t>> ordered;
+  for (const int each : allowed(all, role, std::nullopt)) {
+    const auto number = static_cast<std::size_t>(each);
+    Seconds sum;
+    if (problem_.evaluator.least_seconds) {
+      const PhaseSeconds& hoped = hoped_in(all, number);
+      sum = std::accumulate(hoped.begin(), hoped.end(), Seconds{});
+    }
+    ordered.emplace_back(sum, number);
+  }
+  std::sort(ordered.begin(), ordered.end());
+  std::vector<std::size_t> numbers;
+  for (const auto& [sum, number] : ordered) numbers.push_back(number);
+  return numbers;
 }
 
 // A rollout's layouts are few: where there is less memory than prices hold for, they are looked at
-// again. What one of them takes is worked out as far as it is less than what those before it take;
-// larger tensor parallel groups, which are listed last, decode most quickly.
-PhaseSeconds Fronts::bound(Role role, int gpus) {
-  PhaseSeconds bound;
+// again. What a layout takes is worked out as far as it is less than what those before it take.
+const PhaseSeconds& Fronts::bound(Role role, int gpus) {
+  const auto [entry, added] = stored(role).bounds->least.try_emplace(gpus);
+  PhaseSeconds& bound = entry->second;
+  if (!added) return bound;
   bound.fill(kForever);
   RoleOptions& all = listed(role, gpus);
-  for (std::size_t number = all.layouts.size(); number-- > 0;) {
-    LayoutOptions& layout = all.layouts[number];
-    if (!allows(layout.space.layout)) continue;
+  for (const std::size_t number : by_hope(all, role)) {
+    if (hopeless(all, number, bound)) continue;
     if (role != Role::rollout) {
       lower(bound, least_in(all, number));
     } else {
+      LayoutOptions& layout = all.layouts[number];
       std::int64_t looked_at = 0;
       bound = least_of(layout.space, problem_.memory_limit, looked_at, bound);
       if (!std::exchange(layout.counted, true)) all.evaluated += looked_at;
@@ -101,13 +103,14 @@ PhaseSeconds Fronts::bound(Role role, int gpus) {
   return bound;
 }
 
-const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus, bool apart) {
-  auto [entry, added] = stored(role).group_bounds->try_emplace({gpus, apart});
+const PhaseSeconds& Fronts::bound(Role role, int gpus, const GroupDegrees& groups) {
+  return bounds_by_groups(role, gpus).at(groups);
+}
+
+const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus) {
+  const auto [entry, added] = stored(role).bounds->by_groups.try_emplace(gpus);
   if (!added) return entry->second;
   RoleOptions& all = listed(role, gpus);
-  PhaseSeconds beside;
-  beside.fill({});
-  if (!all.layouts.empty() && paired(role, apart)) beside = bound(Role::rollout, gpus);
   for (const auto& [groups, layouts] : by_groups(all)) {
     PhaseSeconds least;
     least.fill(kForever);
@@ -115,20 +118,18 @@ const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus, bool apart) {
     for (const int number : layouts) {
       const auto at = static_cast<std::size_t>(number);
       if (!allows(all.layouts[at].space.layout)) continue;
-      lower(least, least_in(all, at));
+      if (!hopeless(all, at, least)) lower(least, least_in(all, at));
       any = true;
     }
-    if (!any) continue;
-    least += beside;
-    entry->second.emplace(groups, least);
+    if (any) entry->second.emplace(groups, least);
   }
   return entry->second;
 }
 
-GroupBounds Fronts::bounds_alike(const std::vector<Role>& roles, int gpus, bool apart) {
-  GroupBounds sums = bounds_by_groups(roles.front(), gpus, apart);
+GroupBounds Fronts::bounds_alike(const std::vector<Role>& roles, int gpus) {
+  GroupBounds sums = bounds_by_groups(roles.front(), gpus);
   for (std::size_t r = 1; r < roles.size() && !sums.empty(); ++r) {
-    const GroupBounds& others = bounds_by_groups(roles[r], gpus, apart);
+    const GroupBounds& others = bounds_by_groups(roles[r], gpus);
     std::erase_if(sums, [&](const auto& sum) { return !others.contains(sum.first); });
     for (auto& [groups, seconds] : sums) seconds += others.at(groups);
   }
@@ -157,18 +158,6 @@ const LayoutsByGroups& Fronts::by_groups(RoleOptions& all) const {
   return all.by_groups;
 }
 
-// Worked out for the layouts that a search may use: fixed degrees leave few.
-const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
-  LayoutOptions& layout = all.layouts[number];
-  if (std::exchange(layout.bounded, true)) return layout.least;
-  std::int64_t looked_at = 0;
-  PhaseSeconds none;
-  none.fill(kForever);
-  layout.least = least_of(layout.space, priced_limit(), looked_at, none);
-  if (!std::exchange(layout.counted, true)) all.evaluated += looked_at;
-  return layout.least;
-}
-
 // Numbers of the layouts that the problem allows, ascending.
 std::vector<int> Fronts::allowed(RoleOptions& all, Role role,
                                  const std::optional<GroupDegrees>& groups) const {
@@ -192,7 +181,10 @@ std::vector<int> Fronts::allowed(RoleOptions& all, Role role,
 std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool& whole) {
   std::vector<std::pair<Seconds, int>> below;
   for (const int number : allowed(all, query.role, query.groups)) {
-    const Seconds seconds = query.step(least_in(all, static_cast<std::size_t>(number)));
+    const auto at = static_cast<std::size_t>(number);
+    const bool hopes = static_cast<bool>(problem_.evaluator.least_seconds);
+    if (hopes && query.step(hoped_in(all, at)) >= query.limit) continue;
+    const Seconds seconds = query.step(least_in(all, at));
     if (seconds < query.limit) below.emplace_back(seconds, number);
   }
   whole = below.size() <= query.most;
@@ -226,9 +218,15 @@ std::vector<LayoutBound> Fronts::bounds_by_layout(Role role, int gpus) {
   RoleOptions& all = listed(role, gpus);
   std::vector<LayoutBound> bounds;
   for (const int number : allowed(all, role, std::nullopt)) {
-    bounds.push_back({number, least_in(all, static_cast<std::size_t>(number))});
+    const auto at = static_cast<std::size_t>(number);
+    const bool hopes = static_cast<bool>(problem_.evaluator.least_seconds);
+    bounds.push_back({number, hopes ? hoped_in(all, at) : least_in(all, at)});
   }
   return bounds;
+}
+
+const PhaseSeconds& Fronts::least_of_layout(Role role, int gpus, int layout) {
+  return least_in(listed(role, gpus), static_cast<std::size_t>(layout));
 }
 
 Selection Fronts::options_that_fit(Role role, int gpus, const std::vector<int>& layouts) {

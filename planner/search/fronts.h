@@ -37,9 +37,11 @@ struct Option {
 
 struct LayoutOptions {
   SharedSpace space;
-  PhaseSeconds least{};  // that no candidate falls short of, worked out without memory and without
-                         // the ways to save it, which only take time
-  bool bounded = false;  // `least` is there
+  PhaseSeconds least{};  // that no candidate falls short of, worked out without the ways to save
+                         // memory, which only take time
+  /// Of `least`: that it is as much as is known before candidates are priced, or what is quickly
+  /// told, which is less.
+  enum class Known { nothing, hoped, least } known = Known::nothing;
   bool counted = false;  // the candidates behind it are in RoleOptions::evaluated
   /// The same of each way to hold less between calls, in the order of the choices; once asked for.
   struct Floor {
@@ -97,17 +99,23 @@ struct FrontStore::State {
   SharedLists lists;                          // of all layouts
   using Priced = std::map<int, RoleOptions>;  // by GPUs
   std::map<std::pair<Role, RoleSettings>, Priced> priced;
-  /// What a role's bounds depend on: for the actor also the rollout's, which may share its block.
+  /// What a role's bounds depend on.
   struct BoundKey {
     Role role = Role::actor;
-    RoleSettings settings, rollout_settings;
-    LayoutFilter layouts, rollout_layouts;
+    RoleSettings settings;
+    LayoutFilter layouts;
     Bytes memory_limit;
     auto operator<=>(const BoundKey&) const = default;
   };
-  using Bounds = std::map<std::pair<int, bool>, PhaseSeconds>;  // by GPUs; bool: apart
+  /// Of the role alone, by GPUs.
+  struct Bounds {
+    std::map<int, PhaseSeconds> least;
+    std::map<int, GroupBounds> by_groups;
+  };
   std::map<BoundKey, Bounds> bounds;
-  std::map<BoundKey, std::map<std::pair<int, bool>, GroupBounds>> group_bounds;
+  using PoolShares = std::map<int, PoolShare>;  // by GPUs
+  /// Of a rollout with these settings (whatever was split) and layouts.
+  std::map<std::pair<RoleSettings, LayoutFilter>, PoolShares> pool_shares;
   /// By GPUs, the seconds of a reshard on shared ranks by layout of the actor, then of the rollout;
   /// negative: not worked out yet.
   using Reshards = std::map<int, std::vector<std::vector<Seconds>>>;
@@ -118,16 +126,12 @@ class Fronts {
  public:
   Fronts(const SearchProblem& problem, FrontStore::State& store);
 
-  /// No more than the least seconds of each phase over all options, for the actor with its rollout
-  /// where they share a block. `apart`: they are in different blocks.
-  const PhaseSeconds& bound(Role role, int gpus, bool apart);
-  /// The bound of the role alone.
-  PhaseSeconds bound(Role role, int gpus);
-
-  /// The bounds of the layouts with the same group degrees, as bound() counts them.
-  const GroupBounds& bounds_by_groups(Role role, int gpus, bool apart);
-  /// The sums of these over `roles` (one or more), of degrees that all of them can have.
-  GroupBounds bounds_alike(const std::vector<Role>& roles, int gpus, bool apart);
+  /// No more than the least seconds of each phase over all options.
+  const PhaseSeconds& bound(Role role, int gpus);
+  /// The same over the options with these group degrees; some must have them.
+  const PhaseSeconds& bound(Role role, int gpus, const GroupDegrees& groups);
+  /// The sums of these over `roles` (one or more), by the degrees that all of them can have.
+  GroupBounds bounds_alike(const std::vector<Role>& roles, int gpus);
 
   /// The most even share that a layout of a rollout has on so many GPUs of its own.
   PoolShare pool_share(int gpus);
@@ -139,8 +143,10 @@ class Fronts {
   Selection select(const LayoutQuery& query);
   /// The same of one layout.
   Selection select(Role role, int gpus, int layout);
-  /// Of every layout that is allowed, as bound() counts them alone.
+  /// Of every layout that is allowed, what is quickly told.
   std::vector<LayoutBound> bounds_by_layout(Role role, int gpus);
+  /// What no candidate of one of them falls short of.
+  const PhaseSeconds& least_of_layout(Role role, int gpus, int layout);
 
   const Option& option(Role role, int gpus, int index);
   /// The option with what changes where actor and rollout are in different blocks: weights come
@@ -158,7 +164,6 @@ class Fronts {
   struct Stored {
     FrontStore::State::Priced* priced = nullptr;
     FrontStore::State::Bounds* bounds = nullptr;
-    std::map<std::pair<int, bool>, GroupBounds>* group_bounds = nullptr;
   };
   struct Seen {
     std::int64_t bounds = 0;
@@ -169,14 +174,20 @@ class Fronts {
   Bytes priced_limit() const { return std::max(problem_.priced_limit, problem_.memory_limit); }
   bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
   RoleOptions& listed(Role role, int gpus);
+  const GroupBounds& bounds_by_groups(Role role, int gpus);
   const PhaseSeconds& least_in(RoleOptions& all, std::size_t number);
+  const PhaseSeconds& hoped_in(RoleOptions& all, std::size_t number);
+  bool hopeless(RoleOptions& all, std::size_t number, const PhaseSeconds& least);
+  std::vector<std::size_t> by_hope(RoleOptions& all, Role role);
   std::vector<int> wanted(RoleOptions& all, const LayoutQuery& query, bool& whole);
   Selection options_that_fit(Role role, int gpus, const std::vector<int>& layouts);
   bool may_stay_below(LayoutOptions& layout, const LayoutQuery& query) const;
   const LayoutsByGroups& by_groups(RoleOptions& all) const;
   std::vector<int> allowed(RoleOptions& all, Role role,
                            const std::optional<GroupDegrees>& groups) const;
-  std::vector<MemoryChoice> quickest_of(const SharedSpace& space) const;
+  PhaseSeconds least_of_stage(const SharedSpace& space, int zero) const;
+  bool holds(const SharedSpace& space, int zero) const;
+  std::vector<int> held_stages(const SharedSpace& space) const;
   std::vector<LayoutOptions::Floor> floors_of(const SharedSpace& space) const;
   std::span<const BatchLimit> fitting(const SharedSpace& space, Bytes limit) const;
   PhaseSeconds least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated,
@@ -189,7 +200,7 @@ class Fronts {
 
   const SearchProblem& problem_;
   EnumArray<Role, Stored> roles_;
-  std::map<int, PoolShare> pool_shares_;  // by GPUs
+  FrontStore::State::PoolShares* pool_shares_ = nullptr;
   FrontStore::State::Reshards* reshards_ = nullptr;
   SharedLists& lists_;
   std::vector<Phase> phases_;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
@@ -37,28 +39,92 @@ bool none_less(const PhaseSeconds& seconds, const PhaseSeconds& least) {
                       [&](Phase phase) { return seconds[phase] < least[phase]; });
 }
 
+// The ZeRO stages of a layout's choices.
+std::vector<int> stages_of(const SharedSpace& space) {
+  std::vector<int> stages;
+  for (const MemoryChoice& choice : space.choices) {
+    if (std::find(stages.begin(), stages.end(), choice.zero) == stages.end()) {
+      stages.push_back(choice.zero);
+    }
+  }
+  return stages;
+}
+
 }  // namespace
 
-// A choice without recomputation and offload for every ZeRO stage whose ranks can hold what they
-// hold between calls, which recomputation does not change.
-std::vector<MemoryChoice> Fronts::quickest_of(const SharedSpace& space) const {
-  std::vector<MemoryChoice> quickest, refused;
-  for (const MemoryChoice& choice : space.choices) {
-    const bool known =
-        std::any_of(quickest.begin(), quickest.end(),
-                    [&](const MemoryChoice& other) { return other.zero == choice.zero; });
-    const bool alike = std::any_of(refused.begin(), refused.end(), [&](const MemoryChoice& other) {
-      return other.zero == choice.zero && other.offload == choice.offload;
-    });
-    if (known || alike) continue;
-    if (problem_.held &&
-        problem_.held(space.at(choice, space.batches.front())).between_calls > priced_limit()) {
-      refused.push_back(choice);
-      continue;
+// Of a ZeRO stage of a role that trains or scores, whatever its token limits are.
+PhaseSeconds Fronts::least_of_stage(const SharedSpace& space, int zero) const {
+  return problem_.evaluator.least_seconds(space.at({.zero = zero}, space.batches.back()),
+                                          space.batches.front().tokens);
+}
+
+// Whether ranks can hold what they hold between calls, by any of the layout's choices.
+bool Fronts::holds(const SharedSpace& space, int zero) const {
+  if (!problem_.held) return true;
+  return std::any_of(space.choices.begin(), space.choices.end(), [&](const MemoryChoice& choice) {
+    return choice.zero == zero &&
+           problem_.held(space.at(choice, space.batches.front())).between_calls <= priced_limit();
+  });
+}
+
+std::vector<int> Fronts::held_stages(const SharedSpace& space) const {
+  std::vector<int> stages = stages_of(space);
+  std::erase_if(stages, [&](int zero) { return !holds(space, zero); });
+  return stages;
+}
+
+// No more than least_in, and quickly known: whatever memory candidates need, and of rollouts their
+// decode steps alone.
+const PhaseSeconds& Fronts::hoped_in(RoleOptions& all, std::size_t number) {
+  LayoutOptions& layout = all.layouts[number];
+  if (layout.known != LayoutOptions::Known::nothing) return layout.least;
+  const SharedSpace& space = layout.space;
+  layout.least.fill(kForever);
+  layout.known = LayoutOptions::Known::hoped;
+  std::int64_t looked_at = 0;
+  if (space.layout.role == Role::rollout) {
+    for (const BatchLimit& batch : bounding(Role::rollout, space.batches)) {
+      const Candidate candidate = space.at({}, batch);
+      lower(layout.least, problem_.evaluator.least_seconds(candidate, candidate.tokens));
+      ++looked_at;
     }
-    quickest.push_back({.zero = choice.zero});
+  } else {
+    for (const int zero : stages_of(space)) {
+      lower(layout.least, least_of_stage(space, zero));
+      looked_at += std::ssize(space.batches);
+    }
   }
-  return quickest;
+  if (!std::exchange(layout.counted, true)) all.evaluated += looked_at;
+  return layout.least;
+}
+
+// Worked out for the layouts that a search may use: fixed degrees leave few. What ranks hold is
+// asked last: it takes as long as the seconds, and seldom keeps a stage out.
+const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
+  LayoutOptions& layout = all.layouts[number];
+  if (layout.known == LayoutOptions::Known::least) return layout.least;
+  PhaseSeconds least;
+  least.fill(kForever);
+  if (layout.space.layout.role != Role::rollout && problem_.evaluator.least_seconds) {
+    const std::vector<int> held = held_stages(layout.space);
+    if (held == stages_of(layout.space)) {
+      least = hoped_in(all, number);
+    } else {
+      for (const int zero : held) lower(least, least_of_stage(layout.space, zero));
+    }
+  } else {
+    std::int64_t looked_at = 0;
+    least = least_of(layout.space, priced_limit(), looked_at, least);
+    if (!std::exchange(layout.counted, true)) all.evaluated += looked_at;
+  }
+  layout.least = least;
+  layout.known = LayoutOptions::Known::least;
+  return layout.least;
+}
+
+// Whether no candidate of the layout takes less in any phase.
+bool Fronts::hopeless(RoleOptions& all, std::size_t number, const PhaseSeconds& least) {
+  return problem_.evaluator.least_seconds && none_less(hoped_in(all, number), least);
 }
 
 // A rollout's batches that fit alone, which are the first ones.
@@ -78,17 +144,11 @@ std::span<const BatchLimit> Fronts::fitting(const SharedSpace& space, Bytes limi
 // take no less in any phase than `least`, which other layouts take, are not worked out.
 PhaseSeconds Fronts::least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated,
                               PhaseSeconds least) const {
-  const std::vector<MemoryChoice> quickest = quickest_of(space);
+  const bool rollout = space.layout.role == Role::rollout;
+  const std::vector<int> stages = rollout ? std::vector{0} : held_stages(space);
   const auto& bound = problem_.evaluator.least_seconds;
-  if (space.layout.role != Role::rollout && bound) {
-    evaluated += static_cast<std::int64_t>(quickest.size() * space.batches.size());
-    for (const MemoryChoice& choice : quickest) {
-      lower(least, bound(space.at(choice, space.batches.back()), space.batches.front().tokens));
-    }
-    return least;
-  }
-  std::span<const BatchLimit> batches = space.batches;
-  if (space.layout.role == Role::rollout) batches = fitting(space, limit);
+  const std::span<const BatchLimit> all = space.batches;
+  std::span<const BatchLimit> batches = rollout ? fitting(space, limit) : all;
   if (batches.size() < space.batches.size() && !batches.empty()) {
     // What it takes may be what the next one would, which does not fit.
     for (const MemoryChoice& choice : space.choices) {
@@ -98,8 +158,8 @@ PhaseSeconds Fronts::least_of(const SharedSpace& space, Bytes limit, std::int64_
     batches = batches.first(batches.size() - 1);
   }
   for (const BatchLimit& batch : bounding(space.layout.role, batches)) {
-    for (const MemoryChoice& choice : quickest) {
-      const Candidate candidate = space.at(choice, batch);
+    for (const int zero : stages) {
+      const Candidate candidate = space.at({.zero = zero}, batch);
       ++evaluated;
       if (bound && none_less(bound(candidate, candidate.tokens), least)) continue;
       lower(least, problem_.evaluator.seconds ? problem_.evaluator.seconds(candidate)

@@ -99,7 +99,9 @@ Solution priced_with(const SearchProblem& problem, const Workload& workload, std
 class Between {
  public:
   Between(const SearchProblem& problem, const PlanRequest& request)
-      : problem_(problem), request_(request), workload_(request.workload) {}
+      : problem_(problem),
+        workload_(request.workload),
+        prompts_(engine_named(request.engine).prompts) {}
 
   SearchProblem open() {
     SearchProblem open = problem_;
@@ -107,12 +109,7 @@ class Between {
     open.spaces = [this](Role role, int gpus) {
       std::vector<LayoutSpace> spaces = problem_.spaces(role, gpus);
       if (role != Role::rollout) return spaces;
-      for (LayoutSpace& space : spaces) {
-        space.batches.clear();
-        for (const std::int64_t slots : numbers_of(space.layout)) {
-          space.batches.push_back(rollout_batch(workload_, slots));
-        }
-      }
+      for (LayoutSpace& space : spaces) space.batches = batches_of(space.layout);
       return spaces;
     };
     open.evaluator.role = [this](const Candidate& candidate) { return least_cost(candidate); };
@@ -121,29 +118,48 @@ class Between {
 
   void split(const Candidate& candidate) {
     const std::int64_t slots = candidate.max_sequences;
-    std::set<std::int64_t>& numbers = numbers_of(candidate);
-    const auto next = numbers.upper_bound(slots);
-    const std::int64_t end = next == numbers.end() ? slots + 1 : *next;
+    Batches& own = of_layouts_.try_emplace(key_of(candidate), batches_of(candidate)).first->second;
+    const auto next = above(own, slots);
+    const std::int64_t end = next == own.end() ? slots + 1 : next->max_sequences;
     const std::vector<std::int64_t> tried{slots, slots + 1, slots + (end - slots) / 4,
                                           slots + (end - slots) / 2};
     splits_.push_back({key_of(candidate), tried});
     for (const std::int64_t number : tried) {
-      if (number < end) numbers.insert(number);
+      const auto place = above(own, number - 1);
+      const bool known = place != own.end() && place->max_sequences == number;
+      if (number < end && !known) own.insert(place, rollout_batch(workload_, number));
     }
   }
 
  private:
+  using Batches = std::vector<BatchLimit>;  // ascending by their sequences at once
+
   // Of a rollout's layout, whatever its batches and its view.
   static std::pair<int, Degrees> key_of(const Candidate& candidate) {
     return {candidate.gpus, candidate.degrees()};
   }
 
-  std::set<std::int64_t>& numbers_of(const Candidate& candidate) {
+  // The first with more sequences.
+  static Batches::const_iterator above(const Batches& batches, std::int64_t sequences) {
+    return std::upper_bound(
+        batches.begin(), batches.end(), sequences,
+        [](std::int64_t number, const BatchLimit& batch) { return number < batch.max_sequences; });
+  }
+
+  // Layouts whose replicas have as many sequences have them in common until one of them is split.
+  const Batches& batches_of(const Candidate& candidate) {
+    if (const auto own = of_layouts_.find(key_of(candidate)); own != of_layouts_.end()) {
+      return own->second;
+    }
+    const std::int64_t sequences = most_sequences(workload_, prompts_, candidate.dp);
+    auto [entry, added] = by_sequences_.try_emplace(sequences);
+    if (added) entry->second = batches_within(sequences);
+    return entry->second;
+  }
+
+  Batches batches_within(std::int64_t sequences) const {
     constexpr int kPerOctave = 32;
-    auto [entry, added] = numbers_.try_emplace(key_of(candidate));
-    std::set<std::int64_t>& numbers = entry->second;
-    if (!added) return numbers;
-    const std::int64_t sequences = present(request_, candidate);
+    std::set<std::int64_t> numbers;
     for (int k = 0; numbers.empty() || *numbers.begin() > 1; ++k) {
       numbers.insert(static_cast<std::int64_t>(std::ceil(
           static_cast<double>(sequences) * std::exp2(-static_cast<double>(k) / kPerOctave) -
@@ -152,17 +168,19 @@ class Between {
     for (int waves = 3; waves < 8; ++waves) numbers.insert(divided_up(sequences, waves));
     // Where all are decoded at once no slot is refilled: seconds jump from one less to all.
     numbers.insert(std::max<std::int64_t>(1, sequences - 1));
-    return numbers;
+    Batches batches;
+    for (const std::int64_t number : numbers) batches.push_back(rollout_batch(workload_, number));
+    return batches;
   }
 
   RoleCost least_cost(const Candidate& candidate) {
     RoleCost cost = problem_.evaluator.role(candidate);
     if (candidate.role != Role::rollout || cost.seconds[Phase::gen] == 0) return cost;
-    const std::set<std::int64_t>& numbers = numbers_of(candidate);
-    const auto next = numbers.upper_bound(candidate.max_sequences);
+    const Batches& batches = batches_of(candidate);
+    const auto next = above(batches, candidate.max_sequences);
     // It stands for itself alone.
-    if (next == numbers.end() || *next == candidate.max_sequences + 1) return cost;
-    const Candidate other = with_slots(workload_, candidate, *next);
+    if (next == batches.end() || next->max_sequences == candidate.max_sequences + 1) return cost;
+    const Candidate other = with_slots(workload_, candidate, next->max_sequences);
     const PhaseSeconds seconds = problem_.evaluator.seconds
                                      ? problem_.evaluator.seconds(other)
                                      : problem_.evaluator.role(other).seconds;
@@ -172,9 +190,10 @@ class Between {
   }
 
   const SearchProblem& problem_;
-  const PlanRequest& request_;
   const Workload& workload_;
-  std::map<std::pair<int, Degrees>, std::set<std::int64_t>> numbers_;  // by layout
+  PromptDealing prompts_;
+  std::map<std::int64_t, Batches> by_sequences_;           // of the replica that has most
+  std::map<std::pair<int, Degrees>, Batches> of_layouts_;  // that were split
   std::vector<RoleSettings::Split> splits_;
 };
 

@@ -1,6 +1,7 @@
 #include "planner/search/token_limits.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "planner/plan/call_limits.h"
 #include "planner/plan/phase_seconds.h"
@@ -24,12 +25,14 @@ bool no_slower(const CallsCost& a, const CallsCost& b) {
 // By bytes, without those that need no less than another that is no slower. One without any where
 // there are no such calls.
 std::vector<CallsCost> calls_of(const std::vector<Limited>& all, bool training, Bytes limit) {
+  std::vector<Phase> phases;
+  std::copy_if(kEveryPhase.begin(), kEveryPhase.end(), std::back_inserter(phases),
+               [&](Phase phase) { return updates(phase) == training; });
   std::vector<CallsCost> calls;
   bool none = true;
   for (const Limited& each : all) {
     CallsCost sum{.tokens = each.candidate.tokens};
-    for (const Phase phase : kEveryPhase) {
-      if (updates(phase) != training) continue;
+    for (const Phase phase : phases) {
       sum.seconds[phase] = each.cost.seconds[phase];
       sum.bytes = std::max(sum.bytes, each.cost.bytes[phase]);
     }

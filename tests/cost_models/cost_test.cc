@@ -208,6 +208,9 @@ TEST(Lengths, TheSlowestReplicaHasTheLongestOfAll) {
         return DecodeTime{Seconds{1}, {}};
       });
       EXPECT_NEAR((time.seconds.value + 1) / longest, 1, 0.02) << each << " x " << replicas;
+      if (replicas == 1) {
+        EXPECT_NEAR((profile.last_steps + 1) / longest, 1, 0.02) << each;
+      }
     }
   }
 }

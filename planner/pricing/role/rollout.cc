@@ -204,12 +204,14 @@ DecodeRun decode_run(const RoleLayout& layout, const Candidate& candidate) {
 // not depend on where the ranks lie.
 class DecodeSteps {
  public:
-  DecodeSteps(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache)
+  /// `run`: of the candidate, in the cache.
+  DecodeSteps(const RoleLayout& layout, const Candidate& candidate, RunDecodings& run,
+              DecodeCache& cache)
       : layout_(layout),
         candidate_(candidate),
         cache_(cache),
-        slow_(slowdown(*layout.assumed, candidate, 1)) {
-    communication_ = &cache.decodings[decode_run(layout, candidate)].communication;
+        slow_(slowdown(*layout.assumed, candidate, 1)),
+        communication_(&run.communication) {
     compute_ = &cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
     const Workload& workload = layout.assumed->workload();
     if (cache.rungs.empty()) cache.rungs = rungs_of(as_double(workload.sequences()));
@@ -246,14 +248,14 @@ class DecodeSteps {
 
 // Decoding of the slowest replica.
 OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
-                       const DecodeProfile& profile, DecodeCache& cache) {
+                       const DecodeProfile& profile, RunDecodings& run, DecodeCache& cache) {
   const Workload& workload = layout.assumed->workload();
   const double most_replicas =
       as_double(layout.assumed->prompts == PromptDealing::requests ? workload.sequences()
                                                                    : workload.prompts_per_step);
   const double replicas = std::min(as_double(candidate.dp), most_replicas);
   const DecodeTime time =
-      slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, cache),
+      slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, run, cache),
                        std::min<double>(replicas, replicas_in_lockstep(candidate)));
   return {time.seconds, time.communication};
 }
@@ -336,16 +338,20 @@ Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, D
   const auto [sequences, slots] = decoded_by(*layout.assumed, candidate);
   const DecodeProfile& profile =
       decode_profile(layout.assumed->workload(), sequences, slots, cache);
-  if (profile.full_steps <= 0) return {};
-  const DecodeSteps step(layout, candidate, cache);
-  return profile.full_steps * step(profile.slots, profile.full_age).seconds;
+  if (profile.tail.empty()) return {};
+  RunDecodings& run = cache.decodings[decode_run(layout, candidate)];
+  const DecodeSteps step(layout, candidate, run, cache);
+  const double left = profile.ends_together() ? profile.last_slots : 1;
+  const Seconds last = profile.last_steps * step(left, profile.tail.front().age).seconds;
+  if (profile.full_steps <= 0) return last;
+  return profile.full_steps * step(profile.slots, profile.full_age).seconds + last;
 }
 
 OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
   const Assumptions& assumed = *layout.assumed;
   const auto [sequences, slots] = decoded_by(assumed, candidate);
-  const auto [entry, unknown] = cache.decodings[decode_run(layout, candidate)].times.try_emplace(
-      {candidate.dp, slots, candidate.tokens});
+  RunDecodings& run = cache.decodings[decode_run(layout, candidate)];
+  const auto [entry, unknown] = run.times.try_emplace({candidate.dp, slots, candidate.tokens});
   if (!unknown) return entry->second;
   const DecodeProfile& profile = decode_profile(assumed.workload(), sequences, slots, cache);
   const auto [known, added] = cache.recomputed.try_emplace({sequences, slots});
@@ -354,7 +360,7 @@ OperationTime generate(const RoleLayout& layout, const Candidate& candidate, Dec
   }
   const double recomputed = known->second;
   const auto [compute, communication] = prefills(layout, candidate, profile, recomputed);
-  const OperationTime decoded = decoding(layout, candidate, profile, cache);
+  const OperationTime decoded = decoding(layout, candidate, profile, run, cache);
   const Seconds computed = compute + Seconds{assumed.calibration().call_s.value};
   entry->second = {computed * slowdown(assumed, candidate, 1) + communication + decoded.seconds,
                    communication + decoded.communication};

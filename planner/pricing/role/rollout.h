@@ -71,7 +71,8 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
                        double context);
 Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive);
 
-/// No more than the time of all responses of a step: the decode steps in which every slot is taken.
+/// No more than the time of all responses of a step: the decode steps in which every slot is taken,
+/// and those until the last sequence of a replica ends, as if no other one were left.
 Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);
 
 /// All responses of a step.
