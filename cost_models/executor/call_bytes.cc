@@ -47,8 +47,7 @@ void add_experts(const RankModel& rank, const LayerShape& shape, Widths& widths)
                              as_double(shape.experts_per_token) * (2 * fp32 + 3 * index));
 }
 
-Widths widths_of(const RankModel& rank) {
-  const LayerShape shape = rank.layer();
+Widths widths_of(const RankModel& rank, const LayerShape& shape) {
   const double element = size_of(rank.dtype);
   const double hidden = element * as_double(shape.hidden);
   Widths widths{
@@ -62,11 +61,7 @@ Widths widths_of(const RankModel& rank) {
   return widths;
 }
 
-/// The rank's part of a layer of another kind.
-RankModel of_kind(RankModel rank, LayerKind kind) {
-  rank.kind = kind;
-  return rank;
-}
+Widths widths_of(const RankModel& rank) { return widths_of(rank, rank.layer()); }
 
 /// What adapters keep of all seven projections, beside what a trained layer keeps: rows of their
 /// rank; and what enters a parallel region there, which lies whole in place of this rank's part.
@@ -103,11 +98,9 @@ double whole_stream(const RankModel& rank, const Widths& width) {
   return rank.stream_parts() > 1 ? width.hidden : 0;
 }
 
-}  // namespace
-
-Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute) {
-  const Widths width = widths_of(rank);
-  if (recompute == Recompute::full) return Traffic{width.stream};
+/// What a layer of these widths keeps for its backward pass, in bytes per token.
+double saved_bytes(const RankModel& rank, const Widths& width, Recompute recompute) {
+  if (recompute == Recompute::full) return width.stream;
   const double fp32 = size_of(DType::fp32);
   const double norms = 4 * width.stream + 2 * fp32 / rank.stream_parts();
   const double attention = 2 * (width.queries + width.keys) + width.per_head;
@@ -119,7 +112,13 @@ Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute) {
   if (rank.model.qk_norm) {
     own_norms = width.queries + width.keys + fp32 * as_double(rank.query_heads() + rank.kv_heads());
   }
-  return Traffic{norms + attention + mlp + own_norms + adapters_saved(rank, width)};
+  return norms + attention + mlp + own_norms + adapters_saved(rank, width);
+}
+
+}  // namespace
+
+Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute) {
+  return Traffic{saved_bytes(rank, widths_of(rank), recompute)};
 }
 
 MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,
@@ -128,14 +127,14 @@ MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,
   const double tokens = load.tokens / rank.cp;
   // Of each kind of layer: all that is kept; of the widest, its gradients and its second forward.
   double saved = 0, gradients = inner_gradients(width),
-         whole = executor_saved_bytes(rank, Recompute::none).value;
+         whole = saved_bytes(rank, width, Recompute::none);
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     const std::int64_t count = load.layers[static_cast<std::size_t>(kind)];
     if (count == 0) continue;
-    const RankModel one = of_kind(rank, static_cast<LayerKind>(kind));
-    saved += as_double(count) * executor_saved_bytes(one, recompute).value;
-    gradients = std::max(gradients, inner_gradients(widths_of(one)));
-    whole = std::max(whole, executor_saved_bytes(one, Recompute::none).value);
+    const Widths own = widths_of(rank, layer_shape(rank.model, static_cast<LayerKind>(kind)));
+    saved += as_double(count) * saved_bytes(rank, own, recompute);
+    gradients = std::max(gradients, inner_gradients(own));
+    whole = std::max(whole, saved_bytes(rank, own, Recompute::none));
   }
   const double kept = saved * load.in_flight;
   const double travels = exchange(rank, width);

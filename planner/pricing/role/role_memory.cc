@@ -122,6 +122,9 @@ const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candida
   Candidate asked = in_call(candidate, kind == CallKind::train);
   const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
   if (kind != CallKind::train) asked.recompute = Recompute::none;
+  // ZeRO stages differ in what is gathered, and in what transformers' optimizer step works on.
+  const bool modules = assumed_.traits().kernels.account == ActivationAccount::transformers;
+  if (!sharded && !modules) asked.zero = 0;
   std::vector<WorkingBytes>& alike = costs.working[working_class(asked, kind, sharded)];
   const auto key_of = [](const auto& batch) {
     return std::tuple(batch.tokens, batch.max_sequences, batch.sequences);

@@ -212,15 +212,15 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
   if (!added) return entry->second;
   for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
     if (kind > 0 && model_.layers[kind] == 0) continue;
-    entry->second[kind] = {
-        {.tp = candidate.tp, .cp = candidate.cp, .ep = candidate.ep, .etp = candidate.etp},
-        model_.spec,
-        model_.dtypes.param,
-        candidate.sequence_parallel,
-        candidate.ulysses,
-        traits,
-        model_.adapter_rank,
-        static_cast<LayerKind>(kind)};
+    entry->second.add(
+        kind, {{.tp = candidate.tp, .cp = candidate.cp, .ep = candidate.ep, .etp = candidate.etp},
+               model_.spec,
+               model_.dtypes.param,
+               candidate.sequence_parallel,
+               candidate.ulysses,
+               traits,
+               model_.adapter_rank,
+               static_cast<LayerKind>(kind)});
   }
   return entry->second;
 }

@@ -108,7 +108,23 @@ std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage);
 
 /// By kind of layer.
 using LayerElements = std::array<std::int64_t, kLayerKinds>;
-using LayerRanks = std::array<RankModel, kLayerKinds>;
+
+/// Ranks of one cut by kind of layer: dense ones, and of the kinds that the model has.
+class LayerRanks {
+ public:
+  void add(std::size_t kind, RankModel rank) {
+    places_[kind] = ranks_.size();
+    ranks_.push_back(std::move(rank));
+  }
+  /// Precondition: it is there.
+  const RankModel& operator[](std::size_t kind) const { return ranks_[places_[kind]]; }
+  const RankModel& front() const { return ranks_.front(); }
+  std::size_t size() const { return places_.size(); }
+
+ private:
+  std::array<std::size_t, kLayerKinds> places_{};
+  std::vector<RankModel> ranks_;
+};
 
 /// What ranks and stages hold of a model under each cut: values that depend on the cut alone, kept.
 /// References that it hands out hold as long as it lives.

@@ -56,6 +56,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   known->layout =
       role_layout(assumed_, parts_, candidate, dealt ? with_nodes(groups, dealt_->nodes) : groups);
   for (auto& passes : known->passes) passes.clear();
+  for (auto& calls : known->calls) calls.clear();
   for (auto& bytes : known->working) bytes.clear();
   known->device.clear();
   known->optimizer.fill({});
@@ -117,30 +118,29 @@ CallTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
   const double steps = as_double(workload.mini_batches * workload.epochs);
   const double sequences =
       as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
-  const PipelineTime passes = least_passes(candidate, sequences, true, smallest);
+  const CallPasses& call = call_passes(candidate, sequences, true, smallest);
+  const PipelineTime& passes = call.time;
   const OperationTime& passed = passes.whole;
   // Two thirds of a micro-batch's time are its backward pass.
-  const double fewest = micro_batches(candidate, candidate.tokens, sequences);
-  const Seconds last =
-      expected_passes(candidate, fewest, sequences, true).whole.seconds / fewest * 2 / 3;
+  const Seconds last = call.largest * 2 / 3;
   const OptimizerCost& optimizer = fullest_optimizer(candidate);
   const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
   const Seconds communication = shown.reduce + shown.gather;
   const Seconds step =
       optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
       communication;
-  const Seconds call = call_seconds(assumed_, candidate);
+  const Seconds started = call_seconds(assumed_, candidate);
   const Seconds besides =
       offloaded_seconds(candidate, true, steps) + software_seconds(assumed_, CallKind::train);
-  return {.whole = {steps * (passed.seconds + step + call) + besides,
+  return {.whole = {steps * (passed.seconds + step + started) + besides,
                     steps * (passed.communication + communication)},
           .bubble = steps * passes.bubble,
-          .host = steps * (call + passed.host) + besides};
+          .host = steps * (started + passed.host) + besides};
 }
 
 CallTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
   const double sequences = as_double(assumed_.workload().sequences()) / candidate.dp;
-  const PipelineTime passes = least_passes(candidate, sequences, false, smallest);
+  const PipelineTime& passes = call_passes(candidate, sequences, false, smallest).time;
   const Seconds besides = call_seconds(assumed_, candidate) +
                           software_seconds(assumed_, CallKind::infer) +
                           offloaded_seconds(candidate, false, 0);
@@ -265,13 +265,36 @@ PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequenc
   return least;
 }
 
+// Candidates that differ in their ZeRO stage or in what is offloaded have the same.
+const CallPasses& RolePricer::call_passes(const Candidate& candidate, double sequences,
+                                          bool training, std::int64_t smallest) {
+  std::vector<CallPasses>& alike =
+      of_layout(candidate).calls[passes_class(passing_as(candidate, training), training)];
+  const auto known = std::find_if(alike.begin(), alike.end(), [&](const CallPasses& call) {
+    return call.tokens == candidate.tokens && call.sequences == candidate.sequences &&
+           call.smallest == smallest;
+  });
+  if (known != alike.end()) return *known;
+  CallPasses call{candidate.tokens, candidate.sequences, smallest, {}, {}};
+  call.time = least_passes(candidate, sequences, training, smallest);
+  if (training) {
+    const double fewest = micro_batches(candidate, candidate.tokens, sequences);
+    call.largest = expected_passes(candidate, fewest, sequences, true).whole.seconds / fewest;
+  }
+  return alike.emplace_back(call);
+}
+
+Candidate RolePricer::passing_as(Candidate candidate, bool training) const {
+  const bool reduces = training && reduces_layers(candidate, assumed_.traits());
+  if (!training) candidate.recompute = Recompute::none;
+  if (!reduces && shard_ranks(candidate, assumed_.traits()) == 1) candidate.zero = 0;
+  return candidate;
+}
+
 PipelinePasses& RolePricer::passes(const Candidate& candidate, double count, double sequences,
                                    bool training, const SlowestShare& share) {
   LayoutCosts& costs = of_layout(candidate);
-  Candidate asked = candidate;
-  const bool reduces = training && candidate.zero == 2;
-  if (!training) asked.recompute = Recompute::none;
-  if (!reduces && shard_ranks(candidate, assumed_.traits()) == 1) asked.zero = 0;
+  const Candidate asked = passing_as(candidate, training);
   std::vector<PipelinePasses>& alike = costs.passes[passes_class(asked, training)];
   const auto place = std::lower_bound(alike.begin(), alike.end(), std::pair(count, share),
                                       [](const PipelinePasses& passes, const auto& wanted) {

@@ -32,6 +32,13 @@ struct PipelinePasses {
   double spread = 0;  // what it is multiplied by as they differ; 0 = not looked at yet
 };
 
+/// The passes of a call with its limits, the smallest of which may be another (least_seconds).
+struct CallPasses {
+  std::int64_t tokens = 0, sequences = 0, smallest = 0;
+  PipelineTime time;  // no more than with any of these limits
+  Seconds largest;    // one micro-batch under the largest of them, in the mean of all
+};
+
 /// A call of a role. What is neither communication nor one of the other two is computation.
 struct CallTime {
   OperationTime whole;
@@ -63,6 +70,7 @@ struct LayoutCosts {
   Candidate degrees;
   RoleLayout layout;
   std::array<std::vector<PipelinePasses>, 24> passes;  // by training, recompute, zero; ascending
+  std::array<std::vector<CallPasses>, 24> calls;       // likewise
   std::array<std::vector<WorkingBytes>, 96> working;  // by kind, recompute, zero, sharded; likewise
   std::vector<DeviceBytes> device;
   std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
@@ -167,6 +175,11 @@ class RolePricer {
   /// no more than any of these takes.
   PipelineTime least_passes(const Candidate& candidate, double sequences, bool training,
                             std::int64_t smallest);
+  /// Of a call, kept. Holds until the next one.
+  const CallPasses& call_passes(const Candidate& candidate, double sequences, bool training,
+                                std::int64_t smallest);
+  /// A candidate whose passes are the same: without what does not change them.
+  Candidate passing_as(Candidate candidate, bool training) const;
   /// Of the stage that trains most.
   const OptimizerCost& fullest_optimizer(const Candidate& candidate);
   Seconds offloaded_seconds(const Candidate& candidate, bool training, double steps);
