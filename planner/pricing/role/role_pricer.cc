@@ -252,6 +252,8 @@ PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequenc
   PipelineTime few = passes(candidate, count, sequences, training, share).time;
   PipelineTime least = few;
   while (count < most) {
+    // The slowest stage alone is busy for longer, with more of them no less.
+    if (count * few.slowest >= (1 + kUnevenRates) * least.whole.seconds) break;
     const double next = std::min(2 * count, most);
     const PipelineTime many = passes(candidate, next, sequences, training, share).time;
     PipelineTime between = many;
