@@ -1,5 +1,5 @@
 // Validation during runs on four CPU ranks: what it reports, and that training does not notice it.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <map>
 #include <nlohmann/json.hpp>

@@ -93,7 +93,7 @@ bool loads(const fs::path& checkpoints, std::int64_t step) {
     if (std::memcmp(piece.view->data.data(), values, piece.view->data.size()) != 0) return false;
     row = piece.box.dims[0].hi;
   }
-  return row == kRanks * kRows && problems.empty();
+  return row == std::int64_t{kRanks} * kRows && problems.empty();
 }
 
 /// Saves step 2 while that call fails; how many calls of the kind there were.
