@@ -15,11 +15,12 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kStep = std::int64_t{1} << 30;  // at most so much before a stop is seen
 
-bool allocate(int fd, std::int64_t first, std::int64_t bytes) {
-  for (;;) {
+bool allocate(int fd, std::int64_t first, std::int64_t bytes, const std::atomic<bool>& stopped) {
+  while (!stopped) {
     if (::fallocate(fd, 0, first, bytes) == 0) return true;
     if (errno != EINTR) return false;
   }
+  return false;
 }
 
 }  // namespace
@@ -33,7 +34,10 @@ void DiskReserve::keep(std::int64_t bytes) {
   std::error_code error;
   const fs::space_info space = fs::space(file_.parent_path(), error);
   if (error || static_cast<std::int64_t>(space.available) / 3 < bytes) return;
-  made_ = std::async(std::launch::async, [this, bytes] { return make(bytes); });
+  try {
+    made_ = std::async(std::launch::async, [this, bytes] { return make(bytes); });
+  } catch (const std::system_error&) {  // no thread to be had: the next call tries again
+  }
 }
 
 bool DiskReserve::make(std::int64_t bytes) const {
@@ -41,7 +45,7 @@ bool DiskReserve::make(std::int64_t bytes) const {
   if (fd < 0) return false;
   bool made = true;
   for (std::int64_t at = 0; made && at < bytes; at += kStep) {
-    made = !stopped_ && allocate(fd, at, std::min(kStep, bytes - at));
+    made = allocate(fd, at, std::min(kStep, bytes - at), stopped_);
   }
   ::close(fd);
   if (!made) ::unlink(file_.c_str());

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,7 +29,10 @@ void share_work(std::int64_t count, std::int64_t chunk, int threads,
   {
     std::vector<std::jthread> helpers;
     const std::int64_t useful = std::min<std::int64_t>(threads, (count + chunk - 1) / chunk);
-    for (std::int64_t i = 1; i < useful; ++i) helpers.emplace_back(take);
+    try {
+      for (std::int64_t i = 1; i < useful; ++i) helpers.emplace_back(take);
+    } catch (const std::system_error&) {  // no more threads to be had: those that there are do it
+    }
     take();
   }
   if (failure) std::rethrow_exception(failure);

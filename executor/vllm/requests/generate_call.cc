@@ -42,7 +42,7 @@ class ReplyCheck {
 
   void tokens(const std::vector<std::int32_t>& response, std::int64_t limit,
               const std::string& reason) const {
-    require(!response.empty(), "a response without tokens");
+    require(!response.empty(), "a response without tokens (" + reason + ")");
     const auto length = static_cast<std::int64_t>(response.size());
     require(length <= limit, std::to_string(length) + " tokens, more than the " +
                                  std::to_string(limit) + " asked for");

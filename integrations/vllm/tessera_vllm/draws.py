@@ -7,7 +7,8 @@ is a function of (seed, position, t) alone: word t % 4 of Philox4x32-10 under th
 (t / 4, position, 0, 0). Positions are lengths of sequences, which the runner has on its device: a sequence
 that is preempted and computed again, or whose prompt comes in chunks or out of a cache, draws the same.
 
-Rows without a seed, types other than float32 and steps of speculation stay vLLM's. Its other runner
+Rows without a seed, types other than float32 and servers that speculate stay vLLM's: its rejection sampler
+draws from the same generators, which are left alone there. Its other runner
 (v1/worker/gpu/model_runner.py) draws by seed and position itself, and is left alone.
 """
 
@@ -110,7 +111,7 @@ class Draws:
 
         @functools.wraps(sample)
         def known(logits, spec_decode_metadata):
-            if spec_decode_metadata is None and logits is not None:
+            if logits is not None:
                 self.positions = sample.__self__.seq_lens[: logits.shape[0]]
             try:
                 return sample(logits, spec_decode_metadata)
@@ -128,6 +129,8 @@ def install(runner, version):
         return "vLLM, all rows at once"
     if kind != RUNNER or not version.startswith(VERSIONS) or runner.device.type != "cuda":
         return f"vLLM {version}, row by row"
+    if getattr(runner, "speculative_config", None) is not None:
+        return f"vLLM {version}, row by row, as it speculates"
     if not hasattr(runner, "tessera_draws"):
         from vllm.v1.sample.ops import topk_topp_sampler
 

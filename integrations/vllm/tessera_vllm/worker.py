@@ -34,13 +34,14 @@ class WeightReceiver:
     @_told
     def tessera_attach(self, table):
         """Checks the table (slices.py) against the model. Maps the trainer's memory, or is ready to
-        join those that send. From here on the worker draws by draws.py."""
+        join those that send. From here on the worker draws by draws.py, also where the rest fails: ranks
+        of which one alone fails would draw different tokens of a sequence."""
         self.tessera_detach()
+        print(f"tessera: seeds are drawn by {self._tessera_draws()}", flush=True)
         worker = self._tessera_place()
         self._tessera_slices = Slices(table, worker, self._tessera_parameters())
         if "link" not in self._tessera_slices.table:
             self._tessera_weights = MappedWeights(self._tessera_slices)
-        print(f"tessera: seeds are drawn by {self._tessera_draws()}", flush=True)
         return {"worker": worker}
 
     @_told

@@ -2,6 +2,9 @@
 #include "executor/threads/shared_work.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
@@ -50,6 +53,25 @@ TEST(SharedWork, ThrowsWhatAPartThrewAndStops) {
                           }),
                std::runtime_error);
   EXPECT_LE(begun, 3);
+}
+
+/// Stacks of threads need addresses.
+TEST(SharedWork, IsDoneWhereTheSystemGivesNoThreads) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{1 << 20, 1 << 20};
+    ::setrlimit(RLIMIT_AS, &none);
+    std::atomic<int> done = 0;
+    try {
+      share_work(64, 1, 64, [&](std::int64_t, std::int64_t) { ++done; });
+    } catch (...) {
+      ::_exit(2);
+    }
+    ::_exit(done == 64 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
 
 }  // namespace

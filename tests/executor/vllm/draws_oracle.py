@@ -13,6 +13,7 @@ import types  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from tessera_vllm import draws  # noqa: E402
+from tessera_vllm.worker import WeightReceiver  # noqa: E402
 
 LOW = np.uint64(0xFFFFFFFF)
 
@@ -218,6 +219,28 @@ def check_what_stays_vllms():
         (ours, "0.24.0", "vLLM 0.24.0, row by row"),
     ):
         assert draws.install(runner, version) == who, (version, who)
+    speculating = make(draws.RUNNER, "cuda")
+    speculating.speculative_config = object()
+    assert draws.install(speculating, "0.24.0") == "vLLM 0.24.0, row by row, as it speculates"
+
+
+class Worker(WeightReceiver):
+    rank = 0
+    vllm_config = types.SimpleNamespace(parallel_config=types.SimpleNamespace(tensor_parallel_size=1))
+    draws = False
+
+    def _tessera_parameters(self):
+        return {}
+
+    def _tessera_draws(self):
+        self.draws = True
+        return "tessera"
+
+
+def check_a_worker_that_fails_draws_as_the_others():
+    worker = Worker()
+    assert "error" in worker.tessera_attach("no table")
+    assert worker.draws
 
 
 def main():
@@ -228,6 +251,7 @@ def main():
     check_batches()
     check_discarded_draws()
     check_what_stays_vllms()
+    check_a_worker_that_fails_draws_as_the_others()
 
 
 main()
