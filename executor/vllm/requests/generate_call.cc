@@ -66,7 +66,11 @@ class ReplyCheck {
 
 std::vector<float> log_probs_of(const json& sample, const std::vector<std::int32_t>& response,
                                 const ReplyCheck& check) {
-  const auto values = sample.at("log_probs").get<std::vector<float>>();
+  const json& told = sample.at("log_probs");
+  const bool others =
+      std::any_of(told.begin(), told.end(), [](const json& v) { return v.is_null(); });
+  check.require(!others, "log-probs of other tokens than it has drawn");
+  const auto values = told.get<std::vector<float>>();
   check.require(values.size() == response.size(), std::to_string(values.size()) + " log-probs of " +
                                                       std::to_string(response.size()) + " tokens");
   for (std::size_t i = 0; i < values.size(); ++i) {

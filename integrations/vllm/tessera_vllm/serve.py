@@ -4,8 +4,9 @@ POST /tessera/generate takes {"token_ids": [...], "seeds": [...], "max_tokens": 
 {...}}, a seed and a limit for each sample, and replies {"samples": [{"token_ids": [...], "log_probs":
 [...], "finish_reason": "stop"}, ...]} in their order. Each sample is a request of its own to the engine
 (vLLM 0.24.0, v1/engine/async_llm.py), whose outputs come once, at its end: with their log-probs beside them
-where the engine has our scheduler (scheduler.py), else with flat ones of vLLM's. A client that goes away gives its samples up: the engine computes none
-that nobody awaits.
+where the engine has our scheduler (scheduler.py), else with flat ones of vLLM's. A log-prob that vLLM names
+for another token than it has drawn is null. A client that goes away gives its samples up: the engine
+computes none that nobody awaits.
 """
 
 import asyncio
@@ -123,15 +124,15 @@ async def _sample(engine, request, name, seed, limit):
 
 
 def told(output):
-    """What a run reads of a vllm.outputs.RequestOutput of one sample. Among flat log-probs the drawn token's
-    is the first of its position's (v1/sample/sampler.py, gather_logprobs)."""
+    """What a run reads of a vllm.outputs.RequestOutput of one sample, None for a log-prob that is another
+    token's. Among flat log-probs the drawn token's is the first of its position's (v1/sample/sampler.py,
+    gather_logprobs)."""
     (sample,) = output.outputs
     tokens, kept = list(sample.token_ids), (output.kv_transfer_params or {}).get(LOG_PROBS)
     if kept is None:
         flat = sample.logprobs
-        firsts = flat.start_indices
-        same = [flat.token_ids[first] for first in firsts] == tokens
-        kept = [flat.logprobs[first] for first in firsts] if same else [None]
-    if None in kept:
-        raise RuntimeError("vLLM has log-probs of other tokens than it has drawn")
+        kept = [
+            flat.logprobs[first] if flat.token_ids[first] == token else None
+            for first, token in zip(flat.start_indices, tokens)
+        ]
     return {"token_ids": tokens, "log_probs": kept, "finish_reason": sample.finish_reason}
