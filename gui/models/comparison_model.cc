@@ -85,7 +85,7 @@ QVariant ComparisonModel::text(const PhaseComparison& row, int column) const {
     case What:
       return QString::fromStdString(row.phase);
     case Predicted:
-      return secondsText(row.predicted_s);
+      return row.is_predicted() ? secondsText(row.predicted_s) : Words::tr("not predicted");
     case PredictedDeviation:
       return row.predicted_deviation_s > 0 ? secondsText(row.predicted_deviation_s) : QString();
     case Measured:
@@ -95,10 +95,10 @@ QVariant ComparisonModel::text(const PhaseComparison& row, int column) const {
     case Share:
       return row.measured_s > 0 ? QString("%1 %").arg(100 * row.share, 0, 'f', 1) : QString("-");
     default:
-      return row.measured_s > 0 ? QString("%1%2 %")
-                                      .arg(row.relative_error() >= 0 ? "+" : "")
-                                      .arg(100 * row.relative_error(), 0, 'f', 1)
-                                : QString("-");
+      return row.has_error() ? QString("%1%2 %")
+                                   .arg(row.relative_error() >= 0 ? "+" : "")
+                                   .arg(100 * row.relative_error(), 0, 'f', 1)
+                             : QString("-");
   }
 }
 

@@ -6832,6 +6832,10 @@ select it to plan it in full</source>
         <translation>转到(&amp;G)</translation>
     </message>
     <message>
+        <source>not predicted</source>
+        <translation>未预测</translation>
+    </message>
+    <message>
         <source>not judged</source>
         <translation>未判断</translation>
     </message>

@@ -107,8 +107,10 @@ std::string to_text(const Comparison& comparison) {
   std::string text = printed("%-16s %12s %10s %12s %10s %8s %8s\n", "phase", "predicted", "+-",
                              "measured", "+-", "share", "error");
   for (const PhaseComparison& row : comparison.phases) {
-    text += printed("%-16s %10.2fms %8.2fms ", row.phase.c_str(), row.predicted_s * 1e3,
-                    row.predicted_deviation_s * 1e3);
+    text += printed("%-16s ", row.phase.c_str());
+    text += row.is_predicted() ? printed("%10.2fms %8.2fms ", row.predicted_s * 1e3,
+                                         row.predicted_deviation_s * 1e3)
+                               : printed("%23s ", "not predicted");
     if (!row.timed) {
       text += "not measured\n";
       continue;
@@ -129,15 +131,17 @@ std::string to_json(const Comparison& comparison) {
   std::string text = "{\n  \"steps\": " + std::to_string(comparison.steps) + ",\n  \"phases\": [";
   for (size_t i = 0; i < comparison.phases.size(); ++i) {
     const PhaseComparison& row = comparison.phases[i];
+    const auto predicted = [&](double value) { return number_or_null(row.is_predicted(), value); };
+    const auto measured = [&](double value) { return number_or_null(row.timed, value); };
     text += (i > 0 ? ",\n" : "\n") +
             printed(
-                "    {\"phase\": \"%s\", \"predicted_s\": %.17g, \"predicted_deviation_s\": %.17g, "
-                "\"predicted_communication_s\": %.17g, \"measured_s\": %s, "
+                "    {\"phase\": \"%s\", \"predicted_s\": %s, \"predicted_deviation_s\": %s, "
+                "\"predicted_communication_s\": %s, \"measured_s\": %s, "
                 "\"measured_deviation_s\": %s, \"share\": %s, \"relative_error\": %s}",
-                row.phase.c_str(), row.predicted_s, row.predicted_deviation_s,
-                row.predicted_communication_s, number_or_null(row.timed, row.measured_s).c_str(),
-                number_or_null(row.timed, row.measured_deviation_s).c_str(),
-                number_or_null(row.timed, row.share).c_str(),
+                row.phase.c_str(), predicted(row.predicted_s).c_str(),
+                predicted(row.predicted_deviation_s).c_str(),
+                predicted(row.predicted_communication_s).c_str(), measured(row.measured_s).c_str(),
+                measured(row.measured_deviation_s).c_str(), measured(row.share).c_str(),
                 number_or_null(row.has_error(), row.relative_error()).c_str());
   }
   text += "\n  ],\n  \"bytes\": [";

@@ -24,19 +24,21 @@ struct StepNumbers {
 };
 
 struct PhaseComparison {
-  std::string phase;  // a phase's name, or "step"
-  double predicted_s = 0, measured_s = 0;
+  std::string phase;       // a phase's name, or "step"
+  double predicted_s = 0;  // 0: nothing is predicted for it, and there is no error
+  double measured_s = 0;
   double measured_deviation_s = 0;  // of the mean (measured_mean.h)
   double share = 0;                 // of the measured step
   bool timed = true;                // false: no step says its time, and there is no error
   /// One standard deviation by the constants behind the prediction, and the part of it that is
   /// communication; 0 where nobody has worked them out (simulator/learn/run_comparison.h).
   double predicted_deviation_s = 0, predicted_communication_s = 0;
-  /// Whether there is a time to hold the prediction against.
-  bool has_error() const { return timed && measured_s > 0; }
+  bool is_predicted() const { return predicted_s > 0; }
+  /// Whether there is a prediction, and a time to hold it against.
+  bool has_error() const { return is_predicted() && timed && measured_s > 0; }
   /// (predicted - measured) / measured; 0 where there is none.
   double relative_error() const {
-    return measured_s > 0 ? (predicted_s - measured_s) / measured_s : 0;
+    return has_error() ? (predicted_s - measured_s) / measured_s : 0;
   }
 };
 

@@ -168,6 +168,26 @@ TEST(ComparisonModel, SaysNothingOfWhatIsNotMeasured) {
   }
 }
 
+TEST(ComparisonModel, SaysWhatNothingIsPredictedFor) {
+  ComparisonModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  std::vector<StepNumbers> run(3);
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    run[i].step = static_cast<std::int64_t>(i) + 1;
+    run[i].data = {{"timing_s/step", 2}, {"timing_s/gen", 1}, {"timing_s/save_checkpoint", 0.5}};
+  }
+  model.setComparison({.times = compare(split_plan(), run)});
+  int found = 0;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    if (model.index(row, ComparisonModel::What).data().toString() != "save_checkpoint") continue;
+    ++found;
+    EXPECT_EQ(model.index(row, ComparisonModel::Predicted).data().toString(), "not predicted");
+    EXPECT_EQ(model.index(row, ComparisonModel::Measured).data().toString(), "500.0 ms");
+    EXPECT_EQ(model.index(row, ComparisonModel::RelativeError).data().toString(), "-");
+  }
+  EXPECT_EQ(found, 1);
+}
+
 class RunFolder : public ::testing::Test {
  protected:
   void append(const std::string& text) {

@@ -69,6 +69,27 @@ TEST(Comparison, APhaseThatOnlyThePlanHasIsShownAsNotMeasured) {
   EXPECT_NE(json.find("\"relative_error\": null"), std::string::npos);
 }
 
+/// A plan has no saving; 0 is no prediction that an error could be of.
+TEST(Comparison, APhaseThatOnlyTheRunHasIsShownAsNotPredicted) {
+  std::vector<StepNumbers> run = run_of(4096);
+  run.back().data["timing_s/save_checkpoint"] = 0.05;
+  const Comparison result = compare(plan_with_prediction(), run, 1);
+  const PhaseComparison& saving = result.phases.at(2);
+  ASSERT_EQ(saving.phase, "save_checkpoint");
+  EXPECT_FALSE(saving.is_predicted());
+  EXPECT_FALSE(saving.has_error());
+  EXPECT_EQ(saving.relative_error(), 0);
+  const std::string text = to_text(result);
+  const std::string row =
+      text.substr(text.find("save_checkpoint"), text.find("\nstep") - text.find("save_checkpoint"));
+  EXPECT_NE(row.find("not predicted"), std::string::npos) << row;
+  EXPECT_NE(row.find("50.00ms"), std::string::npos) << row;
+  EXPECT_EQ(row.find("-100"), std::string::npos) << row;
+  const std::string json = to_json(result);
+  EXPECT_NE(json.find("\"save_checkpoint\", \"predicted_s\": null"), std::string::npos) << json;
+  EXPECT_EQ(json.find("\"relative_error\": -1}"), std::string::npos) << json;
+}
+
 /// A resumed run writes the steps behind its checkpoint again.
 TEST(Comparison, AStepThatStandsTwiceCountsOnce) {
   std::vector<StepNumbers> run = run_of(4096);
