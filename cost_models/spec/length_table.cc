@@ -45,21 +45,6 @@ std::vector<std::int64_t> quantiles_of(const std::vector<std::int64_t>& sorted) 
   return quantiles;
 }
 
-LengthSpec lengths_of(std::vector<std::int64_t> tokens) {
-  std::sort(tokens.begin(), tokens.end());
-  const auto count = static_cast<double>(tokens.size());
-  double sum = 0, squares = 0;
-  for (const std::int64_t each : tokens) sum += static_cast<double>(each);
-  const double mean = sum / count;
-  for (const std::int64_t each : tokens) {
-    squares += (static_cast<double>(each) - mean) * (static_cast<double>(each) - mean);
-  }
-  return {.mean = mean,
-          .cv = std::sqrt(squares / count) / mean,
-          .max = tokens.back(),
-          .quantiles = quantiles_of(tokens)};
-}
-
 std::optional<LengthSpec> lengths_in(const CsvTable& table, Problems& problems) {
   const std::size_t before = problems.size();
   const auto column = column_of(table, problems);
@@ -84,6 +69,21 @@ std::optional<LengthSpec> lengths_in(const CsvTable& table, Problems& problems) 
 }
 
 }  // namespace
+
+LengthSpec lengths_of(std::vector<std::int64_t> tokens) {
+  std::sort(tokens.begin(), tokens.end());
+  const auto count = static_cast<double>(tokens.size());
+  double sum = 0, squares = 0;
+  for (const std::int64_t each : tokens) sum += static_cast<double>(each);
+  const double mean = sum / count;
+  for (const std::int64_t each : tokens) {
+    squares += (static_cast<double>(each) - mean) * (static_cast<double>(each) - mean);
+  }
+  return {.mean = mean,
+          .cv = std::sqrt(squares / count) / mean,
+          .max = tokens.back(),
+          .quantiles = quantiles_of(tokens)};
+}
 
 std::optional<LengthSpec> read_length_table(const std::filesystem::path& file, Problems& problems) {
   const auto table = read_csv(file, problems);

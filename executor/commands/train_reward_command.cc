@@ -14,6 +14,7 @@
 #include "executor/comm/nccl_world.h"
 #include "executor/commands/bench_run.h"
 #include "executor/commands/commands.h"
+#include "executor/commands/train_reward_plan.h"
 #include "executor/launch/relaunch.h"
 #include "executor/launch/stop_signals.h"
 #include "executor/preference/reward_state.h"
@@ -26,9 +27,11 @@ namespace {
 struct Options {
   BenchStart start{.ranks = 1};
   std::vector<std::string> files, validation;
-  std::string layout, dtype = "auto", recompute = "none", overlong = "error", decay = "constant";
-  std::int64_t max_tokens = 0, steps = 0, epochs = 1;
+  std::string cluster;  // what it is planned for; empty = not planned
+  std::string layout, dtype = "auto", recompute, overlong = "error", decay = "constant";
+  std::int64_t max_tokens = 0, micro_batch_tokens = 0, steps = 0, epochs = 1;
   double timeout_s = 600;
+  bool ranks_stated = false, check = false;
   RewardTrainingOptions training;
 };
 
@@ -42,15 +45,44 @@ PreferenceSet read_pairs(const std::vector<std::string>& files, const Options& o
                               .end_token = model.eos_token});
 }
 
-/// What follows from the data, the ranks and the device.
+/// The plan for `ranks`, 0 = as many as are best, that keeps what the command line states.
+std::optional<Plan> planned(const Options& options, const PreferenceSet& train,
+                            const ModelSpec& model, int ranks) {
+  if (options.cluster.empty()) return std::nullopt;
+  RewardPlanQuestion question{.cluster = options.cluster,
+                              .model = options.training.model.string(),
+                              .pairs_per_step = options.training.pairs_per_step,
+                              .dtype = dtype_from(options.dtype),
+                              .fixed = {}};
+  std::vector<std::string>& fixed = question.fixed;
+  if (!options.layout.empty()) {
+    if (ranks == 0) throw Error(ExitCode::usage, "--layout with --cluster needs --ranks");
+    fixed = settings_of(train_layout(options.layout, model, ranks));
+  }
+  if (ranks > 0) fixed.push_back("critic.gpus=" + std::to_string(ranks));
+  if (!options.recompute.empty()) fixed.push_back("critic.recompute=" + options.recompute);
+  if (options.training.optimizer.offload) fixed.emplace_back("critic.offload=optimizer");
+  if (options.micro_batch_tokens > 0) {
+    fixed.push_back("critic.tokens=" + std::to_string(options.micro_batch_tokens));
+  }
+  return plan_reward_training(question, train);
+}
+
+/// What follows from the data, the plan, the ranks and the device.
 RewardTrainingOptions complete(const Options& options, const PreferenceSet& train,
-                               const ModelSpec& model, const RankSetup& setup) {
+                               const ModelSpec& model, const std::optional<Plan>& plan,
+                               const RankSetup& setup) {
   RewardTrainingOptions made = options.training;
-  made.layout = train_layout(options.layout, model, setup.size);
-  const std::string fallback = setup.device.is_cuda() ? "bf16" : "fp32";
-  made.dtype = *dtype_from(options.dtype == "auto" ? fallback : options.dtype);
-  for (const Recompute each : {Recompute::selective, Recompute::full}) {
-    if (name_of(each) == options.recompute) made.recompute = each;
+  if (plan) {
+    follow(*plan, made);
+  } else {
+    made.layout = train_layout(options.layout, model, setup.size);
+    const std::string fallback = setup.device.is_cuda() ? "bf16" : "fp32";
+    made.dtype = *dtype_from(options.dtype == "auto" ? fallback : options.dtype);
+    for (const Recompute each : {Recompute::selective, Recompute::full}) {
+      if (name_of(each) == options.recompute) made.recompute = each;
+    }
+    made.values_tokens = made.update_tokens = options.micro_batch_tokens;
   }
   const auto pairs = static_cast<std::int64_t>(train.pairs.size());
   made.schedule.total_steps =
@@ -75,7 +107,7 @@ void check_count(const Options& options, const PreferenceSet& train) {
 /// What else can be known to be wrong before this process starts ranks, or is the only one.
 void check_alone(const Options& options, const ModelSpec& model) {
   const RewardTrainingOptions& training = options.training;
-  train_layout(options.layout, model, options.start.ranks);
+  if (options.cluster.empty()) train_layout(options.layout, model, options.start.ranks);
   std::error_code error;
   if (!training.resume && std::filesystem::exists(training.output, error)) {
     throw Error(ExitCode::bad_input, {{.file = training.output.string(),
@@ -84,36 +116,62 @@ void check_alone(const Options& options, const ModelSpec& model) {
   }
 }
 
+/// A plan's seconds and bytes are those of its own devices.
+void check_device(const Plan& plan, const RankSetup& setup) {
+  const bool gpus = plan.cluster.device.name != "cpu";
+  if (gpus == setup.device.is_cuda()) return;
+  throw Error(ExitCode::bad_input,
+              {{.file = "--cluster",
+                .found = plan.cluster.name + ", devices " + plan.cluster.device.name,
+                .expected = gpus ? "--device cuda, or a cluster of processors such as local-cpu"
+                                 : "--device cpu, or a cluster of these GPUs"}});
+}
+
+void print_start(const PreferenceSet& pairs, const PreferenceSet* validation,
+                 const std::optional<Plan>& plan) {
+  for (const std::string& line : pairs.notes) std::printf("%s\n", line.c_str());
+  if (validation != nullptr) {
+    for (const std::string& line : validation->notes) std::printf("%s\n", line.c_str());
+  }
+  if (plan) std::printf("%s", described(*plan).c_str());
+  std::fflush(stdout);
+}
+
 int train(const Options& options) {
-  end_on_stop_signals(/*all=*/true);
+  if (!options.check) end_on_stop_signals(/*all=*/true);
   ModelSpec model = bench_model(options.training.model.string());
   model.head = ModelHead::value;
   const PreferenceSet pairs = read_pairs(options.files, options, model);
-  std::optional<PreferenceSet> validation;
-  if (!options.validation.empty()) validation = read_pairs(options.validation, options, model);
+  std::optional<PreferenceSet> held_out;
+  if (!options.validation.empty()) held_out = read_pairs(options.validation, options, model);
+  const PreferenceSet* const validation = held_out ? &*held_out : nullptr;
   Problems problems;
   const std::string config = classifier_config(options.training.model, pairs.end, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   const bool alone = !launched();
   if (alone) check_alone(options, model);
   check_count(options, pairs);
-  if (options.start.ranks > 1 && alone) {
-    const BenchStart& start = options.start;
-    const int gpus = cuda_device_count();
-    relaunch(start.words, start.ranks, get_gpus(start.device, start.ranks, gpus));
+  if (alone) {
+    const auto plan =
+        planned(options, pairs, model, options.ranks_stated ? options.start.ranks : 0);
+    const int ranks = plan ? plan->world_size() : options.start.ranks;
+    if (options.check) {
+      print_start(pairs, validation, plan);
+      return 0;
+    }
+    if (ranks > 1) {
+      const int gpus = cuda_device_count();
+      relaunch(options.start.words, ranks, get_gpus(options.start.device, ranks, gpus));
+    }
   }
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);
   watch_stop_signals(/*all=*/true);
-  if (setup.rank == 0) {
-    for (const std::string& line : pairs.notes) std::printf("%s\n", line.c_str());
-    if (validation) {
-      for (const std::string& line : validation->notes) std::printf("%s\n", line.c_str());
-    }
-  }
-  RewardTrainingOptions training = complete(options, pairs, model, setup);
+  const auto plan = planned(options, pairs, model, setup.size);
+  if (plan) check_device(*plan, setup);
+  if (setup.rank == 0) print_start(pairs, validation, plan);
+  RewardTrainingOptions training = complete(options, pairs, model, plan, setup);
   training.config_json = config;
-  const RewardTrainingResult result =
-      train_reward_model(setup, model, pairs, validation ? &*validation : nullptr, training);
+  const RewardTrainingResult result = train_reward_model(setup, model, pairs, validation, training);
   if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
   if (result.stopped == StopReason::stop) return static_cast<int>(ExitCode::stopped);
   if (setup.rank == 0) {
@@ -175,11 +233,17 @@ void add_train_reward(CLI::App& app, const std::vector<std::string>& words) {
   command->add_option("--steps", o->steps, "Instead of epochs; 0 = the epochs'")
       ->check(CLI::NonNegativeNumber);
   add_optimizer(*command, training, *o);
+  command->add_option("--cluster", o->cluster,
+                      "Cluster YAML or preset: what is not stated of ranks, layout, micro-batches, "
+                      "recomputation and offloading is planned for it");
+  command->add_flag("--check", o->check,
+                    "Read everything, plan where --cluster is given, and leave");
   command->add_option("--layout", o->layout,
-                      "tp=2,cp=2,pp=2,vpp=2,dp=2,zero=0..3,replicate=2,sp,ulysses; default FSDP "
-                      "over all ranks");
-  command->add_option("--ranks", o->start.ranks, "Ranks, one GPU each where there are enough")
-      ->check(CLI::Range(1, 1024));
+                      "tp=2,cp=2,pp=2,vpp=2,dp=2,zero=0..3,replicate=2,sp,ulysses; default the "
+                      "plan's, without one FSDP over all ranks");
+  CLI::Option* const ranks =
+      command->add_option("--ranks", o->start.ranks, "Ranks, one GPU each where there are enough")
+          ->check(CLI::Range(1, 1024));
   command->add_option("--device", o->start.device, "cpu, cuda or auto")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
   command->add_option("--dtype", o->dtype, "Of the weights: bf16, on a CPU fp32")
@@ -187,7 +251,8 @@ void add_train_reward(CLI::App& app, const std::vector<std::string>& words) {
   command->add_option("--recompute", o->recompute, "none, selective or full")
       ->check(CLI::IsMember({"none", "selective", "full"}));
   command
-      ->add_option("--micro-batch-tokens", training.token_limit, "Per replica; 0 = one micro-batch")
+      ->add_option("--micro-batch-tokens", o->micro_batch_tokens,
+                   "Per replica; 0 = the plan's, without one a single micro-batch")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", training.seed, "Of the pairs' order and a drawn head");
   command->add_option("--save-freq", training.save_freq, "Steps between two checkpoints; 0 = none")
@@ -199,7 +264,8 @@ void add_train_reward(CLI::App& app, const std::vector<std::string>& words) {
   command->add_option("--timeout", o->timeout_s, "Seconds that a rank waits for its peers")
       ->check(CLI::PositiveNumber);
   command->add_flag("--resume", training.resume, "From the newest checkpoint of the folder");
-  command->callback([o] {
+  command->callback([o, ranks] {
+    o->ranks_stated = ranks->count() > 0;
     const int code = train(*o);
     if (code != 0) throw CLI::RuntimeError(code);
   });

@@ -12,6 +12,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
+#include "executor/checkpoint/atomic_file.h"
 #include "executor/comm/groups.h"
 #include "executor/comm/stopwatch.h"
 #include "executor/data/prompts.h"
@@ -32,11 +33,11 @@ using Numbers = std::map<std::string, double>;
 
 constexpr double kLockPatience = 10;  // seconds
 
-RankMap whole_world(const ParallelLayout& layout, int size) {
+RankMap whole_world(RankOrder order, const ParallelLayout& layout, int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
   Problems problems;
-  RankMap map = make_rank_map(RankOrder::contiguous, layout, ranks, nullptr, "layout", problems);
+  RankMap map = make_rank_map(order, layout, ranks, nullptr, "layout", problems);
   if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
   return map;
 }
@@ -100,11 +101,13 @@ class RewardTraining {
         lock_(take_folder(options, setup.host())),
         source_(static_cast<std::int64_t>(train.pairs.size()), options.pairs_per_step,
                 options.seed),
-        groups_(setup, whole_world(options.layout, setup.size)),
+        groups_(setup, whole_world(options.rank_order, options.layout, setup.size)),
         weights_(loaded(model)),
         trainer_(weights_, groups_.groups, options.optimizer, groups_.options(options.recompute)),
         state_(options.output, weights_, trainer_, setup.host(), data()) {
-    if (setup.rank == 0) log_.emplace(options.output);
+    if (setup.rank != 0) return;
+    log_.emplace(options.output);
+    if (!options.plan_json.empty()) write(options.output / "plan.json", options.plan_json);
   }
 
   RewardTrainingResult run() {
@@ -146,6 +149,12 @@ class RewardTraining {
             .digest = train_.digest()};
   }
 
+  static void write(const fs::path& file, const std::string& text) {
+    Problems problems;
+    if (!write_file_atomically(file, text, problems))
+      throw Error(ExitCode::io, std::move(problems));
+  }
+
   void note(const std::string& line) const {
     if (setup_.rank != 0) return;
     std::printf("%s\n", line.c_str());
@@ -154,7 +163,7 @@ class RewardTraining {
 
   std::vector<float> scores(std::span<const TokenSequence> batch) {
     std::vector<float> all;
-    for (const auto& values : trainer_.values(batch, {.token_limit = options_.token_limit})) {
+    for (const auto& values : trainer_.values(batch, {.token_limit = options_.values_tokens})) {
       all.push_back(values.front());
     }
     return all;
@@ -171,9 +180,11 @@ class RewardTraining {
     const double rate = learning_rate(options_.schedule, step - 1);
     const PreferenceLoss loss =
         preference_loss(scores(batch), margins, options_.center_coefficient);
+    const double scored = watch.seconds();
     const UpdateResult result = trainer_.update(
         batch, loss.function(options_.layout.dp),
-        {.token_limit = options_.token_limit, .learning_rate = rate, .written = {}});
+        {.token_limit = options_.update_tokens, .learning_rate = rate, .written = {}});
+    const double seconds = watch.seconds();
     std::int64_t tokens = 0;  // without the one behind each sequence (PairTokens)
     for (const TokenSequence& sequence : batch) tokens += sequence.tokens() - 1;
     return {{"reward_model/loss", loss.value},
@@ -183,7 +194,9 @@ class RewardTraining {
             {"reward_model/lr", rate},
             {"reward_model/skipped_updates", result.applied ? 0.0 : 1.0},
             {"perf/total_num_tokens", static_cast<double>(tokens)},
-            {"timing_s/step", watch.seconds()}};
+            {"timing_s/values", scored},
+            {"timing_s/update_critic", seconds - scored},
+            {"timing_s/step", seconds}};
   }
 
   /// Accuracy and margin of the pairs that are not trained on, which may be many: as even parts of

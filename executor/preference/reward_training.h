@@ -2,14 +2,15 @@
 //
 // The model is a language model's body with a value head on the last token, in one layout over all
 // ranks; steps are the trainer's and the optimizer's, as an actor's. Files of the output folder:
-// metrics.jsonl and TensorBoard's beside it, checkpoints/global_step_N, hf. Collective over the
-// world; one thread per rank.
+// plan.json, metrics.jsonl and TensorBoard's beside it, checkpoints/global_step_N, hf. Collective
+// over the world; one thread per rank.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 
+#include "cost_models/layout/rank_map.h"
 #include "cost_models/memory.h"
 #include "cost_models/spec/model_spec.h"
 #include "cost_models/spec/parallel_layout.h"
@@ -24,18 +25,21 @@ namespace tessera {
 struct RewardTrainingOptions {
   std::filesystem::path model, output;  // folders; the output's may exist only with `resume`
   std::string config_json;              // of what is left (classifier_config, reward_state.h)
+  std::string plan_json;                // left in the output folder; empty = none
   ParallelLayout layout;                // of all ranks
-  DType dtype = DType::fp32;            // of the weights; master weights are fp32
+  RankOrder rank_order = RankOrder::contiguous;
+  DType dtype = DType::fp32;  // of the weights; master weights are fp32
   Recompute recompute = Recompute::none;
   AdamWOptions optimizer;
   LrSchedule schedule;              // its total_steps are the run's
   std::int64_t pairs_per_step = 0;  // at most those of the data
-  std::int64_t token_limit = 0;     // per micro-batch and replica; 0 = none
-  double center_coefficient = 0;    // preference_loss.h
-  std::uint64_t seed = 0;           // of the pairs' order and of a head that is drawn
-  std::int64_t save_freq = 0;       // steps between two checkpoints; 0 = none
-  std::int64_t test_freq = 0;  // steps between two validations, and one after the last; 0: that
-  bool resume = false;         // from the newest checkpoint of `output`, where it has one
+  /// Of a micro-batch of one replica that is scored or trained on; 0 = one micro-batch.
+  std::int64_t values_tokens = 0, update_tokens = 0;
+  double center_coefficient = 0;  // preference_loss.h
+  std::uint64_t seed = 0;         // of the pairs' order and of a head that is drawn
+  std::int64_t save_freq = 0;     // steps between two checkpoints; 0 = none
+  std::int64_t test_freq = 0;     // steps between two validations, and one after the last; 0: that
+  bool resume = false;            // from the newest checkpoint of `output`, where it has one
 };
 
 struct RewardTrainingResult {

@@ -174,10 +174,11 @@ std::string explain(const Plan& plan, const Calibration& calibration,
   for (const std::string& refusal : engine_refusals(plan)) {
     out += "engine '" + plan.engine + "' cannot run it: " + refusal + "\n";
   }
-  return out + describe(reshards) + describe_certificate(plan) +
-         "ask further: --why-not 'rollout.tp=8' (what a choice costs), --memory (what a rank "
-         "holds, "
-         "class by\nclass), --advice (what practice tries when memory runs out), --rules "
+  const Role asked = plan.find(Role::rollout) != nullptr ? Role::rollout : plan.roles.front().role;
+  return out + describe(reshards) + describe_certificate(plan) + "ask further: --why-not '" +
+         std::string(name_of(asked)) +
+         ".tp=8' (what a choice costs), --memory (what a rank holds, class by\nclass), --advice "
+         "(what practice tries when memory runs out), --rules "
          "published-practice (rules on the\nprediction, or with --run on a run)\n";
 }
 

@@ -41,11 +41,13 @@ std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& requ
   return search_with_slots(part, request, store, memory_decides ? 2 : 0).result.best;
 }
 
-// Where there is only one placement the runner-up is the best plan with another actor layout.
+// Where there is only one placement the runner-up is the best plan with another layout of the
+// actor, or of the first role where the workload has no actor.
 std::vector<Solution> other_layouts(SearchProblem problem, const PlanRequest& request,
                                     const Solution& winner, FrontStore& store) {
   constexpr std::array kDegrees{Field::gpus, Field::tp, Field::pp};
-  problem.layouts[Role::actor].excluded.insert(values_of(winner.choice.at(Role::actor), kDegrees));
+  const auto& [role, chosen] = *winner.choice.begin();
+  problem.layouts[role].excluded.insert(values_of(chosen, kDegrees));
   return best_of(problem, request, winner, store);
 }
 

@@ -209,6 +209,28 @@ Seconds communication_of_a_rank(CostEvaluator& costs, const Solution& solution) 
   return most;
 }
 
+// 3 x forward FLOPs of the actor's update over its devices' peaks; of the critic's in a workload
+// that trains no actor. `sequence`: mean tokens.
+double update_mfu(const Plan& plan, const PlanRequest& request, const Solution& solution,
+                  double sequence) {
+  const bool actors = solution.seconds[Phase::update_actor] > 0;
+  const Role role = actors ? Role::actor : Role::critic;
+  const Seconds update = solution.seconds[actors ? Phase::update_actor : Phase::update_critic];
+  if (update <= 0) return 0;
+  const Workload& workload = request.workload;
+  const double flops = 3 * forward_flops_per_sequence(model_of(request, role), workload, sequence) *
+                       static_cast<double>(workload.sequences() * workload.epochs);
+  double peak =
+      request.cluster.device.peak_bf16.value * static_cast<double>(solution.choice.at(role).gpus);
+  if (!request.cluster.groups.empty()) {
+    peak = 0;
+    for (const int rank : plan.find(role)->ranks) {
+      peak += device_of(request.cluster, rank).peak_bf16.value;
+    }
+  }
+  return peak > 0 ? flops / update.value / peak : 0;
+}
+
 Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvaluator& costs,
                          const Solution& solution) {
   const Workload& workload = request.workload;
@@ -223,21 +245,7 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvalu
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;
   prediction.tokens_per_s_per_gpu = tokens / solution.step_s.value / gpus_of(plan);
-  const Seconds update = solution.seconds[Phase::update_actor];
-  if (update > 0) {
-    const double flops =
-        3 * forward_flops_per_sequence(model_of(request, Role::actor), workload, sequence) *
-        static_cast<double>(workload.sequences() * workload.epochs);
-    double peak = request.cluster.device.peak_bf16.value *
-                  static_cast<double>(solution.choice.at(Role::actor).gpus);
-    if (!request.cluster.groups.empty()) {
-      peak = 0;
-      for (const int rank : plan.find(Role::actor)->ranks) {
-        peak += device_of(request.cluster, rank).peak_bf16.value;
-      }
-    }
-    prediction.mfu = peak > 0 ? flops / update.value / peak : 0;
-  }
+  prediction.mfu = update_mfu(plan, request, solution, sequence);
   prediction.peak_bytes = peak_bytes(plan.schedule, solution, costs, costs);
   prediction.step_error_s =
       step_deviation(step_sensitivities(request, solution, costs.deal()), request.calibration);

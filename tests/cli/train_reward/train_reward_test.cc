@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "tests/cli/called.h"
 #include "tests/cli/programs.h"
 #include "tests/executor/python_oracle.h"
@@ -12,6 +14,7 @@
 namespace tessera {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -131,6 +134,61 @@ TEST_F(TrainReward, GoesOnFromACheckpointInAnotherLayout) {
   EXPECT_THAT(ranks.out, HasSubstr("256 pairs"));
   EXPECT_THAT(ranks.out, Not(HasSubstr("mpirun"))) << "of ranks that a launcher has started, too";
   EXPECT_THAT(ranks.out, Not(HasSubstr("-----")));
+}
+
+TEST_F(TrainReward, IsPlannedForAClusterAndFollowsThePlan) {
+  const Called checked = train("--cluster local-cpu --check", "planned");
+  ASSERT_EQ(checked.code, 0) << checked.out;
+  EXPECT_THAT(checked.out, AllOf(HasSubstr("update_critic"), HasSubstr("critic     0-3")));
+  EXPECT_FALSE(fs::exists(folder_ / "planned"));
+  ASSERT_EQ(train("--steps 4", "alone").code, 0);
+  const std::vector<StepNumbers> alone = steps_of("alone");
+  const auto trained = [&](const std::string& words, const std::string& name) {
+    const Called called = train("--cluster local-cpu --steps 4 " + words, name);
+    EXPECT_EQ(called.code, 0) << called.out;
+    const std::vector<StepNumbers> steps = steps_of(name);
+    EXPECT_EQ(steps.size(), alone.size());
+    for (std::size_t i = 0; i < std::min(steps.size(), alone.size()); ++i) {
+      EXPECT_NEAR(steps[i].data.at("reward_model/loss"), alone[i].data.at("reward_model/loss"),
+                  1e-4);
+    }
+    Problems problems;
+    auto plan = read_plan(folder_ / name / "plan.json", problems);
+    EXPECT_TRUE(plan) << called.out;
+    return plan.value_or(Plan{});
+  };
+  EXPECT_EQ(trained("", "planned").world_size(), 4);
+  const Plan stated = trained(
+      "--ranks 2 --layout tp=2 --recompute full --offload-optimizer --micro-batch-tokens 64",
+      "stated");
+  ASSERT_EQ(stated.roles.size(), 1U);
+  const RolePlan& role = stated.roles.front();
+  EXPECT_EQ(stated.world_size(), 2);
+  EXPECT_EQ(role.layout.tp, 2);
+  EXPECT_EQ(role.recompute, Recompute::full);
+  EXPECT_TRUE(role.offload.optimizer);
+  EXPECT_EQ(role.batching.update_tokens, 64);
+  // Sequences of 2 + 2 tokens and the one that ends them: 64 in each of 8 steps.
+  EXPECT_EQ(stated.workload.sequences(), 64);
+  EXPECT_EQ(stated.workload.prompt_tokens + stated.workload.response_tokens.max, 6);
+  const Called compared = call("compare " + at("planned/plan.json") + " " + at("planned"));
+  EXPECT_EQ(compared.code, 0);
+  EXPECT_THAT(compared.out, AllOf(HasSubstr("values "), HasSubstr("update_critic "),
+                                  HasSubstr("means over 3 steps")));
+}
+
+TEST_F(TrainReward, RefusesWhatNoPlanHolds) {
+  const Called other = train("--cluster h100-8 --ranks 1", "none");
+  EXPECT_EQ(other.code, 65);
+  EXPECT_THAT(other.out, HasSubstr("--cluster: found h100-8, devices H100-SXM-80GB, expected"));
+  const Called many = train("--cluster local-cpu --ranks 64", "none");
+  EXPECT_EQ(many.code, 2);
+  EXPECT_THAT(many.out, HasSubstr("critic.gpus=64"));
+  const Called large =
+      call("train-reward " + at("pairs.jsonl") + " --model " + at("model") +
+           " --batch 32 --cluster local-cpu --ranks 1 --layout tp=2 -o " + at("none"));
+  EXPECT_EQ(large.code, 64);
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
 }
 
 TEST_F(TrainReward, SavesBeforeItEndsOnASignal) {

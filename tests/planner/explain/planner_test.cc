@@ -1,4 +1,5 @@
 // Oracles: the plan's own validation, the exact reshard plan, published runs that fit, arithmetic.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "planner/engines/engine_check.h"
 #include "planner/engines/read_plan.h"
 #include "planner/explain/infeasible.h"
+#include "planner/explain/limits.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/plan/plan_json.h"
@@ -54,6 +56,33 @@ TEST(Plan, ObeysTheFixedSettings) {
   EXPECT_EQ(rollout->rank_order, RankOrder::strided);
   EXPECT_EQ(actor->batching.mini_batch, 512);
   EXPECT_GE(rollout->batching.max_sequences, 1);
+}
+
+/// As a reward model is trained. Each degree alone is the oracle.
+TEST(Plan, OfOneTrainedModelAlone) {
+  PlanRequest request = ppo_request(1);
+  request.workload.algorithm = "custom";
+  request.workload.dataflow = {
+      {Phase::values, Role::critic, CallKind::infer, {"prompts"}, {"scores"}},
+      {Phase::update_critic, Role::critic, CallKind::train, {"prompts", "scores"}, {}}};
+  request.workload.kl = KlPlace::none;
+  const Plan plan = planned(request);
+  ASSERT_EQ(plan.roles.size(), 1U);
+  EXPECT_EQ(plan.roles.front().role, Role::critic);
+  EXPECT_GT(plan.prediction.mfu, 0.2);
+  EXPECT_LT(plan.prediction.mfu, 0.8);
+  ASSERT_FALSE(plan.certificate.runner_up.empty());
+  EXPECT_THAT(explain(plan, request.calibration, {}), testing::HasSubstr("'critic.tp=8'"));
+  Seconds best{std::numeric_limits<double>::infinity()};
+  for (const char* const tp : {"1", "2", "4", "8"}) {
+    Problems problems;
+    request.fixed =
+        parse_settings(std::vector<std::string>{std::string("critic.tp=") + tp}, problems);
+    const auto outcome = make_plan(request, problems);
+    const auto* const one = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
+    if (one != nullptr) best = std::min(best, one->prediction.step_s);
+  }
+  EXPECT_EQ(plan.prediction.step_s, best);
 }
 
 TEST(Plan, HasAPlacementInItsHeaderThatFixTakes) {
