@@ -199,9 +199,10 @@ void add_optimizer(CLI::App& command, RewardTrainingOptions& training, Options& 
 }
 
 void add_data(CLI::App& command, Options& o) {
-  command.add_option("pairs", o.files, "JSONL files of {prompt, chosen, rejected, margin}")
+  command
+      .add_option("pairs", o.files, "JSONL or Parquet files of {prompt, chosen, rejected, margin}")
       ->required();
-  command.add_option("--validation", o.validation, "JSONL files of pairs that are only scored");
+  command.add_option("--validation", o.validation, "Files of pairs that are only scored");
   command.add_option("--max-tokens", o.max_tokens, "Of a prompt and an answer; 0 = no limit")
       ->check(CLI::NonNegativeNumber);
   command

@@ -16,7 +16,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kLargestFile = std::size_t{4} << 30;
 constexpr std::size_t kMostProblems = 100;
 
 struct ModelText {
@@ -105,7 +104,7 @@ class PairReader {
  private:
   void refuse(const PreferencePair& pair, std::string found, std::string expected) {
     problems_.push_back({.file = file_,
-                         .place = std::to_string(pair.line),
+                         .place = pair.place,
                          .found = std::move(found),
                          .expected = std::move(expected)});
   }
@@ -182,16 +181,14 @@ PreferenceSet read_preference_set(const PreferenceSetOptions& options) {
   const ModelText model = read_model(options, problems);
   PreferenceSet set;
   set.end = model.ends.front();
-  std::vector<std::pair<const std::filesystem::path*, std::int64_t>> lines;  // of the set's pairs
+  std::vector<std::string> places;  // of the set's pairs
   for (const std::filesystem::path& file : options.files) {
-    const auto text = read_text_file(file, kLargestFile, problems);
-    if (!text) continue;
-    const auto pairs = parse_preferences(*text, file.string(), problems);
+    const auto pairs = read_preferences(file, problems);
     if (!pairs) continue;
     PairReader reader(options, model, file.string(), problems);
     for (const PreferencePair& pair : *pairs) {
       if (problems.size() < kMostProblems) reader.add(pair, set);
-      if (lines.size() < set.pairs.size()) lines.emplace_back(&file, pair.line);
+      if (places.size() < set.pairs.size()) places.push_back(file.string() + ":" + pair.place);
     }
     reader.note(set);
   }
@@ -205,9 +202,7 @@ PreferenceSet read_preference_set(const PreferenceSetOptions& options) {
     for (const PairTokens& pair : set.pairs) {
       for (const auto* part : {&pair.chosen, &pair.rejected}) used.push_back(*part);
     }
-    const auto place = [&](std::size_t i) {
-      return lines[i / 2].first->string() + ":" + std::to_string(lines[i / 2].second);
-    };
+    const auto place = [&](std::size_t i) { return places[i / 2]; };
     check_vocabulary(used, model.ends, options.vocabulary, options.model, place, problems);
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));

@@ -7,6 +7,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/enum_names.h"
+#include "executor/data/parquet_rows.h"
 
 namespace tessera {
 namespace {
@@ -14,20 +15,24 @@ namespace {
 using Kind = Node::Kind;
 
 constexpr std::size_t kMostProblems = 100;
+constexpr std::size_t kLargestFile = std::size_t{4} << 30;
 
 constexpr auto kOverlong = enum_names<OverlongPair>({{OverlongPair::error, "error"},
                                                      {OverlongPair::filter, "filter"},
                                                      {OverlongPair::truncate, "truncate"}});
 
-/// One line being read.
+/// One line, or one row of a table, being read.
 struct Line {
   const std::string& file;
   std::int64_t number;
   Problems& problems;
+  bool is_row = false;
+
+  std::string place() const { return (is_row ? "row " : "") + std::to_string(number); }
 
   void refuse(const Node& at, const std::string& key, std::string found, std::string expected) {
     problems.push_back({.file = file,
-                        .place = std::to_string(number) + ":" + std::to_string(at.column) +
+                        .place = place() + (is_row ? "" : ":" + std::to_string(at.column)) +
                                  (key.empty() ? "" : " (" + key + ")"),
                         .found = std::move(found),
                         .expected = std::move(expected)});
@@ -81,9 +86,10 @@ std::vector<ChatMessage> answer_of(Line& line, const Node& root, const char* key
 }
 
 PreferencePair read_pair(Line& line, const Node& root) {
-  PreferencePair pair{.line = line.number};
+  PreferencePair pair{.prompt = {}, .chosen = {}, .rejected = {}, .place = line.place()};
   const std::size_t before = line.problems.size();
   const Node* prompt = root.find("prompt");
+  if (prompt != nullptr && prompt->is(Kind::null)) prompt = nullptr;
   if (prompt != nullptr) pair.prompt = messages_of(line, *prompt, "/prompt");
   std::vector<ChatMessage> chosen = answer_of(line, root, "chosen", prompt != nullptr),
                            rejected = answer_of(line, root, "rejected", prompt != nullptr);
@@ -119,6 +125,18 @@ void place_in_file(Problems& problems, std::size_t from, std::int64_t number) {
   }
 }
 
+/// The pairs, where no problem was appended since there were `before`.
+std::optional<std::vector<PreferencePair>> whole(std::vector<PreferencePair> pairs,
+                                                 const std::string& file, const char* item,
+                                                 std::size_t before, Problems& problems) {
+  if (problems.size() == before && pairs.empty()) {
+    problems.push_back(
+        {.file = file, .found = "no pair", .expected = std::string("one pair per ") + item});
+  }
+  if (problems.size() != before) return std::nullopt;
+  return pairs;
+}
+
 }  // namespace
 
 std::optional<std::vector<PreferencePair>> parse_preferences(std::string_view text,
@@ -144,11 +162,25 @@ std::optional<std::vector<PreferencePair>> parse_preferences(std::string_view te
       line.refuse(document->root, "", describe(document->root), "an object per line");
     }
   }
-  if (problems.size() == before && pairs.empty()) {
-    problems.push_back({.file = file, .found = "no pair", .expected = "one pair per line"});
+  return whole(std::move(pairs), file, "line", before, problems);
+}
+
+std::optional<std::vector<PreferencePair>> read_preferences(const std::filesystem::path& file,
+                                                            Problems& problems) {
+  const std::string name = file.string();
+  if (file.extension() != ".parquet") {
+    const auto text = read_text_file(file, kLargestFile, problems);
+    return text ? parse_preferences(*text, name, problems) : std::nullopt;
   }
-  if (problems.size() != before) return std::nullopt;
-  return pairs;
+  const std::size_t before = problems.size();
+  std::vector<PreferencePair> pairs;
+  const auto take = [&](std::int64_t row, const Node& values) {
+    Line line{name, row, problems, /*is_row=*/true};
+    pairs.push_back(read_pair(line, values));
+    return problems.size() - before < kMostProblems;
+  };
+  read_parquet(file, {"prompt", "chosen", "rejected", "margin"}, take, problems);
+  return whole(std::move(pairs), name, "row", before, problems);
 }
 
 std::string_view name_of(OverlongPair what) { return kOverlong[what]; }

@@ -1,4 +1,5 @@
-// Preferences as TRL's RewardTrainer takes them: JSON lines with a better and a worse answer.
+// Preferences as TRL's RewardTrainer takes them: JSON lines, or rows of Parquet, with a better and
+// a worse answer.
 //
 // {"prompt": text or [{"role", "content"}...], "chosen": answer, "rejected": answer,
 //  "margin": number}
@@ -23,8 +24,8 @@ namespace tessera {
 struct PreferencePair {
   std::vector<ChatMessage> prompt;  // a plain text is one message without a role; empty = none
   std::string chosen, rejected;
-  double margin = 0;      // by which the better answer should score higher
-  std::int64_t line = 0;  // of its file
+  double margin = 0;  // by which the better answer should score higher
+  std::string place;  // in its file: "12", "row 12"
   bool operator==(const PreferencePair&) const = default;
 };
 
@@ -33,6 +34,10 @@ struct PreferencePair {
 std::optional<std::vector<PreferencePair>> parse_preferences(std::string_view text,
                                                              const std::string& file,
                                                              Problems& problems);
+
+/// The same of a file: of its rows where its name ends in ".parquet" (data/parquet_rows.h).
+std::optional<std::vector<PreferencePair>> read_preferences(const std::filesystem::path& file,
+                                                            Problems& problems);
 
 /// Both sequences of a pair as the model is given them in a rollout: the prompt as a run tokenizes
 /// it, the answer by itself, and the token that ends it. One token more stands behind each, which

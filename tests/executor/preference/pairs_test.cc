@@ -6,6 +6,8 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/data/init_model.h"
+#include "executor/data/parquet_rows.h"
+#include "tests/executor/python_oracle.h"
 #include "tests/executor/temporary_folder.h"
 
 namespace tessera {
@@ -31,19 +33,60 @@ TEST(Preferences, AreReadInEveryFormThatTrlTakes) {
   EXPECT_EQ(parsed(R"({"prompt": "2+2?", "chosen": "4", "rejected": "5", "margin": 1})"
                    "\n\n"
                    R"({"prompt": "2+2?", "chosen": "4", "rejected": "5", "score": 0.5})"),
-            (std::vector<PreferencePair>{{{{"", "2+2?"}}, "4", "5", 1, 1},
-                                         {{{"", "2+2?"}}, "4", "5", 0, 3}}));
+            (std::vector<PreferencePair>{{{{"", "2+2?"}}, "4", "5", 1, "1"},
+                                         {{{"", "2+2?"}}, "4", "5", 0, "3"}}));
   EXPECT_EQ(parsed(R"({"chosen": "2+2? 4", "rejected": "2+2? 5", "margin": null})"),
-            (std::vector<PreferencePair>{{{}, "2+2? 4", "2+2? 5", 0, 1}}));
+            (std::vector<PreferencePair>{{{}, "2+2? 4", "2+2? 5", 0, "1"}}));
   EXPECT_EQ(parsed(R"({"prompt": [{"role": "user", "content": "2+2?"}],)"
                    R"("chosen": [{"role": "assistant", "content": "4"}],)"
                    R"("rejected": [{"role": "assistant", "content": "5"}], "margin": 0.5})"),
-            (std::vector<PreferencePair>{{asked, "4", "5", 0.5, 1}}));
+            (std::vector<PreferencePair>{{asked, "4", "5", 0.5, "1"}}));
   EXPECT_EQ(parsed(R"({"chosen": [{"role": "user", "content": "2+2?"},)"
                    R"({"role": "assistant", "content": "4"}],)"
                    R"("rejected": [{"role": "user", "content": "2+2?"},)"
                    R"({"role": "assistant", "content": "5"}]})"),
-            (std::vector<PreferencePair>{{asked, "4", "5", 0, 1}}));
+            (std::vector<PreferencePair>{{asked, "4", "5", 0, "1"}}));
+}
+
+/// Rows that pyarrow has made of the lines of two files, and one without a rejected answer.
+constexpr const char* kRows = R"(
+import json, sys, pyarrow as pa, pyarrow.parquet as pq
+folder = sys.argv[1]
+plain = [{'prompt': 'a', 'chosen': 'b', 'rejected': 'c', 'margin': 0.5, 'source': 'x'},
+         {'prompt': None, 'chosen': 'a b', 'rejected': 'a \u4f60', 'margin': None}]
+said = lambda text: {'role': 'assistant', 'content': text}
+asked = [{'role': 'system', 'content': 's'}, {'role': 'user', 'content': 'q'}]
+talks = [{'chosen': asked + [said('b')], 'rejected': asked + [said('c')], 'score': 1}] * 300
+for name, rows in (('plain', plain), ('talks', talks)):
+    with open(f'{folder}/{name}.jsonl', 'w') as lines:
+        lines.writelines(json.dumps(row) + '\n' for row in rows)
+    pq.write_table(pa.Table.from_pylist(rows), f'{folder}/{name}.parquet', row_group_size=64)
+plain[1]['rejected'] = None
+pq.write_table(pa.Table.from_pylist(plain), f'{folder}/none.parquet')
+pq.write_table(pa.table({'chosen': pa.array([], pa.string())}), f'{folder}/empty.parquet')
+)";
+
+TEST(Preferences, RowsOfParquetAreReadAsLinesAre) {
+  if (!reads_parquet()) GTEST_SKIP() << "this build has no libparquet";
+  const std::string python = python_with("pyarrow");
+  ASSERT_NE(python, "");
+  const TemporaryFolder folder;
+  std::ofstream(folder.path / "rows.py") << kRows;
+  ASSERT_EQ(run_python(python, (folder.path / "rows.py").string() + " " + folder.path.string()), 0);
+  Problems problems;
+  for (const std::string name : {"plain", "talks"}) {
+    const auto lines = read_preferences(folder.path / (name + ".jsonl"), problems);
+    auto rows = read_preferences(folder.path / (name + ".parquet"), problems);
+    ASSERT_TRUE(lines && rows) << to_string(problems.front());
+    EXPECT_EQ(rows->back().place, "row " + lines->back().place);
+    for (std::size_t i = 0; i < rows->size(); ++i) (*rows)[i].place = std::to_string(i + 1);
+    EXPECT_EQ(*rows, *lines);
+  }
+  EXPECT_FALSE(read_preferences(folder.path / "none.parquet", problems));
+  EXPECT_THAT(to_string(problems.front()), HasSubstr("none.parquet:row 2 (/rejected): found null"));
+  problems.clear();
+  EXPECT_FALSE(read_preferences(folder.path / "empty.parquet", problems));
+  EXPECT_THAT(to_string(problems.front()), HasSubstr("one pair per row"));
 }
 
 TEST(Preferences, SayWhereAPairIsNone) {
