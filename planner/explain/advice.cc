@@ -69,9 +69,10 @@ class Ladder {
     return rung;
   }
 
-  /// The actor and the roles that must have its group degrees.
-  std::vector<Candidate> with_actors_groups() const {
-    std::vector<Candidate> all{candidate(Role::actor)};
+  /// The role, and for the actor those that must have its group degrees.
+  std::vector<Candidate> in_groups_of(Role trained) const {
+    std::vector<Candidate> all{candidate(trained)};
+    if (trained != Role::actor) return all;
     const Capabilities& can = engine_named(plan_.engine).capabilities;
     for (const std::vector<Role>& block : solution_.placement) {
       if (std::find(block.begin(), block.end(), Role::actor) == block.end()) continue;
@@ -147,40 +148,41 @@ Candidate with_more_tp(const Candidate& now, int factor) {
   return changed;
 }
 
-void add_actor_rungs(const Plan& plan, Ladder& ladder, Advice& advice) {
-  const Candidate& now = ladder.candidate(Role::actor);
+void add_training_rungs(const Plan& plan, Role role, Ladder& ladder, Advice& advice) {
+  const Candidate& now = ladder.candidate(role);
+  const std::string name(name_of(role));
   const auto add = [&](std::string what, std::string word, const Candidate& changed) {
     advice.ladder.push_back(ladder.rung(std::move(what), {std::move(word)}, changed));
   };
   if (!now.offload.optimizer) {
     Candidate changed = now;
     changed.offload.optimizer = true;
-    add("actor's optimizer offloaded", "actor.offload=optimizer", changed);
+    add(name + "'s optimizer offloaded", name + ".offload=optimizer", changed);
   }
   for (const Recompute mode : {Recompute::selective, Recompute::full}) {
     if (mode <= now.recompute) continue;
     Candidate changed = now;
     changed.recompute = mode;
-    const std::string name(name_of(mode));
-    add("actor recomputes, " + name, "actor.recompute=" + name, changed);
+    const std::string how(name_of(mode));
+    add(name + " recomputes, " + how, name + ".recompute=" + how, changed);
   }
   for (const int zero : {1, 2, 3}) {
     if (zero <= now.zero || now.dp == 1) continue;
     Candidate changed = now;
     changed.zero = zero;
     if (zero == 3) changed.dp_shard = now.dp;
-    add("actor ZeRO " + std::to_string(zero), "actor.zero=" + std::to_string(zero), changed);
+    add(name + " ZeRO " + std::to_string(zero), name + ".zero=" + std::to_string(zero), changed);
   }
   for (const int factor : {2, 4}) {
     if (now.tp > plan.cluster.gpus_per_node / factor || now.dp % factor != 0) continue;
-    std::vector<Candidate> together = ladder.with_actors_groups();
+    std::vector<Candidate> together = ladder.in_groups_of(role);
     std::vector<std::string> words;
     for (Candidate& each : together) {
       each = with_more_tp(each, factor);
       words.push_back(std::string(name_of(each.role)) + ".tp=" + std::to_string(each.tp));
     }
     advice.ladder.push_back(
-        ladder.rung("actor TP " + std::to_string(now.tp * factor), words, together));
+        ladder.rung(name + " TP " + std::to_string(now.tp * factor), words, together));
   }
 }
 
@@ -188,7 +190,9 @@ void add_actor_rungs(const Plan& plan, Ladder& ladder, Advice& advice) {
 void add_ladder(const Plan& plan, const PlanRequest& request, Advice& advice) {
   Ladder ladder(plan, request.calibration);
   if (plan.find(Role::rollout) != nullptr) add_rollout_rungs(ladder, advice);
-  if (plan.find(Role::actor) != nullptr) add_actor_rungs(plan, ladder, advice);
+  for (const Role role : {Role::actor, Role::critic}) {  // the first that the plan has
+    if (plan.find(role) != nullptr) return add_training_rungs(plan, role, ladder, advice);
+  }
 }
 
 // The best plan with one choice fixed, against this one.

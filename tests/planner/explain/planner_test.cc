@@ -9,6 +9,7 @@
 
 #include "planner/engines/engine_check.h"
 #include "planner/engines/read_plan.h"
+#include "planner/explain/advice.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/limits.h"
 #include "planner/explain/planner.h"
@@ -73,6 +74,9 @@ TEST(Plan, OfOneTrainedModelAlone) {
   EXPECT_LT(plan.prediction.mfu, 0.8);
   ASSERT_FALSE(plan.certificate.runner_up.empty());
   EXPECT_THAT(explain(plan, request.calibration, {}), testing::HasSubstr("'critic.tp=8'"));
+  const Advice advice = advice_for(plan, request);
+  EXPECT_FALSE(advice.ladder.empty());
+  for (const Rung& rung : advice.ladder) EXPECT_EQ(rung.words.at(0).rfind("critic.", 0), 0U);
   Seconds best{std::numeric_limits<double>::infinity()};
   for (const char* const tp : {"1", "2", "4", "8"}) {
     Problems problems;
