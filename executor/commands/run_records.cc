@@ -7,6 +7,7 @@
 #include "executor/records/prometheus_text.h"
 #include "executor/rl/samples.h"
 #include "executor/rl/validation_metrics.h"
+#include "simulator/timeline/rank_status.h"
 
 namespace tessera {
 namespace {
@@ -61,10 +62,22 @@ AskedActions RunRecords::judge(std::int64_t step, const Metrics& numbers) {
                   static_cast<long long>(step), skipped);
     note(text);
   }
-  if (!rules_) return {};
-  const RunRules::Judgement judgement = rules_->judge(step, numbers);
+  RunRules::Judgement judgement;
+  if (rules_) judgement = rules_->judge(step, numbers);
   for (const std::string& line : judgement.lines) note(line);
+  if (pause_requested(run_)) {
+    judgement.asked.add_pause_of_person();
+  } else if (!judgement.pausing.empty()) {
+    request_pause(run_, judgement.pausing);
+  }
   return judgement.asked;
+}
+
+void RunRecords::paused(std::int64_t step) {
+  const std::string who = pause_requester(run_);
+  note("[Pause] saved after step " + std::to_string(step) + ", as " +
+       (who.empty() ? "RUN/pause" : who) +
+       " asks: `tessera signal RUN go` goes on, `stop` ends it");
 }
 
 void RunRecords::rolled_back(std::int64_t step) {

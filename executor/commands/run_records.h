@@ -35,9 +35,11 @@ class RunRecords {
   /// later numbers are forgotten. Says where that makes steps anew, and where none is left.
   void begin_after(std::int64_t step, bool from_checkpoint);
 
-  /// What the rules ask for after a step; says which of them it violates, and of one whose updates
-  /// were skipped that they were.
+  /// What the rules and people ask for after a step; says which rules it violates, and of one whose
+  /// updates were skipped that they were. A rule's pause is asked for in the run's folder.
   AskedActions judge(std::int64_t step, const Metrics& numbers);
+  /// Says who has the run pause after `step`, saved.
+  void paused(std::int64_t step);
   /// The steps after `step` come again.
   void rolled_back(std::int64_t step);
 

@@ -98,6 +98,10 @@ RunRules::Judgement RunRules::judge(std::int64_t step, const Metrics& numbers) {
     const bool once = action == RuleAction::warn || action == RuleAction::pause;
     if (turn == RuleTurn::entered || (turn == RuleTurn::violated && !once)) {
       judgement.asked.add(action);
+      if (action == RuleAction::pause) {
+        judgement.pausing +=
+            (judgement.pausing.empty() ? "the rule " : " and the rule ") + judged.rule->name;
+      }
     }
   }
   return judgement;

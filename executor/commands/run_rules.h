@@ -23,6 +23,7 @@ class RunRules {
   struct Judgement {
     std::vector<std::string> lines;  // of rules that have begun, or ceased, to be violated
     AskedActions asked;
+    std::string pausing;  // "the rule NAME" that asks for a pause; empty where none does
   };
   /// The first judgement has a line, too, that names the rules whose numbers are not there.
   /// A rule that warns or pauses does so when it begins to be violated (rule_watch.h); all others

@@ -283,17 +283,6 @@ class Rank {
     records_->note(text);
   }
 
-  /// Of rank 0. Somebody who asks for a pause gets it as a rule does; a rule's is asked for here.
-  AskedActions judge(std::int64_t step, const Metrics& numbers) {
-    AskedActions asked = records_->judge(step, numbers);
-    if (pause_requested(folder_)) {
-      asked.add(RuleAction::pause);
-    } else if (asked.has(RuleAction::pause)) {
-      request_pause(folder_, "a rule, after step " + std::to_string(step));
-    }
-    return asked;
-  }
-
   /// Communication seconds, and what the rank's GPU did.
   Metrics measured() {
     Metrics numbers = times_.metrics();
@@ -320,11 +309,14 @@ class Rank {
       return std::max(asked, stop_signalled());
     };
     observer.note = note();
-    observer.pauses = [this](std::int64_t step) { status_->enter("paused", step); };
+    observer.pauses = [this](std::int64_t step) {
+      if (records_) records_->paused(step);
+      status_->enter("paused", step);
+    };
     if (!records_) return observer;
     observer.paused = [this] { return pause_requested(folder_); };
     observer.judged = [this](std::int64_t step, const Metrics& numbers) {
-      return judge(step, numbers);
+      return records_->judge(step, numbers);
     };
     observer.rolled_back = [this](std::int64_t step) { records_->rolled_back(step); };
     observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {

@@ -52,10 +52,9 @@ bool roll_back(const RuleOccasion& occasion, RuleState& state, RuleDecision& dec
   return may && occasion.can_roll_back;
 }
 
-bool pause(const RuleOccasion& occasion, RuleState&, RuleDecision& decision) {
+/// Whoever asks for it, the line is that of the pause itself (RunRecords::paused).
+bool pause(const RuleOccasion&, RuleState&, RuleDecision& decision) {
   decision.pause = true;
-  decision.lines.push_back("[Rule] the run pauses after step " + std::to_string(occasion.step) +
-                           ", saved: `tessera signal RUN go` goes on, `stop` ends it");
   return true;
 }
 
@@ -82,7 +81,7 @@ std::int64_t count_of(const Metrics& numbers, const char* name) {
 std::span<const RuleActionRow> rule_action_rows() { return kRows; }
 
 RuleDecision decide(AskedActions asked, const RuleOccasion& occasion, RuleState& state) {
-  RuleDecision decision;
+  RuleDecision decision{.pause = asked.person_pauses()};
   for (const RuleActionRow& row : kRows) {
     if (!asked.has(row.action)) continue;
     if (row.decide(occasion, state, decision)) ++(state.*row.count);

@@ -17,7 +17,8 @@
 
 namespace tessera {
 
-/// The actions that the rules of a step ask for, each once; ranks tell one another the bits.
+/// The actions that the rules of a step ask for, each once, and whether a person asks for a pause;
+/// ranks tell one another the bits.
 class AskedActions {
  public:
   AskedActions() = default;
@@ -25,9 +26,12 @@ class AskedActions {
 
   void add(RuleAction action) { bits_ |= bit(action); }
   bool has(RuleAction action) const { return (bits_ & bit(action)) != 0; }
+  void add_pause_of_person() { bits_ |= kPersonPauses; }
+  bool person_pauses() const { return (bits_ & kPersonPauses) != 0; }
   std::int32_t bits() const { return bits_; }
 
  private:
+  static constexpr std::int32_t kPersonPauses = 1 << 30;
   static std::int32_t bit(RuleAction action) { return 1 << static_cast<int>(action); }
   std::int32_t bits_ = 0;
 };
@@ -55,7 +59,7 @@ struct RuleActionRow {
 };
 std::span<const RuleActionRow> rule_action_rows();
 
-/// Decides for everything that was asked.
+/// Decides for everything that was asked. The pause of a person is none of a rule's.
 RuleDecision decide(AskedActions asked, const RuleOccasion& occasion, RuleState& state);
 
 /// Adds a step's training/not_finite and training/skipped_updates to the counts.

@@ -218,12 +218,20 @@ void request_stop(const std::filesystem::path& run, StopReason reason) {
   write_request(run / "stop", reason == StopReason::requeue ? kRequeue : std::string_view());
 }
 
-void request_pause(const std::filesystem::path& run, std::string_view why) {
-  write_request(run / "pause", why);
+void request_pause(const std::filesystem::path& run, std::string_view who) {
+  write_request(run / "pause", who);
 }
 
 bool pause_requested(const std::filesystem::path& run) {
   return ::access((run / "pause").c_str(), F_OK) == 0;
+}
+
+std::string pause_requester(const std::filesystem::path& run) {
+  constexpr std::size_t kMost = 200;
+  std::ifstream in(run / "pause");
+  std::string who;
+  std::getline(in, who);
+  return who.substr(0, kMost);
 }
 
 void forget_stop(const std::filesystem::path& run) { ::unlink((run / "stop").c_str()); }

@@ -90,9 +90,11 @@ inline bool stop_requested(const std::filesystem::path& run) {
   return requested_stop(run) != StopReason::none;
 }
 
-/// RUN/pause, while it exists, holds a run between two steps; its text says why.
-void request_pause(const std::filesystem::path& run, std::string_view why);
+/// RUN/pause, while it exists, holds a run between two steps; its text says who asks for it.
+void request_pause(const std::filesystem::path& run, std::string_view who);
 bool pause_requested(const std::filesystem::path& run);
+/// The first line of that text, or its beginning; empty where there is none.
+std::string pause_requester(const std::filesystem::path& run);
 /// Lets a run that pauses go on; false where it does not pause.
 bool end_pause(const std::filesystem::path& run);
 

@@ -190,7 +190,8 @@ TEST_F(RulesRun, APauseIsSavedAndEndsByACommandASignalOrAStop) {
   const pid_t pid = start("wait", 4, more);
   ASSERT_TRUE(await_pause("wait"));
   EXPECT_TRUE(fs::exists(checkpoint("wait", 2) / "checkpoint.json"));
-  EXPECT_THAT(text_of(folder_ / "wait/pause"), HasSubstr("a rule, after step 2"));
+  EXPECT_EQ(text_of(folder_ / "wait/pause"), "the rule tested");
+  EXPECT_THAT(log("wait"), HasSubstr("[Pause] saved after step 2, as the rule tested asks: "));
   std::this_thread::sleep_for(5s);
   EXPECT_EQ(metrics("wait").size(), 2U);
   EXPECT_EQ(::kill(pid, 0), 0);
@@ -206,9 +207,12 @@ TEST_F(RulesRun, APauseIsSavedAndEndsByACommandASignalOrAStop) {
   EXPECT_EQ(run("signal " + at("asked") + " pause"), 0);
   ASSERT_TRUE(await_pause("asked"));
   EXPECT_THAT(text_of(folder_ / "asked/pause"), HasSubstr("tessera signal"));
+  EXPECT_THAT(log("asked"), HasSubstr(", as tessera signal asks: `tessera signal RUN go` goes on"));
+  EXPECT_THAT(log("asked"), testing::Not(HasSubstr("[Rule] the run pauses")));
   EXPECT_EQ(run("signal " + at("asked") + " stop"), 0);
   EXPECT_EQ(end_of(other), 130);
   EXPECT_TRUE(fs::exists(folder_ / "asked/hf"));
+  EXPECT_EQ(column("asked", "rules/pauses").back(), 1) << "the other pause was no rule's";
   EXPECT_EQ(run("signal " + at("asked") + " wait"), 64);
 }
 

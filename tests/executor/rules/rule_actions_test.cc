@@ -84,7 +84,21 @@ TEST(RuleActions, ActionsOfOneStepAreAllCarriedOut) {
   EXPECT_TRUE(decision.pause && decision.roll_back);
   EXPECT_FALSE(decision.stop);
   EXPECT_EQ(state.lr_scale, 0.5);
-  EXPECT_EQ(decision.lines.size(), 3U);
+  EXPECT_EQ(decision.lines.size(), 2U) << "a pause has its line when the run is saved";
+}
+
+/// Of a person who asks no rule says anything, and no rule's pauses are more.
+TEST(RuleActions, APauseOfAPersonIsNoRules) {
+  AskedActions asked;
+  asked.add_pause_of_person();
+  RuleState state;
+  const RuleDecision decision = decide(AskedActions(asked.bits()), kOccasion, state);
+  EXPECT_TRUE(decision.pause);
+  EXPECT_TRUE(decision.lines.empty());
+  EXPECT_EQ(state, RuleState{});
+  asked.add(RuleAction::pause);
+  EXPECT_TRUE(decide(AskedActions(asked.bits()), kOccasion, state).pause);
+  EXPECT_EQ(state.pauses, 1);
 }
 
 TEST(RuleActions, NumbersThatAreNoneAddUp) {
