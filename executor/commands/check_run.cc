@@ -45,7 +45,7 @@ void check_run(const TrainOptions& options, const RunInputs& inputs) {
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   check_resume(inputs.config.trainer.checkpoint);
   const std::string& rules = inputs.config.trainer.rules;
-  if (!rules.empty()) RunRules(rules, inputs.plan);
+  if (!rules.empty()) RunRules(rules, inputs.plan, options.device == "cpu");
   if (options.device == "cuda") require_gpus(inputs.plan.world_size());
   if (!options.run.empty()) return;  // the run that follows says them in its log
   for (const std::string& line : notes) std::puts(line.c_str());

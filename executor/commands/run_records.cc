@@ -21,14 +21,15 @@ std::string line_of(std::int64_t step, const PromptSet& prompts, const Sequence&
 
 }  // namespace
 
-RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan& plan)
+RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan& plan,
+                       bool on_processors)
     : log_(run),
       progress_(run, config.trainer.total_training_steps, shown_on_terminal()),
       run_(run),
       answers_(config.validation.samples_folder.empty() ? run / "validation"
                                                         : config.validation.samples_folder),
       steps_(config.validation.only ? 0 : config.trainer.total_training_steps) {
-  if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan);
+  if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan, on_processors);
   if (config.trainer.prometheus_port > 0) serve(config.trainer.prometheus_port);
 }
 

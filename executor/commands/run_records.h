@@ -24,8 +24,10 @@ namespace tessera {
 class RunRecords {
  public:
   /// Error (io) where the run's files cannot be opened, (bad_input) where its rules cannot be read.
-  /// A port for Prometheus that is taken is told, and nobody listens.
-  RunRecords(const std::filesystem::path& run, const RunConfig& config, const Plan& plan);
+  /// A port for Prometheus that is taken is told, and nobody listens. `on_processors`: the ranks
+  /// are.
+  RunRecords(const std::filesystem::path& run, const RunConfig& config, const Plan& plan,
+             bool on_processors);
 
   /// A line that is written and printed, or only written.
   void note(const std::string& line) { progress_.note(line); }

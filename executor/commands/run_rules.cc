@@ -1,11 +1,11 @@
 #include "executor/commands/run_rules.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
-#include "simulator/rules/plan_metrics.h"
 
 namespace tessera {
 namespace {
@@ -18,10 +18,10 @@ RuleProfile profile_at(const std::string& where) {
 }
 
 /// Rules that compare with the plan are unknown where its calibration is not there.
-Expectation expected_of(const Plan& plan) {
+RunExpectation expected_of(const Plan& plan, bool on_processors) {
   Problems ignored;
   const auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, ignored);
-  return calibration ? expectation_of(plan, *calibration) : Expectation{};
+  return calibration ? expectation_of_run(plan, *calibration, on_processors) : RunExpectation{};
 }
 
 std::string line_of(std::int64_t step, const JudgedRule& judged) {
@@ -61,12 +61,18 @@ std::string why_not_judged(const JudgedRule& judged, const Metrics& numbers) {
   return "no " + metric + (hint.empty() ? "" : ", " + hint);
 }
 
+/// Whether the rule holds a number to a prediction that is left out, as times are rough.
+bool needs_times(const JudgedRule& judged, RoughTimes rough, const Metrics& numbers) {
+  return judged.verdict.outcome == RuleOutcome::unknown && !judged.verdict.limit &&
+         leaves_out(rough, judged.rule->metric) && numbers.contains(judged.rule->metric);
+}
+
 /// Rules that could do something, were their numbers there: a mistyped one would never be missed.
-std::string not_judged_line(std::int64_t step, const std::vector<JudgedRule>& all,
+std::string not_judged_line(std::int64_t step, const std::vector<JudgedRule>& all, RoughTimes rough,
                             const Metrics& numbers) {
   std::string rules;
   for (const JudgedRule& judged : all) {
-    if (judged.rule->action == RuleAction::none) continue;
+    if (judged.rule->action == RuleAction::none || needs_times(judged, rough, numbers)) continue;
     const std::string why = why_not_judged(judged, numbers);
     if (why.empty()) continue;
     rules += (rules.empty() ? "" : "; ") + judged.rule->name + " (" + why + ")";
@@ -76,8 +82,13 @@ std::string not_judged_line(std::int64_t step, const std::vector<JudgedRule>& al
 
 }  // namespace
 
-RunRules::RunRules(const std::string& where, const Plan& plan)
-    : profile_(profile_at(where)), expectation_(expected_of(plan)) {}
+RunRules::RunRules(const std::string& where, const Plan& plan, bool on_processors)
+    : profile_(profile_at(where)) {
+  RunExpectation expected = expected_of(plan, on_processors);
+  expectation_ = std::move(expected.expectation);
+  rough_ = expected.rough;
+  why_not_times_ = why_times_are_not_judged(rough_, plan);
+}
 
 RunRules::Judgement RunRules::judge(std::int64_t step, const Metrics& numbers) {
   Judgement judgement;
@@ -85,8 +96,13 @@ RunRules::Judgement RunRules::judge(std::int64_t step, const Metrics& numbers) {
   const MetricValues values(numbers.begin(), numbers.end());
   const std::vector<JudgedRule> all = tessera::judge(profile_, values, expectation_);
   if (!std::exchange(begun_, true)) {
-    if (std::string line = not_judged_line(step, all, numbers); !line.empty()) {
+    if (std::string line = not_judged_line(step, all, rough_, numbers); !line.empty()) {
       judgement.lines.push_back(std::move(line));
+    }
+    const bool needed = std::ranges::any_of(
+        all, [&](const JudgedRule& judged) { return needs_times(judged, rough_, numbers); });
+    if (needed) {
+      judgement.lines.push_back("[Rule] predicted times are not judged: " + why_not_times_);
     }
   }
   for (const JudgedRule& judged : all) {

@@ -11,6 +11,7 @@
 #include "executor/rules/rule_actions.h"
 #include "executor/rules/rule_watch.h"
 #include "planner/plan/plan.h"
+#include "simulator/rules/plan_metrics.h"
 #include "simulator/rules/rules.h"
 
 namespace tessera {
@@ -18,14 +19,16 @@ namespace tessera {
 class RunRules {
  public:
   /// `where`: a profile's name or a file. Throws Error(bad_input) with its problems.
-  RunRules(const std::string& where, const Plan& plan);
+  /// `on_processors`: the ranks are.
+  RunRules(const std::string& where, const Plan& plan, bool on_processors);
 
   struct Judgement {
     std::vector<std::string> lines;  // of rules that have begun, or ceased, to be violated
     AskedActions asked;
     std::string pausing;  // "the rule NAME" that asks for a pause; empty where none does
   };
-  /// The first judgement has a line, too, that names the rules whose numbers are not there.
+  /// The first judgement also names the rules whose numbers are not there, and says why predicted
+  /// times are not judged where a rule asks for that.
   /// A rule that warns or pauses does so when it begins to be violated (rule_watch.h); all others
   /// ask again after every step that violates them.
   Judgement judge(std::int64_t step, const Metrics& numbers);
@@ -35,7 +38,9 @@ class RunRules {
  private:
   RuleProfile profile_;
   Expectation expectation_;
-  bool begun_ = false;  // a step was judged
+  RoughTimes rough_ = RoughTimes::none;
+  std::string why_not_times_;  // are judged; empty where they are
+  bool begun_ = false;         // a step was judged
   RuleWatch watch_;
 };
 

@@ -126,7 +126,8 @@ class Rank {
     keep_collectives();
     sample_device();
     if (setup_.rank != 0) return;
-    records_ = std::make_unique<RunRecords>(folder_, inputs_.config, inputs_.plan);
+    records_ = std::make_unique<RunRecords>(folder_, inputs_.config, inputs_.plan,
+                                            !setup_.device.is_cuda());
   }
 
   /// Marks the rank as finished with the code that the process will exit with.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gui/document/text.h"
+#include "gui/translations/said.h"
 
 namespace tessera::gui {
 namespace {
@@ -248,6 +249,10 @@ void RunFollower::tell(RunSignal signal) {
     if (const QString text = problems.take(); !text.isEmpty()) emit problemsFound(text);
     emit told();
   });
+}
+
+QString RunFollower::whyTimesAreNotJudged() const {
+  return plan() == nullptr ? QString() : said(why_times_are_not_judged(rough_times_, *plan()));
 }
 
 QString RunFollower::name() const { return nameOf(run_, folders()); }

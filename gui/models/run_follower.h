@@ -78,6 +78,8 @@ class RunFollower : public QObject {
   const QString& stepLog() const { return step_log_; }
   /// Which times of what it is compared with may be wrong by factors; rules do not judge by them.
   RoughTimes roughTimes() const { return rough_times_; }
+  /// Why rules do not judge by them; empty where they do.
+  QString whyTimesAreNotJudged() const;
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }

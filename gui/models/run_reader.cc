@@ -155,21 +155,26 @@ RunComparison RunReader::compared() const {
 
 void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
   const auto now = std::chrono::steady_clock::now();
-  const bool other = plan != compared_;
+  const bool on_processors = news.last.empty()
+                                 ? on_processors_
+                                 : ranks_on_processors({news.last.begin(), news.last.end()});
+  const bool other = plan != compared_ || on_processors != on_processors_;
   if (!other && !news.restarted && steps_.size() > kManySteps &&
       now - compared_at_ < kCompareAgain) {
     return;
   }
   compared_ = plan;
+  on_processors_ = on_processors;
   if (other) {
     Problems unheard;
     calibration_.reset();
     if (plan) {
       calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
     }
-    news.expectation = plan && calibration_ ? expectation_of(*plan, *calibration_) : Expectation{};
-    rough_times_ = plan && calibration_ ? rough_times(*plan, *calibration_) : RoughTimes::none;
-    drop_times(*news.expectation, rough_times_);
+    RunExpectation held;
+    if (calibration_) held = expectation_of_run(*plan, *calibration_, on_processors);
+    news.expectation = std::move(held.expectation);
+    rough_times_ = held.rough;
   }
   news.comparison = compared();
   compared_steps_ = steps_.size();

@@ -75,6 +75,7 @@ class RunReader {
   SharedPlan own_plan_, compared_;
   std::optional<Calibration> calibration_;     // of compared_
   RoughTimes rough_times_ = RoughTimes::none;  // likewise
+  bool on_processors_ = false;                 // the ranks are, as far as is known
   std::size_t compared_steps_ = 0;
   std::chrono::steady_clock::time_point compared_at_;
   HeartWatch hearts_;               // of a copy of a run elsewhere

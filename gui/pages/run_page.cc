@@ -128,11 +128,15 @@ void RunPage::hear() {
   connect(run->comparison(), &QAbstractItemModel::modelReset, this, [this, run] {
     const QStringList gaps = run->comparison()->gaps();
     // A gap from what may be wrong by factors says nothing of the run.
-    const QString first = run->roughTimes() == RoughTimes::all
-                              ? Words::tr(
-                                    "Not calibrated: predicted times are rough, and no rule "
-                                    "judges by them. tessera calibrate measures this machine.")
-                              : gaps.value(0);
+    QString first = gaps.value(0);
+    if (run->roughTimes() == RoughTimes::all) {
+      first = Words::tr(
+          "Not calibrated: predicted times are rough, and no rule judges by them. tessera "
+          "calibrate measures this machine.");
+    } else if (run->roughTimes() == RoughTimes::other_device) {
+      first =
+          Words::tr("Predicted times say nothing of this run: %1").arg(run->whyTimesAreNotJudged());
+    }
     gaps_->say(gaps.isEmpty() ? QString() : first, Tone::calm, gaps.join("\n"));
   });
 }

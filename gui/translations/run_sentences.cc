@@ -45,6 +45,10 @@ constexpr std::array kSentences{
                       "kernels or host are slower than the constants say, none of which moves it"),
     QT_TRANSLATE_NOOP("Words",
                       "kernels or host are faster than the constants say, none of which moves it"),
+    // Why rules do not judge by predicted times (simulator/rules/plan_metrics.cc).
+    QT_TRANSLATE_NOOP("Words", "the plan is for %1, and its ranks run on processors"),
+    QT_TRANSLATE_NOOP("Words",
+                      "no constant was measured on this machine: tessera calibrate measures it"),
     // Whether a reshard moved what was foreseen (simulator/timeline/comparison.cc).
     QT_TRANSLATE_NOOP("Words", "reshard %1 -> %2"),
     QT_TRANSLATE_NOOP("Words", "NOT EQUAL in 1 step"),

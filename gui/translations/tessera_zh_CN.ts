@@ -6852,12 +6852,20 @@ select it to plan it in full</source>
         <translation>为何不判断时间</translation>
     </message>
     <message>
-        <source>times are not judged: ranks share the processors</source>
-        <translation>不判断时间：各 rank 共用处理器</translation>
+        <source>times are not judged: %1</source>
+        <translation>不判断时间：%1</translation>
     </message>
     <message>
-        <source>Ranks on processors share them with one another and with whatever else runs on their host. How long a step takes there is no fault of the plan or the run.</source>
-        <translation>在处理器上运行的各 rank 之间以及与主机上的其他程序共用处理器。那里一步用多长时间，并不说明计划或运行有问题。</translation>
+        <source>the plan is for %1, and its ranks run on processors</source>
+        <translation>计划是为 %1 作的，而它的各 rank 在处理器上运行</translation>
+    </message>
+    <message>
+        <source>no constant was measured on this machine: tessera calibrate measures it</source>
+        <translation>没有在这台机器上测量过任何常数：tessera calibrate 会测量</translation>
+    </message>
+    <message>
+        <source>Predicted times say nothing of this run: %1</source>
+        <translation>预测的时间不能说明这次运行：%1</translation>
     </message>
     <message>
         <source>Against row %1</source>

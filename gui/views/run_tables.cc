@@ -92,18 +92,16 @@ QWidget* makeComparison(Session& session) {
   return judged(table, session);
 }
 
-// Why rules on times say nothing where ranks share processors.
-QWidget* makeSharedNote(Session& session) {
+// Why rules on times say nothing, where they do not.
+QWidget* makeTimesNote(Session& session) {
   auto* note = new ElidedLabel;
   note->setAccessibleName(Words::tr("Why times are not judged"));
   const RunFollower* run = session.run();
   QObject::connect(run, &RunFollower::polled, note, [=] {
-    const bool shared = run->roughTimes() == RoughTimes::shared;
-    note->setText(shared ? Words::tr("times are not judged: ranks share the processors") : "");
-    note->setToolTip(shared ? Words::tr("Ranks on processors share them with one another and with "
-                                        "whatever else runs on their host. How long a step takes "
-                                        "there is no fault of the plan or the run.")
-                            : "");
+    const QString why = run->whyTimesAreNotJudged();
+    const QString text = why.isEmpty() ? QString() : Words::tr("times are not judged: %1").arg(why);
+    note->setText(text);
+    note->setToolTip(text);
   });
   return note;
 }
@@ -122,7 +120,7 @@ QWidget* makeRules(Session& session) {
   auto* top = new QHBoxLayout;
   top->addWidget(new QLabel(Words::tr("<b>Rules</b>, judged on the last step, of")));
   top->addWidget(profile);
-  top->addWidget(makeSharedNote(session), 1);
+  top->addWidget(makeTimesNote(session), 1);
   layout->addLayout(top);
   QTableView* table = tableOf(rules, Words::tr("Rules"), RuleModel::BadRole);
   for (const int column : {RuleModel::Name, RuleModel::Metric, RuleModel::Advice}) {

@@ -126,6 +126,26 @@ void add_compute_bounds(const Plan& plan, const Calibration& calibration, Expect
   result.bound["timing_s/step"] = tokens * flops_per_token / rate / plan.world_size();
 }
 
+bool is_without_times(std::string_view metric) {
+  static constexpr std::array<std::string_view, 6> kWithoutTimes{
+      "perf/max_memory_allocated_gb", "perf/memory_share",
+      "perf/usable_memory_share",     "reshard/bytes",
+      "reshard/lower_bound_bytes",    "reshard/traffic_ratio"};
+  return std::find(kWithoutTimes.begin(), kWithoutTimes.end(), metric) != kWithoutTimes.end();
+}
+
+RoughTimes rough_times(const Plan& plan, const Calibration& calibration, bool on_processors) {
+  const bool for_processors = plan.cluster.device.name == "cpu";
+  if (on_processors && !for_processors) return RoughTimes::other_device;
+  const bool measured = !constant_names(calibration, true).empty();
+  if (measured) return for_processors ? RoughTimes::shared : RoughTimes::none;
+  // As calibration_for_cluster names what it derives.
+  const bool derived = calibration.name.find(", derived from ") != std::string::npos;
+  if (!derived && !for_processors) return RoughTimes::none;
+  if (plan.prediction.measured_constants.empty()) return RoughTimes::all;
+  return for_processors ? RoughTimes::shared : RoughTimes::bounds;
+}
+
 }  // namespace
 
 Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
@@ -161,30 +181,39 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
   return result;
 }
 
-RoughTimes rough_times(const Plan& plan, const Calibration& calibration) {
-  const bool processors = plan.cluster.device.name == "cpu";
-  const bool measured = !constant_names(calibration, true).empty();
-  if (measured) return processors ? RoughTimes::shared : RoughTimes::none;
-  // As calibration_for_cluster names what it derives.
-  const bool derived = calibration.name.find(", derived from ") != std::string::npos;
-  if (!derived && !processors) return RoughTimes::none;
-  if (plan.prediction.measured_constants.empty()) return RoughTimes::all;
-  return processors ? RoughTimes::shared : RoughTimes::bounds;
+RunExpectation expectation_of_run(const Plan& plan, const Calibration& calibration,
+                                  bool on_processors) {
+  RunExpectation result{expectation_of(plan, calibration),
+                        rough_times(plan, calibration, on_processors)};
+  if (result.rough == RoughTimes::none) return result;
+  std::erase_if(result.expectation.bound,
+                [](const auto& value) { return !is_without_times(value.first); });
+  std::erase_if(result.expectation.predicted,
+                [&](const auto& value) { return leaves_out(result.rough, value.first); });
+  return result;
 }
 
-void drop_times(Expectation& expectation, RoughTimes rough) {
-  static constexpr std::array<std::string_view, 6> kWithoutTimes{
-      "perf/max_memory_allocated_gb", "perf/memory_share",
-      "perf/usable_memory_share",     "reshard/bytes",
-      "reshard/lower_bound_bytes",    "reshard/traffic_ratio"};
-  const auto drop = [](MetricValues& values) {
-    std::erase_if(values, [](const auto& value) {
-      return std::find(kWithoutTimes.begin(), kWithoutTimes.end(), value.first) ==
-             kWithoutTimes.end();
-    });
-  };
-  if (rough != RoughTimes::none) drop(expectation.bound);
-  if (rough == RoughTimes::shared || rough == RoughTimes::all) drop(expectation.predicted);
+bool ranks_on_processors(const MetricValues& step) {
+  return step.contains("plan/predicted_step_s") && !step.contains("perf/max_memory_allocated_gb");
+}
+
+bool leaves_out(RoughTimes rough, std::string_view metric) {
+  return rough != RoughTimes::none && rough != RoughTimes::bounds && !is_without_times(metric);
+}
+
+std::string why_times_are_not_judged(RoughTimes rough, const Plan& plan) {
+  switch (rough) {
+    case RoughTimes::shared:
+      return "ranks share the processors with one another and with whatever else runs there";
+    case RoughTimes::other_device:
+      return "the plan is for " + plan.cluster.device.name + ", and its ranks run on processors";
+    case RoughTimes::all:
+      return "no constant was measured on this machine: tessera calibrate measures it";
+    case RoughTimes::none:
+    case RoughTimes::bounds:
+      break;
+  }
+  return {};
 }
 
 }  // namespace tessera

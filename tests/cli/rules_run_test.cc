@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/rank_status.h"
 #include "tests/cli/programs.h"
 
@@ -214,6 +215,35 @@ TEST_F(RulesRun, APauseIsSavedAndEndsByACommandASignalOrAStop) {
   EXPECT_TRUE(fs::exists(folder_ / "asked/hf"));
   EXPECT_EQ(column("asked", "rules/pauses").back(), 1) << "the other pause was no rule's";
   EXPECT_EQ(run("signal " + at("asked") + " wait"), 64);
+}
+
+/// A plan's times are no promise on processors, least of all those of a plan for GPUs: said once.
+/// The window and `tessera explain` know such a run by its numbers.
+TEST_F(RulesRun, PredictedTimesAreNotJudgedOnProcessors) {
+  std::ofstream(at("two-gpus.yaml")) << "version: 1\nname: two-gpus\ngpu: H100-SXM-80GB\n"
+                                        "memory_gib: 80\npeak_tflops_bf16: 989\nhbm_gb_s: 3350\n"
+                                        "gpus_per_node: 2\nnodes: 1\nintra_node:\n"
+                                        "  link: NVLink4\n  gb_s_per_gpu_one_way: 450\n";
+  ASSERT_EQ(run("plan --model " + at("model") + " --cluster " + at("two-gpus.yaml") +
+                " --workload grpo-digits -o " + at("gpu-plan.json")),
+            0);
+  const std::vector<std::pair<std::string, std::string>> plans{
+      {"plan.json", "no constant was measured on this machine: tessera calibrate measures it"},
+      {"gpu-plan.json", "the plan is for H100-SXM-80GB, and its ranks run on processors"}};
+  for (const auto& [plan, why] : plans) {
+    const std::string name = "of-" + plan;
+    ASSERT_EQ(train(name, 5, "--device cpu --set trainer.rules=default", plan), 0);
+    const std::string said = "[Rule] predicted times are not judged: ", text = log(name);
+    EXPECT_THAT(text, HasSubstr(said + why + "\n"));
+    EXPECT_EQ(text.find(said), text.rfind(said)) << text;
+    for (const char* other : {"_than_planned", "below_plan", "nothing is predicted"}) {
+      EXPECT_THAT(text, testing::Not(HasSubstr(other))) << plan;
+    }
+    EXPECT_EQ(column(name, "rules/warnings").back(), 0) << text;
+    const auto last = metrics(name).back().data;
+    EXPECT_TRUE(ranks_on_processors({last.begin(), last.end()}));
+    EXPECT_EQ(run("explain " + at(plan) + " --rules default --run " + at(name)), 0);
+  }
 }
 
 /// A loss beyond fp32 has no gradient: every update is left out, counted, and summed up.

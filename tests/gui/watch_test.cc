@@ -22,6 +22,7 @@
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/wire_options.h"
 #include "tests/gui/model_tester.h"
+#include "tests/gui/sample_plans.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
@@ -173,6 +174,21 @@ TEST_F(Watch, APredictionWithoutCalibrationRaisesNoAlarms) {
   EXPECT_EQ(run().rules()->violated(), 0);
   run().rules()->setValues({{"timing_s/step", 1e6}, {"reshard/bytes", 1e12}});
   EXPECT_EQ(run().rules()->violated(), 1);
+}
+
+// What a GPU's plan promises of times is nothing that ranks on processors could keep.
+TEST(RunFollower, APlanForGpusPromisesNothingOfRanksOnProcessors) {
+  QTemporaryDir folder;
+  const QString copy = folder.filePath("metrics.jsonl");
+  ASSERT_TRUE(QFile::copy(kRun + "/metrics.jsonl", copy));
+  RunFollower run;
+  run.setPlan(std::make_shared<const Plan>(free_plan()));
+  run.follow(folder.path().toStdString(), false);
+  EXPECT_EQ(run.roughTimes(), RoughTimes::other_device);
+  EXPECT_EQ(run.whyTimesAreNotJudged(),
+            "the plan is for H100-SXM-80GB, and its ranks run on processors");
+  EXPECT_TRUE(run.rules()->linesOf("timing_s/step").empty());
+  EXPECT_FALSE(run.rules()->linesOf("reshard/bytes").empty()) << "bytes are judged";
 }
 
 TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {

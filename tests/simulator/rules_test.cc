@@ -244,33 +244,49 @@ TEST(Rules, MemoryNearTheEndIsThatOfWhatPlansMayFill) {
 }
 
 /// No times of processors are judged, whose ranks share them: neither those of shipped constants
-/// nor measured ones. A plan for another device that was priced with constants of the machine is
-/// judged by its times; only what is computed of derived constants is not.
+/// nor measured ones, nor a GPU's where its plan runs on processors. A plan for another device that
+/// was priced with constants of the machine is judged by its times; only what is computed of
+/// derived constants is not. Bytes are judged always.
 TEST(Rules, TimesOfMeasuredConstantsAreJudgedBesideRoughOnes) {
   Problems problems;
   Plan plan = small_plan();
   plan.cluster = *read_cluster_spec("local-cpu", problems);
+  plan.reshard.push_back({.bytes_received = Bytes{1000}, .lower_bound_bytes = Bytes{1000}});
   Calibration constants = *calibration_for_cluster(plan.cluster, problems);
-  const auto left = [&] {
-    Expectation expectation;
-    expectation.predicted = {{"timing_s/step", 1.0}, {"reshard/bytes", 1.0}};
-    expectation.bound = expectation.predicted;
-    drop_times(expectation, rough_times(plan, constants));
-    return std::pair(expectation.predicted.size(), expectation.bound.size());
+  const auto left = [&](RoughTimes rough, bool on_processors) {
+    const RunExpectation held = expectation_of_run(plan, constants, on_processors);
+    EXPECT_EQ(held.rough, rough);
+    EXPECT_TRUE(held.expectation.predicted.contains("reshard/bytes"));
+    EXPECT_TRUE(held.expectation.bound.contains("reshard/bytes"));
+    const bool times = held.expectation.predicted.contains("timing_s/step");
+    EXPECT_EQ(times, why_times_are_not_judged(rough, plan).empty());
+    EXPECT_EQ(times, !leaves_out(rough, "timing_s/step"));
+    EXPECT_FALSE(leaves_out(rough, "reshard/bytes"));
+    return std::pair(times, held.expectation.bound.contains("reshard/seconds"));
   };
-  EXPECT_EQ(rough_times(plan, constants), RoughTimes::all);
-  EXPECT_EQ(left(), std::pair(1UL, 1UL));
+  EXPECT_EQ(left(RoughTimes::all, true), std::pair(false, false));
   plan.prediction.measured_constants = {"matmul_flop_per_s"};
-  EXPECT_EQ(rough_times(plan, constants), RoughTimes::shared);
-  EXPECT_EQ(left(), std::pair(1UL, 1UL));
+  EXPECT_EQ(left(RoughTimes::shared, true), std::pair(false, false));
   plan.cluster.device.name = "another";
   constants.name += ", derived from another device";
-  EXPECT_EQ(rough_times(plan, constants), RoughTimes::bounds);
-  EXPECT_EQ(left(), std::pair(2UL, 1UL));
+  EXPECT_EQ(left(RoughTimes::bounds, false), std::pair(true, false));
   plan.cluster = *read_cluster_spec("h200-8", problems);
   constants = *calibration_for_cluster(plan.cluster, problems);
-  EXPECT_EQ(rough_times(plan, constants), RoughTimes::none);
-  EXPECT_EQ(left(), std::pair(2UL, 2UL));
+  EXPECT_EQ(left(RoughTimes::none, false), std::pair(true, true));
+  EXPECT_EQ(left(RoughTimes::other_device, true), std::pair(false, false));
+  EXPECT_EQ(why_times_are_not_judged(RoughTimes::other_device, plan),
+            "the plan is for H200-SXM-141GB, and its ranks run on processors");
+}
+
+/// Of other software nobody knows where it ran: its times are judged.
+TEST(Rules, RanksOnProcessorsAreToldByTheirNumbers) {
+  MetricValues step{{"timing_s/step", 1.0}};
+  EXPECT_FALSE(ranks_on_processors({}));
+  EXPECT_FALSE(ranks_on_processors(step));
+  step["plan/predicted_step_s"] = 1;
+  EXPECT_TRUE(ranks_on_processors(step));
+  step["perf/max_memory_allocated_gb"] = 1;
+  EXPECT_FALSE(ranks_on_processors(step));
 }
 
 }  // namespace

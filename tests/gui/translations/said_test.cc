@@ -16,9 +16,11 @@
 #include "gui/translations/language.h"
 #include "planner/explain/memory_fit.h"
 #include "planner/interop/export.h"
+#include "planner/plan/plan.h"
 #include "planner/space/left_open.h"
 #include "simulator/learn/gap_causes.h"
 #include "simulator/reshard/methods.h"
+#include "simulator/rules/plan_metrics.h"
 #include "simulator/rules/rules.h"
 #include "simulator/tasks/task_graph.h"
 #include "simulator/timeline/comparison.h"
@@ -94,6 +96,14 @@ TEST_F(Said, WhyNothingFitsAndWhatWould) {
     if (none == nullptr) continue;  // such a plan there is
     for (const std::string& reason : none->reasons) expectChinese(reason);
     if (!none->nearest_fix.empty()) expectChinese(none->nearest_fix);
+  }
+}
+
+TEST_F(Said, WhyTimesAreNotJudged) {
+  Plan plan;
+  plan.cluster.device.name = "H100-SXM-80GB";
+  for (const RoughTimes rough : {RoughTimes::shared, RoughTimes::other_device, RoughTimes::all}) {
+    expectChinese(why_times_are_not_judged(rough, plan));
   }
 }
 
