@@ -4,12 +4,12 @@
 #include <QDialog>
 #include <QDialogButtonBox>
 #include <QFileDialog>
-#include <QFontDatabase>
 #include <QGridLayout>
 #include <QMessageBox>
 #include <QSplitter>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/control/run_log.h"
 #include "gui/document/text.h"
@@ -17,6 +17,7 @@
 #include "gui/remote/remote_runs.h"
 #include "gui/run_views/no_run.h"
 #include "gui/run_views/start_dialog.h"
+#include "gui/views/fixed_text.h"
 #include "gui/views/save_file.h"
 #include "gui/views/view.h"
 #include "planner/plan/plan.h"
@@ -346,10 +347,7 @@ void RunPage::showLesson(const QString& title, const Lesson& lesson) {
   dialog->setWindowTitle(title);
   dialog->resize(900, 520);
   auto* text = new QPlainTextEdit(lesson.text);
-  text->setReadOnly(true);
-  text->setLineWrapMode(QPlainTextEdit::NoWrap);
-  text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  text->setAccessibleName(title);
+  showAsFixedText(*text, title);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
   buttons->button(QDialogButtonBox::Save)->setText(Words::tr("Save the calibration..."));
   auto* layout = new QVBoxLayout(dialog);

@@ -2,14 +2,13 @@
 // The end of the run's logs, of every step and of what it printed, which goes on while one looks at
 // the end of it.
 #include <QComboBox>
-#include <QFontDatabase>
-#include <QPlainTextEdit>
 #include <QScrollBar>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <vector>
 
 #include "gui/document/words.h"
+#include "gui/views/fixed_text.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -28,11 +27,7 @@ class LogView : public QWidget {
     which_->setAccessibleName(Words::tr("Which log"));
     which_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
     which_->hide();
-    text_->setReadOnly(true);
-    text_->setTabChangesFocus(true);
-    text_->setLineWrapMode(QPlainTextEdit::NoWrap);
-    text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-    text_->setAccessibleName(Words::tr("Log of the run"));
+    showAsFixedText(*text_, Words::tr("Log of the run"));
     text_->setPlaceholderText(Words::tr(
         "No log is here. Every step has a line in log.txt of the run's folder. What a run prints "
         "is read from a file beside its folder: of the same name with .log behind it, or the one "

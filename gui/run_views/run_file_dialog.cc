@@ -4,7 +4,6 @@
 #include <QDialogButtonBox>
 #include <QDoubleValidator>
 #include <QFileDialog>
-#include <QFontDatabase>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QVBoxLayout>
@@ -14,6 +13,7 @@
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/views/fixed_text.h"
 #include "gui/views/save_file.h"
 
 namespace tessera::gui {
@@ -59,10 +59,7 @@ RunFileDialog::RunFileDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
   reward_->setAccessibleName(Words::tr("Rule of the reward"));
   reward_->addItems(rewardRules());
   save_every_->setSpecialValueText(Words::tr("none"));
-  text_->setReadOnly(true);
-  text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  text_->setTabChangesFocus(true);
-  text_->setAccessibleName(Words::tr("The run file"));
+  showAsFixedText(*text_, Words::tr("The run file"));
   problem_->setWordWrap(true);
   problem_->setAccessibleName(Words::tr("What the run file lacks"));
   auto* form = new QFormLayout;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The plan as the command line reports it, and how it was proven.
-#include <QFontDatabase>
-#include <QPlainTextEdit>
-
 #include "gui/document/words.h"
 #include "gui/explore/shown_answer.h"
 #include "gui/translations/said.h"
+#include "gui/views/fixed_text.h"
 #include "gui/views/view.h"
 #include "planner/explain/report.h"
 #include "planner/plan/plan.h"
@@ -18,11 +16,7 @@ namespace {
 class ReportView : public QPlainTextEdit {
  public:
   explicit ReportView(Session& session) : session_(session) {
-    setReadOnly(true);
-    setTabChangesFocus(true);
-    setLineWrapMode(QPlainTextEdit::NoWrap);
-    setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-    setAccessibleName(Words::tr("Report of the plan and its proof"));
+    showAsFixedText(*this, Words::tr("Report of the plan and its proof"));
     connect(&session, &Session::documentChanged, this, &ReportView::write);
   }
 

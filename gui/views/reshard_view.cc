@@ -11,10 +11,10 @@
 #include <QVBoxLayout>
 
 #include "gui/document/words.h"
+#include "gui/mesh/flow_mesh.h"
 #include "gui/models/colours.h"
 #include "gui/reshard/flow_matrix_model.h"
 #include "gui/reshard/methods_model.h"
-#include "gui/views/flow_mesh.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 

@@ -19,6 +19,7 @@
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
+#include "gui/mesh/flow_mesh.h"
 #include "gui/mesh/mesh_canvas.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
@@ -27,7 +28,6 @@
 #include "gui/step_views/timeline_canvas.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/chart.h"
-#include "gui/views/flow_mesh.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {

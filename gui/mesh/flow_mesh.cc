@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/flow_mesh.h"
+#include "gui/mesh/flow_mesh.h"
 
 #include <QHelpEvent>
 #include <QMouseEvent>
