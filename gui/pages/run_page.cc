@@ -212,7 +212,9 @@ QWidget* RunPage::charts() {
   grid->setContentsMargins(0, 0, 0, 0);
   int cell = 0;
   for (const ViewKind& kind : viewsOf(Place::charts)) {
-    grid->addWidget(makeTitledView(kind, session_), cell / 2, cell % 2);
+    const int row = cell / 2;
+    grid->addWidget(makeTitledView(kind, session_), row, cell % 2);
+    grid->setRowStretch(row, std::max(grid->rowStretch(row), kind.stretch));
     ++cell;
   }
   return panel;

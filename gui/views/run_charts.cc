@@ -174,31 +174,35 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
   chart.showLines(kUnits[power], bytes, true);
 }
 
+// Those that have a legend share the last row, which is the highest.
+constexpr int kRow = 2, kRowOfLegends = 3;
+
 using Made = QWidget*;
-const RegisteredView kRewardView({"reward", Place::charts, 0, 1, "", [](Session& session) -> Made {
+const RegisteredView kRewardView({"reward", Place::charts, 0, kRow, "",
+                                  [](Session& session) -> Made {
                                     return chartOfSteps(session, Words::tr("Reward (mean score)"),
                                                         drawReward);
                                   }});
-const RegisteredView kKlView({"kl", Place::charts, 1, 1, "", [](Session& session) -> Made {
+const RegisteredView kKlView({"kl", Place::charts, 1, kRow, "", [](Session& session) -> Made {
                                 return chartOfSteps(session, Words::tr("KL divergence"), drawKl);
                               }});
-const RegisteredView kThroughputView({"throughput", Place::charts, 2, 1, "",
+const RegisteredView kThroughputView({"throughput", Place::charts, 2, kRow, "",
                                       [](Session& session) -> Made {
                                         return chartOfSteps(session, Words::tr("Throughput"),
                                                             drawThroughput);
                                       }});
-const RegisteredView kPhasesView({"step_phases", Place::charts, 3, 1, "",
-                                  [](Session& session) -> Made {
-                                    return chartOfSteps(session, Words::tr("Time by phase"),
-                                                        drawPhases);
-                                  }});
-const RegisteredView kRateView({"reshard_rate", Place::charts, 4, 1, "",
+const RegisteredView kRateView({"reshard_rate", Place::charts, 3, kRow, "",
                                 [](Session& session) -> Made {
                                   return chartOfSteps(session, Words::tr("Reshard rate"),
                                                       drawReshardRate);
                                 }});
+const RegisteredView kPhasesView({"step_phases", Place::charts, 4, kRowOfLegends, "",
+                                  [](Session& session) -> Made {
+                                    return chartOfSteps(session, Words::tr("Time by phase"),
+                                                        drawPhases);
+                                  }});
 const RegisteredView kBytesView(
-    {"reshard_bytes", Place::charts, 5, 1, "", [](Session& session) -> Made {
+    {"reshard_bytes", Place::charts, 5, kRowOfLegends, "", [](Session& session) -> Made {
        return chartOfSteps(session, Words::tr("Reshard, bytes received by the busiest rank"),
                            drawReshardBytes);
      }});

@@ -7,7 +7,9 @@
 #include <QLabel>
 #include <QPushButton>
 #include <QTabWidget>
+#include <QTemporaryDir>
 #include <cmath>
+#include <fstream>
 
 #include "gui/document/text.h"
 #include "gui/pages/command_palette.h"
@@ -193,6 +195,42 @@ TEST_P(Fitting, NoTextIsCutOnASmallScreen) {
   EXPECT_EQ(window.size(), QSize(1280, 720));
   auto* rules = window.findChild<QWidget*>("rules")->findChild<QTableView*>();
   EXPECT_LE(rules->horizontalHeader()->length(), rules->viewport()->width());
+}
+
+// The columns of ten phases leave room to read them above the names of all.
+TEST(TimeByPhase, IsReadOnASmallScreen) {
+  QTemporaryDir folder;
+  std::ofstream steps(folder.filePath("metrics.jsonl").toStdString());
+  for (int step = 1; step <= 20; ++step) {
+    steps << "{\"step\": " << step << ", \"data\": {\"timing_s/step\": 9";
+    for (const Phase phase : kEveryPhase) {
+      if (phase != Phase::load) steps << ", \"timing_s/" << name_of(phase) << "\": 0.9";
+    }
+    steps << "}}\n";
+  }
+  steps.close();
+  MainWindow window;
+  window.resize(1280, 720);
+  window.show();
+  ASSERT_TRUE(window.openRun(folder.path(), false));
+  window.showPage(&window.run());
+  QCoreApplication::processEvents();
+  auto* chart = window.findChild<Chart*>("step_phases");
+  ASSERT_NE(chart, nullptr);
+  EXPECT_GE(chart->axisRect()->height(), 80);
+  EXPECT_TRUE(chart->legend->visible());
+  int names = 0;
+  for (int i = 0; i < chart->legend->itemCount(); ++i) {
+    auto* entry = qobject_cast<QCPPlottableLegendItem*>(chart->legend->item(i));
+    if (entry == nullptr) continue;
+    ++names;
+    EXPECT_FALSE(entry->plottable()->name().endsWith(kDots));
+    EXPECT_GT(entry->outerRect().top(), chart->axisRect()->bottom());
+  }
+  EXPECT_EQ(names, kPhaseCount - 1);
+  for (const char* name : {"reward", "kl", "throughput", "reshard_rate"}) {
+    EXPECT_GE(window.findChild<Chart*>(name)->axisRect()->height(), 60) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Languages, Fitting, ::testing::Values("en", "zh_CN"));
