@@ -101,7 +101,7 @@ void Chart::fitTexts() {
     title_->setText(elided(title_->font(), title_text_, width() - kTitleMargins));
   }
   const QRect plot = axisRect()->rect();
-  constexpr int kTickApart = 24, kMostTicks = 5;
+  constexpr int kTickApart = 20, kMostTicks = 5;
   yAxis->ticker()->setTickCount(std::clamp(plot.height() / kTickApart, 1, kMostTicks));
   const auto room = [](int middle, int all) { return 2 * std::min(middle, all - middle) - 4; };
   xAxis->setLabel(elided(xAxis->labelFont(), x_label_, room(plot.center().x(), width())));
