@@ -89,7 +89,7 @@ void openFiles(MainWindow& window, const QStringList& paths) {
   }
   if (problems.empty()) return;
   const QString others = window.session().document().file_problems;
-  window.session().report((others + "\n" + problemsText(problems)).trimmed());
+  window.tell((others + "\n" + problemsText(problems)).trimmed());
 }
 
 }  // namespace tessera::gui

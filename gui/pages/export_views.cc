@@ -98,7 +98,7 @@ void saveReport(MainWindow& window, const QString& file) {
     write_report(window.session(), file);
     window.statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
   } catch (const Error& error) {
-    window.session().report(problemsText(error.problems()));
+    window.tell(problemsText(error.problems()));
   }
 }
 

@@ -286,7 +286,7 @@ void MainWindow::chooseExport() {
     const QStringList written = exportViews(*this, folder, kAllFormats);
     statusBar()->showMessage(Words::tr("%1 files written").arg(written.size()), 5000);
   } catch (const Error& error) {
-    session_.report(problemsText(error.problems()));
+    tell(problemsText(error.problems()));
   }
 }
 
@@ -299,7 +299,7 @@ void MainWindow::chooseJob() {
     const QString folder = QFileInfo(job.folder()).absoluteFilePath();
     statusBar()->showMessage(Words::tr("Saved %1").arg(folder), 5000);
   } catch (const Error& error) {
-    session_.report(problemsText(error.problems()));
+    tell(problemsText(error.problems()));
   }
 }
 

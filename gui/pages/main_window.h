@@ -34,10 +34,13 @@ class MainWindow : public QMainWindow {
   UnderstandPage& understand() { return *understand_; }
   RunPage& run() { return *run_; }
   void showPage(QWidget* page) { pages_->setCurrentWidget(page); }
+  /// Shows the page Explore, where it stands why something could not be done.
+  void tell(const QString& problems);
   const Workspace& workspace() const { return workspace_; }
 
   /// Asks what was asked last, or this where nothing is remembered.
   void askLast(const PlanQuery& otherwise);
+  /// False, and as tell(), where it is no plan.
   bool openPlan(const QString& file);
   /// Follows the folder; a plan.json in it is opened unless a plan is.
   bool openRun(const QString& folder, bool live = true);

@@ -16,8 +16,16 @@
 
 namespace tessera::gui {
 
+void MainWindow::tell(const QString& problems) {
+  session_.report(problems);
+  pages_->setCurrentWidget(explore_);
+}
+
 bool MainWindow::openPlan(const QString& file) {
-  if (!session_.openPlan(file)) return false;
+  if (!session_.openPlan(file)) {
+    pages_->setCurrentWidget(explore_);
+    return false;
+  }
   plan_file_ = QFileInfo(file).absoluteFilePath();
   statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
   return true;
@@ -27,7 +35,7 @@ bool MainWindow::openPlan(const QString& file) {
 std::optional<Project> MainWindow::readProject(const QString& file) {
   Problems problems;
   auto project = read_project(file.toStdString(), problems);
-  if (!project) session_.report(problemsText(problems));
+  if (!project) tell(problemsText(problems));
   return project;
 }
 
@@ -56,7 +64,7 @@ bool MainWindow::saveProject(const QString& file) {
   try {
     write_project(now, file.toStdString());
   } catch (const Error& error) {
-    session_.report(problemsText(error.problems()));
+    tell(problemsText(error.problems()));
     return false;
   }
   project_file_ = file;
@@ -102,7 +110,10 @@ bool MainWindow::chooseWhereToSave() {
 }
 
 bool MainWindow::savePlan(const QString& file) {
-  if (!session_.savePlan(file)) return false;
+  if (!session_.savePlan(file)) {
+    pages_->setCurrentWidget(explore_);
+    return false;
+  }
   plan_file_ = QFileInfo(file).absoluteFilePath();
   statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
   return true;

@@ -31,7 +31,7 @@ void MainWindow::addRunActions(QMenu* file) {
 
 bool MainWindow::openRun(const QString& folder, bool live) {
   if (!QFileInfo(folder).isDir()) {
-    session_.report(noSuchFolder(folder));
+    tell(noSuchFolder(folder));
     return false;
   }
   if (!session_.plan()) openPlanOf(folder);

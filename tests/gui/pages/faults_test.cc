@@ -2,13 +2,18 @@
 // What throws in an event, or in the background, does not end the window.
 #include <gtest/gtest.h>
 
+#include <QTemporaryDir>
+#include <fstream>
 #include <functional>
 #include <new>
 #include <stdexcept>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "gui/application.h"
 #include "gui/document/planner_job.h"
+#include "gui/pages/dropped_files.h"
+#include "gui/pages/main_window.h"
 #include "gui/threads/newest.h"
 #include "tests/gui/window_flow.h"
 
@@ -41,6 +46,29 @@ TEST(Faults, AreToldAndTheWindowGoesOn) {
   EXPECT_FALSE(search.isBusy());
   EXPECT_EQ(application->fault(), ExitCode::io) << "an export without a window ends with the first";
   application->tellFaults([](const QString& what) { ADD_FAILURE() << what.toStdString(); });
+}
+
+/// Why a file is refused stands on the page Explore, whichever page it was opened from.
+TEST(Faults, OfFilesAreSeenFromEveryPage) {
+  QTemporaryDir folder;
+  const QString broken = folder.filePath("broken.json"), none = folder.filePath("none");
+  std::ofstream(broken.toStdString()) << "{";
+  MainWindow window;
+  window.show();
+  const std::vector<std::function<void()>> opened{
+      [&] { window.openPlan(broken); }, [&] { window.openProject(broken); },
+      [&] { window.openRun(none); }, [&] { openFiles(window, {none}); }};
+  for (QWidget* page :
+       {static_cast<QWidget*>(&window.understand()), static_cast<QWidget*>(&window.run())}) {
+    for (std::size_t i = 0; i < opened.size(); ++i) {
+      window.showPage(page);
+      window.session().report({});
+      ASSERT_FALSE(window.explore().isVisible());
+      opened[i]();
+      EXPECT_FALSE(window.session().document().file_problems.isEmpty()) << i;
+      EXPECT_TRUE(window.explore().isVisible()) << i;
+    }
+  }
 }
 
 }  // namespace
