@@ -4,11 +4,13 @@
 usage: make_verl_keys.py FOLDER > planner/interop/verl/verl_keys.inc
        make_verl_keys.py FOLDER VERSION=FOLDER... > planner/interop/verl/verl_former_keys.inc
        make_verl_keys.py FOLDER --inherited > planner/advice/inherited_keys.inc
+       make_verl_keys.py FOLDER --other > tests/planner/interop/fixtures/verl_other_values.txt
   FOLDER  verl/trainer/config of the wheel, with the flattened _generated_*.yaml
 Each line is {"key", engines, free}: engines is the sum of 1 = FSDP, 2 = Megatron, 4 = VeOmni and
 8 = torchtitan; free = a map that takes any key below. With earlier versions, oldest first:
 {"key", "last version that has it"}. --inherited: {"key", "default", engines} of the keys whose default
-is another key's value, and of those others; profilers are left out.
+is another key's value, and of those others; profilers are left out. --other: "engines key=value" of each
+switch and number, with another value than its default.
 """
 import json
 import os
@@ -75,7 +77,28 @@ def inherited(folder):
     return rows
 
 
+def other_than(value):
+    if isinstance(value, bool):
+        return str(not value)
+    return value * 2 or 3 if isinstance(value, int) else value / 2 or 0.3
+
+
+def others(folder):
+    rows = {}
+    for bit, tree in trees_of(folder):
+        for key, _ in leaves(tree, ""):
+            value = value_at(tree, key)
+            if isinstance(value, (bool, int, float)):
+                row = f"{key}={other_than(value)}"
+                rows[row] = rows.get(row, 0) | bit
+    return rows
+
+
 def main():
+    if sys.argv[2:] == ["--other"]:
+        for row, bits in sorted(others(sys.argv[1]).items()):
+            print(bits, row)
+        return
     if sys.argv[2:] == ["--inherited"]:
         for (key, text), bits in sorted(inherited(sys.argv[1]).items()):
             print(f'{{"{key}", {json.dumps(text)}, {bits}}},')

@@ -115,6 +115,21 @@ Dataflow preset_dataflow(std::string_view algorithm, KlPlace kl, bool reward_mod
   return calls;
 }
 
+Dataflow bypassing(Dataflow calls) {
+  std::vector<std::string> made;
+  std::erase_if(calls, [&](const Call& call) {
+    if (call.phase != Phase::old_log_prob) return false;
+    made.insert(made.end(), call.outputs.begin(), call.outputs.end());
+    return true;
+  });
+  for (Call& call : calls) {
+    if (call.kind == CallKind::generate) {
+      call.outputs.insert(call.outputs.end(), made.begin(), made.end());
+    }
+  }
+  return calls;
+}
+
 std::vector<int> topological_order(const Dataflow& dataflow, const std::string& file,
                                    Problems& problems) {
   const std::size_t before = problems.size();

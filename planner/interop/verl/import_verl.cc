@@ -122,7 +122,9 @@ void read_algorithm(VerlImport& in, std::int64_t mini) {
   const bool reward = in.flag("algorithm.use_kl_in_reward", false);
   work.kl = loss ? KlPlace::loss : reward ? KlPlace::reward : KlPlace::none;
   if (loss && reward) in.note("KL is in the loss and in the reward; the plan keeps the loss.");
-  work.entropy = in.number("actor_rollout_ref.actor.entropy_coeff", 0) != 0;
+  // An entropy that only becomes a metric is kept beside the loss as one in it is.
+  work.entropy = in.number("actor_rollout_ref.actor.entropy_coeff", 0) != 0 ||
+                 in.flag("actor_rollout_ref.actor.calculate_entropy", false);
   if (!work.entropy && in.number("actor_rollout_ref.rollout.temperature", 1) != 1) {
     work.entropy = true;
     in.note(
@@ -311,6 +313,7 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
   if (problems.size() == before) place_pools(in);
   if (problems.size() == before) {
     note_stops(in);
+    note_uncounted(in);
     note_padding(in);
   }
   if (problems.size() != before) return std::nullopt;

@@ -370,6 +370,10 @@ void read_verl_roles(VerlImport& in) {
   if (reward_model) roles.push_back(reward_role(in));
   share_lora(in);
   for (const RolePlan& role : roles) check_mini_batch(in, role);
+  if (in.flag("algorithm.rollout_correction.bypass_mode", false)) {
+    work.dataflow = bypassing(std::move(work.dataflow));
+    work.algorithm = "custom";
+  }
 }
 
 }  // namespace tessera

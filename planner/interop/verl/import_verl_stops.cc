@@ -2,7 +2,6 @@
 // that say why it does not run. And what it runs otherwise than a plan counts.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -194,34 +193,6 @@ void check_separate_async(VerlImport& in) {
   }
 }
 
-// Layers that predict further tokens (MtpConfig of workers/config/model.py, check_mtp_config of
-// utils/megatron_utils.py).
-void check_prediction_layers(VerlImport& in) {
-  const std::string block = "actor_rollout_ref.model.mtp.", key = block + "enable";
-  if (!in.flag(key, false)) return;
-  const ModelSpec& model = in.plan().models.at("actor").spec;
-  const bool megatron = in.config.engine == VerlEngine::megatron;
-  if (model.mtp_layers == 0) {
-    if (!megatron) return;
-    return in.note_stop(key, "true", "a model with layers of multi-token prediction",
-                        "a ValueError of the actor's worker");
-  }
-  std::string does;
-  if (megatron) {
-    does = in.flag(block + "enable_train", false) ? "the actor's last stage holds and trains them"
-                                                  : "the actor's last stage holds them";
-  }
-  if (in.flag(block + "enable_rollout", false)) {
-    does += (does.empty() ? "" : ", ") + std::string("servers draft with them");
-  }
-  if (does.empty()) return;  // transformers' classes leave them out
-  char billions[32];
-  std::snprintf(billions, sizeof billions, "%.2f",
-                static_cast<double>(mtp_parameter_count(model)) * 1e-9);
-  in.note(key + ": " + billions +
-          " billion parameters of multi-token prediction are in no figure (" + does + ").");
-}
-
 }  // namespace
 
 void VerlImport::note_stop(const std::string& key, const std::string& found,
@@ -235,7 +206,6 @@ void note_stops(VerlImport& in) {
   check_batches(in);
   check_rollout(in);
   check_choices(in);
-  check_prediction_layers(in);
   note_serving(in);
   check_separate_async(in);
 }

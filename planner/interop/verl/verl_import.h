@@ -96,6 +96,9 @@ VerlMicroBatch micro_batch_of(VerlImport& in, const VerlCall& call, const Parall
 /// plan().roles, from the workload and the models.
 void read_verl_roles(VerlImport& in);
 
+/// Notes of what verl does and no price counts. Precondition: the models are read.
+void note_uncounted(VerlImport& in);
+
 /// Notes of what verl 0.9.1 itself stops at, and of how its servers differ from what plans count.
 /// Precondition: the roles are read.
 void note_stops(VerlImport& in);

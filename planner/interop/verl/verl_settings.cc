@@ -54,11 +54,30 @@ void write_model(VerlWriter& w) {
         w.apart ? "no rollout on the actor's GPUs" : "rollout on the actor's GPUs");
 }
 
-void write_algorithm(VerlWriter& w) {
-  if (w.work.algorithm == "custom") {
-    w.refuse("/workload/algorithm", "custom", "ppo or grpo", "verl's dataflow is its own");
+// The preset whose calls in bypass mode these are; empty where there is none.
+std::string_view bypassed_preset(const Workload& work) {
+  const bool model = std::any_of(work.dataflow.begin(), work.dataflow.end(), [](const Call& call) {
+    return call.role == Role::reward && call.kind == CallKind::infer;
+  });
+  for (const std::string_view preset : {"grpo", "ppo"}) {
+    if (work.dataflow == bypassing(preset_dataflow(preset, work.kl, model))) return preset;
   }
-  w.text("algorithm.adv_estimator", w.work.algorithm == "grpo" ? "grpo" : "gae");
+  return {};
+}
+
+void write_algorithm(VerlWriter& w) {
+  std::string_view algorithm = w.work.algorithm;
+  if (algorithm == "custom") {
+    algorithm = bypassed_preset(w.work);
+    if (algorithm.empty()) {
+      w.refuse("/workload/algorithm", "custom", "ppo or grpo, or their calls without old_log_prob",
+               "verl's dataflow is its own");
+    }
+    w.set("algorithm.rollout_correction.bypass_mode", true,
+          "generation's log-probs are the old ones");
+    w.set("actor_rollout_ref.rollout.calculate_log_probs", true);
+  }
+  w.text("algorithm.adv_estimator", algorithm == "grpo" ? "grpo" : "gae");
   w.set("algorithm.use_kl_in_reward", w.work.kl == KlPlace::reward);
 }
 
