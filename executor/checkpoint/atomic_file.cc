@@ -65,19 +65,16 @@ bool AtomicFile::failed(Problems& problems, const char* doing) const {
   return false;
 }
 
-bool AtomicFile::write(std::span<const std::byte> bytes, Problems& problems) {
+bool AtomicFile::write(std::span<const std::byte> bytes, std::int64_t at, Problems& problems) {
   while (!bytes.empty()) {
     const ssize_t written =
-        ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));
+        ::pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite), at);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return failed(problems, "writing");
     bytes = bytes.subspan(static_cast<std::size_t>(written));
+    at += written;
   }
   return true;
-}
-
-bool AtomicFile::write(std::string_view text, Problems& problems) {
-  return write(std::as_bytes(std::span(text)), problems);
 }
 
 bool AtomicFile::publish(Problems& problems) {
@@ -98,7 +95,7 @@ bool AtomicFile::commit(Problems& problems) {
 bool write_file_atomically(const std::filesystem::path& target, std::string_view text,
                            Problems& problems) {
   auto file = AtomicFile::create(target, problems);
-  return file && file->write(text, problems) && file->commit(problems);
+  return file && file->write(std::as_bytes(std::span(text)), 0, problems) && file->commit(problems);
 }
 
 bool write_folder_atomically(const std::filesystem::path& folder,

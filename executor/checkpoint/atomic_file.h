@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -25,9 +26,9 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
 
-  /// Appends; false with one Problem (errno's text) when the disk refuses.
-  bool write(std::span<const std::byte> bytes, Problems& problems);
-  bool write(std::string_view text, Problems& problems);
+  /// Writes at a place of the file, where bytes that are left out before it are 0; false with one
+  /// Problem (errno's text) when the disk refuses.
+  bool write(std::span<const std::byte> bytes, std::int64_t at, Problems& problems);
 
   /// Makes the file visible under its name, which is on disk once its directory is flushed: for
   /// files of a folder that a later file completes. Call once.

@@ -157,17 +157,14 @@ CheckpointEnd CheckpointWriter::complete(CheckpointManifest manifest) {
 /// Waits for the files of a rank and adds them to the manifest's.
 bool CheckpointWriter::add_files(int rank, CheckpointManifest& manifest, Problems& problems) const {
   const fs::path partial = partial_path(checkpoints_, manifest.step);
-  int parts = 1;  // until the first one tells
-  for (int part = 0; part < parts; ++part) {
-    const fs::path file = partial / rank_file_name(rank, part);
-    if (!await_file(file, rank, problems)) return false;
-    if (part == 0) {
-      const auto first = open_safetensors(file, problems);
-      const auto stated = first ? parts_of(*first, file, problems) : std::nullopt;
-      if (!stated) return false;
-      parts = *stated;
-    }
-    const auto described = describe_file(file, problems);
+  const auto is_there = [&](const std::string& name, std::size_t /*part*/, std::size_t /*parts*/) {
+    return await_file(partial / name, rank, problems);
+  };
+  const auto files = open_parts(partial, rank, is_there, problems);
+  if (!files) return false;
+  for (std::size_t part = 0; part < files->size(); ++part) {
+    const fs::path file = partial / rank_file_name(rank, static_cast<int>(part));
+    const auto described = describe_file(file, (*files)[part].mapping->bytes(), problems);
     if (!described) return false;
     manifest.files.push_back(*described);
   }

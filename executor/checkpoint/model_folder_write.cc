@@ -116,7 +116,8 @@ bool write_shards(const fs::path& folder, const ModelFolderContents& contents,
 
 bool write_tensor_file(const fs::path& file, std::span<const TensorSpec> tensors, std::size_t first,
                        const TensorSource& source, Problems& problems) {
-  auto writer = SafetensorsWriter::create(file, tensors, {{"format", "pt"}}, problems);
+  auto writer = SafetensorsWriter::create(file, {tensors.begin(), tensors.end()},
+                                          {{"format", "pt"}}, problems);
   if (!writer) return false;
   std::vector<std::byte> buffer;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

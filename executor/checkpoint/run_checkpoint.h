@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -90,8 +91,12 @@ struct CheckpointsToKeep {
 
 inline constexpr const char* kManifestName = "checkpoint.json";
 
-/// Of bytes, as manifests write them.
+/// Of bytes, as manifests write them: always as many characters.
 std::string checkpoint_digest(std::span<const std::byte> bytes);
+/// The same of bytes that are read for something else as well: `take` gets them piece by piece,
+/// each while the digest has it in a processor's cache. nullopt as soon as `take` returns false.
+std::optional<std::string> checkpoint_digest(
+    std::span<const std::byte> bytes, const std::function<bool(std::span<const std::byte>)>& take);
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, std::int64_t step);
 /// Where a checkpoint lies while ranks write it.
@@ -104,6 +109,9 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& c
 
 /// Name, length and header digest of a rank's file.
 std::optional<CheckpointFile> describe_file(const std::filesystem::path& file, Problems& problems);
+/// The same of one that is open.
+std::optional<CheckpointFile> describe_file(const std::filesystem::path& file,
+                                            std::span<const std::byte> bytes, Problems& problems);
 
 bool write_manifest(const std::filesystem::path& file, const CheckpointManifest& manifest,
                     Problems& problems);

@@ -189,8 +189,9 @@ Node list_of(std::span<const std::int64_t> sizes) {
   return list;
 }
 
-std::string header_json(std::span<const TensorSpec> tensors,
-                        const std::map<std::string, std::string>& metadata) {
+/// A header with its length before it.
+std::string header_of(std::span<const TensorSpec> tensors,
+                      const std::map<std::string, std::string>& metadata) {
   Node header = map_node();
   if (!metadata.empty()) {
     Node entries = map_node();
@@ -208,9 +209,13 @@ std::string header_json(std::span<const TensorSpec> tensors,
     add(header, tensor.name, std::move(entry));
     offset = end;
   }
-  std::string text = json_line(header);
-  text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
-  return text;
+  const std::string text = json_line(header);
+  const std::size_t length = (text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes;
+  std::string whole;
+  for (std::size_t i = 0; i < kLengthBytes; ++i) whole += static_cast<char>(length >> (8 * i));
+  whole += text;
+  whole.resize(kLengthBytes + length, ' ');
+  return whole;
 }
 
 }  // namespace
@@ -274,42 +279,46 @@ std::optional<SafetensorsFile> open_safetensors(const std::filesystem::path& pat
 }
 
 std::optional<SafetensorsWriter> SafetensorsWriter::create(
-    const std::filesystem::path& path, std::span<const TensorSpec> tensors,
-    const std::map<std::string, std::string>& metadata, Problems& problems) {
+    const std::filesystem::path& path, std::vector<TensorSpec> tensors,
+    std::map<std::string, std::string> metadata, Problems& problems) {
   std::set<std::string_view> names;
   std::int64_t total = 0;
   for (const TensorSpec& tensor : tensors) {
     TESSERA_CHECK(names.insert(tensor.name).second && tensor.name != "__metadata__");
     total += tensor.bytes();
   }
-  const std::string text = header_json(tensors, metadata);
-  if (static_cast<std::int64_t>(text.size()) > kMaxSafetensorsHeader) {
+  const auto begin = static_cast<std::int64_t>(header_of(tensors, metadata).size());
+  const std::int64_t length = begin - static_cast<std::int64_t>(kLengthBytes);
+  if (length > kMaxSafetensorsHeader) {
     problems.push_back({.file = path.string(),
                         .place = "header",
-                        .found = std::to_string(text.size()) + " bytes of header",
+                        .found = std::to_string(length) + " bytes of header",
                         .expected = "at most 100000000",
                         .hint = "write more, smaller shards"});
     return std::nullopt;
   }
   auto file = AtomicFile::create(path, problems);
   if (!file) return std::nullopt;
-  std::byte length[kLengthBytes];
-  for (std::size_t i = 0; i < kLengthBytes; ++i) length[i] = std::byte(text.size() >> (8 * i));
-  if (!file->write(std::span<const std::byte>(length), problems) || !file->write(text, problems)) {
-    return std::nullopt;
-  }
-  return SafetensorsWriter(std::move(*file), total);
+  return SafetensorsWriter(std::move(*file), std::move(tensors), std::move(metadata), begin,
+                           begin + total);
 }
 
 bool SafetensorsWriter::write(std::span<const std::byte> bytes, Problems& problems) {
-  missing_ -= static_cast<std::int64_t>(bytes.size());
-  TESSERA_CHECK(missing_ >= 0);
-  return file_.write(bytes, problems);
+  const std::int64_t at = at_;
+  at_ += static_cast<std::int64_t>(bytes.size());
+  TESSERA_CHECK(at_ <= end_);
+  return file_.write(bytes, at, problems);
+}
+
+void SafetensorsWriter::set_metadata(const std::string& key, std::string value) {
+  metadata_.at(key) = std::move(value);
 }
 
 bool SafetensorsWriter::publish(Problems& problems) {
-  TESSERA_CHECK(missing_ == 0);
-  return file_.publish(problems);
+  TESSERA_CHECK(at_ == end_);
+  const std::string header = header_of(tensors_, metadata_);
+  TESSERA_CHECK(static_cast<std::int64_t>(header.size()) == begin_);
+  return file_.write(std::as_bytes(std::span(header)), 0, problems) && file_.publish(problems);
 }
 
 }  // namespace tessera

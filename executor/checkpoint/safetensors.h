@@ -58,29 +58,44 @@ std::optional<SafetensorsFile> open_safetensors(const std::filesystem::path& pat
 std::optional<SafetensorsFile> parse_safetensors(std::span<const std::byte> bytes,
                                                  const std::string& file, Problems& problems);
 
-/// Writes one file: the header first, then the tensors' bytes in the order of `tensors`.
+/// Writes one file: the tensors' bytes in the order of `tensors`, and the header in the room before
+/// them when they are all there. What is cut off earlier has zeros in that room: no reader takes it
+/// for a file of this format.
 class SafetensorsWriter {
  public:
   /// Precondition: names are unique and every tensor starts at a multiple of its element size
   /// (wider types first).
   static std::optional<SafetensorsWriter> create(const std::filesystem::path& path,
-                                                 std::span<const TensorSpec> tensors,
-                                                 const std::map<std::string, std::string>& metadata,
+                                                 std::vector<TensorSpec> tensors,
+                                                 std::map<std::string, std::string> metadata,
                                                  Problems& problems);
 
   /// Appends the next bytes of the data; tensors may come in pieces.
   bool write(std::span<const std::byte> bytes, Problems& problems);
 
-  /// Makes the file visible; the file that completes its folder flushes the folder.
-  /// Precondition: exactly the announced bytes were written.
+  /// Replaces a value of the metadata by what the data have told.
+  /// Precondition: it is as long in JSON.
+  void set_metadata(const std::string& key, std::string value);
+
+  /// Writes the header and makes the file visible; the file that completes its folder flushes the
+  /// folder. Precondition: exactly the announced bytes were written.
   bool publish(Problems& problems);
 
  private:
-  SafetensorsWriter(AtomicFile file, std::int64_t bytes)
-      : file_(std::move(file)), missing_(bytes) {}
+  SafetensorsWriter(AtomicFile file, std::vector<TensorSpec> tensors,
+                    std::map<std::string, std::string> metadata, std::int64_t begin,
+                    std::int64_t end)
+      : file_(std::move(file)),
+        tensors_(std::move(tensors)),
+        metadata_(std::move(metadata)),
+        begin_(begin),
+        at_(begin),
+        end_(end) {}
 
   AtomicFile file_;
-  std::int64_t missing_ = 0;
+  std::vector<TensorSpec> tensors_;
+  std::map<std::string, std::string> metadata_;
+  std::int64_t begin_, at_, end_;  // bytes of the file: of the data, and written so far
 };
 
 }  // namespace tessera

@@ -76,50 +76,58 @@ std::vector<Part> cut_into_parts(Part tensors, std::int64_t least_bytes) {
   return parts;
 }
 
-/// Digests first, since the header has them. Ends early where another part has failed.
+/// Ends early where another part has failed.
 bool write_part(const fs::path& file, Part tensors, std::size_t parts,
                 const std::atomic<bool>& other_failed, Problems& problems) {
   std::vector<TensorSpec> specs;
   std::map<std::string, std::string> metadata{{kParts, std::to_string(parts)}};
   for (const StateTensor& tensor : tensors) {
     specs.push_back(tensor.spec);
-    metadata.emplace(tensor.spec.name, checkpoint_digest(bytes_of(tensor)));
+    metadata.emplace(tensor.spec.name, checkpoint_digest({}));  // as long as its own
   }
-  auto writer = SafetensorsWriter::create(file, specs, metadata, problems);
+  auto writer = SafetensorsWriter::create(file, std::move(specs), std::move(metadata), problems);
   if (!writer) return false;
   for (const StateTensor& tensor : tensors) {
-    if (other_failed || !writer->write(bytes_of(tensor), problems)) return false;
+    auto digest = checkpoint_digest(bytes_of(tensor), [&](std::span<const std::byte> bytes) {
+      return !other_failed && writer->write(bytes, problems);
+    });
+    if (!digest) return false;
+    writer->set_metadata(tensor.spec.name, std::move(*digest));
   }
-  return writer->publish(problems);
+  return !other_failed && writer->publish(problems);
+}
+
+/// In how many parts the state lies whose first one is `file`.
+std::optional<std::size_t> parts_of(const SafetensorsFile& file, const fs::path& path,
+                                    Problems& problems) {
+  const auto stated = file.metadata.find(kParts);
+  if (stated == file.metadata.end()) return 1;
+  std::string_view text = stated->second;
+  std::int64_t parts = 0;
+  if (take_number(text, parts) && text.empty() && parts >= 1 && parts <= kMostParts) {
+    return static_cast<std::size_t>(parts);
+  }
+  problems.push_back({.file = path.string(),
+                      .place = std::string("__metadata__.") + kParts,
+                      .found = stated->second,
+                      .expected = "a number from 1 to " + std::to_string(kMostParts)});
+  return std::nullopt;
 }
 
 /// The files of a rank's state, which come first in `listed`.
-std::optional<std::vector<SafetensorsFile>> open_parts(const fs::path& folder, int rank,
-                                                       std::span<const CheckpointFile> listed,
-                                                       Problems& problems) {
-  std::vector<SafetensorsFile> files;
-  std::size_t parts = 1;  // until the first one tells
-  while (files.size() < parts) {
-    const std::size_t part = files.size();
-    const std::string name = rank_file_name(rank, static_cast<int>(part));
-    if (part >= listed.size() || listed[part].name != name) {
-      problems.push_back({.file = (folder / kManifestName).string(),
-                          .place = "files",
-                          .found = part < listed.size() ? listed[part].name : "no further file",
-                          .expected = name + ", part " + std::to_string(part + 1) + " of " +
-                                      std::to_string(parts) + " of rank " + std::to_string(rank)});
-      return std::nullopt;
-    }
-    auto file = open_safetensors(folder / name, problems);
-    if (!file) return std::nullopt;
-    if (part == 0) {
-      const auto stated = parts_of(*file, folder / name, problems);
-      if (!stated) return std::nullopt;
-      parts = static_cast<std::size_t>(*stated);
-    }
-    files.push_back(std::move(*file));
-  }
-  return files;
+std::optional<std::vector<SafetensorsFile>> open_listed(const fs::path& folder, int rank,
+                                                        std::span<const CheckpointFile> listed,
+                                                        Problems& problems) {
+  const auto is_listed = [&](const std::string& name, std::size_t part, std::size_t parts) {
+    if (part < listed.size() && listed[part].name == name) return true;
+    problems.push_back({.file = (folder / kManifestName).string(),
+                        .place = "files",
+                        .found = part < listed.size() ? listed[part].name : "no further file",
+                        .expected = name + ", part " + std::to_string(part + 1) + " of " +
+                                    std::to_string(parts) + " of rank " + std::to_string(rank)});
+    return false;
+  };
+  return open_parts(folder, rank, is_listed, problems);
 }
 
 }  // namespace
@@ -166,19 +174,24 @@ bool write_state(const fs::path& folder, int rank, const std::vector<StateTensor
   return !failed;
 }
 
-std::optional<int> parts_of(const SafetensorsFile& file, const fs::path& path, Problems& problems) {
-  const auto stated = file.metadata.find(kParts);
-  if (stated == file.metadata.end()) return 1;
-  std::string_view text = stated->second;
-  std::int64_t parts = 0;
-  if (take_number(text, parts) && text.empty() && parts >= 1 && parts <= kMostParts) {
-    return static_cast<int>(parts);
+std::optional<std::vector<SafetensorsFile>> open_parts(const fs::path& folder, int rank,
+                                                       const PartIsThere& is_there,
+                                                       Problems& problems) {
+  std::vector<SafetensorsFile> files;
+  std::size_t parts = 1;  // until the first one tells
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::string name = rank_file_name(rank, static_cast<int>(part));
+    if (!is_there(name, part, parts)) return std::nullopt;
+    auto file = open_safetensors(folder / name, problems);
+    if (!file) return std::nullopt;
+    if (part == 0) {
+      const auto stated = parts_of(*file, folder / name, problems);
+      if (!stated) return std::nullopt;
+      parts = *stated;
+    }
+    files.push_back(std::move(*file));
   }
-  problems.push_back({.file = path.string(),
-                      .place = std::string("__metadata__.") + kParts,
-                      .found = stated->second,
-                      .expected = "a number from 1 to " + std::to_string(kMostParts)});
-  return std::nullopt;
+  return files;
 }
 
 std::optional<OpenCheckpoint> open_checkpoint(const fs::path& folder, Problems& problems) {
@@ -189,7 +202,7 @@ std::optional<OpenCheckpoint> open_checkpoint(const fs::path& folder, Problems& 
       .folder = folder, .manifest = std::move(*manifest), .files = {}, .pieces = {}};
   std::span<const CheckpointFile> left = checkpoint.manifest.files;
   while (!left.empty()) {
-    auto parts = open_parts(folder, static_cast<int>(checkpoint.files.size()), left, problems);
+    auto parts = open_listed(folder, static_cast<int>(checkpoint.files.size()), left, problems);
     if (!parts) return std::nullopt;
     left = left.subspan(parts->size());
     checkpoint.files.push_back(std::move(*parts));

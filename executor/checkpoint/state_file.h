@@ -5,13 +5,15 @@
 // of that tensor's first moment. Tensors that TP cuts along their inputs (o_proj, down_proj) lie
 // with that dim first, so that a piece's shape is that of its box with one dim moved to the front.
 // A large state is cut between tensors into parts, each in a file of its own, since one thread
-// writes slower than a disk or a tmpfs takes. A header's metadata has the xxh3 of every tensor, and
-// how many parts there are; a file without that number, as older runs wrote it, is its rank's only
-// one. Free functions and plain values; a file that is open may be read by any number of threads.
+// writes slower than a disk or a tmpfs takes. A header's metadata has the xxh3 of every tensor,
+// which is made while the tensor is written, and how many parts there are; a file without that
+// number, as older runs wrote it, is its rank's only one. Free functions and plain values; a file
+// that is open may be read by any number of threads.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,10 +52,16 @@ bool write_state(const std::filesystem::path& folder, int rank,
                  const std::vector<StateTensor>& tensors, std::int64_t least_part_bytes,
                  Problems& problems);
 
-/// In how many parts the state lies whose first one is `file`; nullopt with a Problem where its
-/// header has another word for it.
-std::optional<int> parts_of(const SafetensorsFile& file, const std::filesystem::path& path,
-                            Problems& problems);
+/// Asked before a part is opened: the name of its file, its number from 0, and of how many (1 until
+/// the first part has told). False with a Problem: it is not there.
+using PartIsThere =
+    std::function<bool(const std::string& name, std::size_t part, std::size_t parts)>;
+
+/// The files of a rank's state in `folder`, by part; nullopt with a Problem where one is not there
+/// or is not as it was written.
+std::optional<std::vector<SafetensorsFile>> open_parts(const std::filesystem::path& folder,
+                                                       int rank, const PartIsThere& is_there,
+                                                       Problems& problems);
 
 /// A piece of a checkpoint that is open.
 struct SavedPiece {

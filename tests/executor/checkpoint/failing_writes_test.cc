@@ -1,7 +1,7 @@
 // Every call by which a checkpoint reaches the disk fails once, in every way: the checkpoint before
 // it stays as it was, what went wrong is told, and the next one is written.
 //
-// This program's own write, fsync and rename stand before the C library's and fail where a test
+// This program's own pwrite, fsync and rename stand before the C library's and fail where a test
 // says.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -29,6 +29,7 @@ struct Plan {
   std::atomic<int> at = -1;  // the call of this number, from 0
   std::atomic<int> code = 0;
   std::array<std::atomic<int>, 3> seen{};
+  std::atomic<int> headers = 0;  // writes at the beginning of a file
   std::atomic<bool> counts = false;
 } plan;
 
@@ -48,10 +49,11 @@ Function next(const char* name) {
 
 extern "C" {
 
-ssize_t write(int descriptor, const void* bytes, size_t size) {
-  static const auto real = next<ssize_t (*)(int, const void*, size_t)>("write");
-  if (!fails(Call::write)) return real(descriptor, bytes, size);
-  if (plan.fault == Fault::short_write) return real(descriptor, bytes, size / 2 + 1);
+ssize_t pwrite(int descriptor, const void* bytes, size_t size, off_t at) {
+  static const auto real = next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
+  if (plan.counts && at == 0) ++plan.headers;
+  if (!fails(Call::write)) return real(descriptor, bytes, size, at);
+  if (plan.fault == Fault::short_write) return real(descriptor, bytes, size / 2 + 1, at);
   errno = plan.code;
   return -1;
 }
@@ -104,6 +106,7 @@ int save_with(const fs::path& folder, Pieces pieces, Call call, int at, Fault fa
   plan.at = at;
   plan.code = code;
   for (auto& seen : plan.seen) seen = 0;
+  plan.headers = 0;
   plan.counts = true;
   end = save(folder, 2, 0, {}, pieces);
   plan.counts = false;
@@ -129,6 +132,8 @@ TEST_P(FailingCall, CostsOneCheckpointAtMost) {
   const int calls = save_with(untouched.path, pieces, call, -1, Fault::none, 0, whole);
   ASSERT_TRUE(whole.problems.empty());
   EXPECT_GT(calls, 1) << "the calls are seen";
+  EXPECT_EQ(plan.headers, static_cast<int>(files_of(pieces).size()) + 1)
+      << "every file's header, which comes after its data, and the manifest";
   int told = 0;
   for (int at = 0; at < calls; ++at) {
     const TemporaryFolder folder;

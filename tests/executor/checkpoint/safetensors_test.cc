@@ -208,6 +208,26 @@ TEST(Safetensors, WhatTheWriterStreamsTheReaderReadsBack) {
   }
 }
 
+TEST(Safetensors, AFileIsNoneBeforeItsHeaderWhichTheDataMayTell) {
+  TemporaryFolder folder;
+  Problems problems;
+  const std::map<std::string, std::string> announced{{"format", "pt"}, {"sum", "-----"}};
+  auto writer =
+      SafetensorsWriter::create(folder.path / "x.safetensors", kSpecs, announced, problems);
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->write(std::vector<std::byte>(16 + 16 + 6 + 5), problems));
+  const auto unfinished = std::filesystem::directory_iterator(folder.path)->path();
+  EXPECT_FALSE(open_safetensors(unfinished, problems));
+  EXPECT_EQ(problems.at(0).place, "header");
+  problems.clear();
+  writer->set_metadata("sum", "12345");
+  ASSERT_TRUE(writer->publish(problems));
+  const auto file = open_safetensors(folder.path / "x.safetensors", problems);
+  ASSERT_TRUE(file) << to_string(problems.at(0));
+  EXPECT_EQ(file->metadata,
+            (std::map<std::string, std::string>{{"format", "pt"}, {"sum", "12345"}}));
+}
+
 TEST(Safetensors, AWriterThatIsDroppedLeavesNothing) {
   TemporaryFolder folder;
   Problems problems;

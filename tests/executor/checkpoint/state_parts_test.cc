@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -67,7 +68,7 @@ std::vector<std::size_t> bytes_of_parts(const Filled& state, std::int64_t least_
   }
   EXPECT_EQ(next, state.bytes.size()) << "every tensor, in its order";
   const auto first = open_safetensors(folder.path / rank_file_name(5), problems);
-  EXPECT_EQ(parts_of(*first, "", problems), static_cast<int>(parts.size()));
+  EXPECT_EQ(first->metadata.at("parts"), std::to_string(parts.size()));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()),
             static_cast<std::ptrdiff_t>(parts.size()));
   return parts;
@@ -111,7 +112,7 @@ TEST(StateParts, AFileThatSaysNothingIsTheOnlyOneOfItsRank) {
     const std::span bytes(tensor.data, static_cast<std::size_t>(tensor.spec.bytes()));
     const fs::path file = folder.path / rank_file_name(rank);
     auto writer = SafetensorsWriter::create(
-        file, std::span(&tensor.spec, 1), {{tensor.spec.name, checkpoint_digest(bytes)}}, problems);
+        file, {tensor.spec}, {{tensor.spec.name, checkpoint_digest(bytes)}}, problems);
     ASSERT_TRUE(writer && writer->write(bytes, problems) && writer->publish(problems));
     manifest.files.push_back(*describe_file(file, problems));
   }
@@ -178,6 +179,64 @@ TEST_F(OfRows, AManifestThatListsNotAllOfThemIsRefused) {
                                 "rank_00000_2.safetensors, part 3 of 4 of rank 0"));
 }
 
+/// Looks at all files of a folder, whatever their names; how many are of the format. Of those every
+/// tensor is whole.
+int whole_files(const fs::path& folder) {
+  int whole = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    Problems problems;
+    const auto file = open_safetensors(entry.path(), problems);
+    if (!file) continue;
+    ++whole;
+    for (const TensorView& view : file->tensors) {
+      EXPECT_EQ(file->metadata.at(view.name), checkpoint_digest(view.data)) << entry.path();
+    }
+  }
+  return whole;
+}
+
+TEST(StateParts, AReaderBesideTheWriterFindsWholeFilesAlone) {
+  const TemporaryFolder folder;
+  std::atomic<bool> done = false;
+  std::thread writer([&] {
+    const Filled state(std::vector<std::size_t>(9, 300'000), 1);
+    while (!done) {
+      Problems problems;
+      EXPECT_TRUE(write_state(folder.path, 0, state.tensors(), 1, problems));
+      for (const auto& entry : fs::directory_iterator(folder.path)) fs::remove(entry.path());
+    }
+  });
+  int whole = 0, looks = 0;
+  for (; looks < 2000 || (whole == 0 && looks < 100'000); ++looks)
+    whole += whole_files(folder.path);
+  done = true;
+  writer.join();
+  EXPECT_GT(whole, 0);
+}
+
+/// A part of the header that never came to the disk, before or behind what did.
+TEST(StateParts, ATornHeaderIsRefused) {
+  const TemporaryFolder folder;
+  Problems problems;
+  ASSERT_TRUE(write_state(folder.path, 0, Filled({5000, 5000, 7}, 1).tensors(), 1 << 20, problems));
+  const auto file = MappedFile::open(folder.path / rank_file_name(0), problems);
+  ASSERT_TRUE(file);
+  const std::vector<std::byte> whole(file->bytes().begin(), file->bytes().end());
+  std::uint64_t length = 0;
+  std::memcpy(&length, whole.data(), sizeof length);
+  const auto header = static_cast<std::ptrdiff_t>(sizeof length + length);
+  for (std::ptrdiff_t cut = 0; cut <= header; ++cut) {
+    for (const bool before : {true, false}) {
+      std::vector<std::byte> torn = whole;
+      std::fill(before ? torn.begin() : torn.begin() + cut,
+                before ? torn.begin() + cut : torn.begin() + header, std::byte{0});
+      if (torn == whole) continue;
+      EXPECT_FALSE(parse_safetensors(torn, "torn", problems)) << cut << before;
+    }
+  }
+}
+
 /// Kills a process that saves step after step, wherever it is; the newest checkpoint has every
 /// byte.
 TEST(StateParts, AKillWhileTheyAreWrittenLeavesWholeCheckpoints) {
@@ -202,7 +261,9 @@ TEST(StateParts, AKillWhileTheyAreWrittenLeavesWholeCheckpoints) {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     for (const auto& entry : fs::directory_iterator(folder.path)) {
-      halves += entry.path().filename().string().ends_with(".partial") ? 1 : 0;
+      if (!entry.path().filename().string().ends_with(".partial")) continue;
+      ++halves;
+      whole_files(entry.path());
     }
     remove_leftovers(folder.path);
     const std::vector<fs::path> left = checkpoints_in(folder.path);
