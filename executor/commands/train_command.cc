@@ -255,8 +255,12 @@ class Rank {
     // Who queues the run again waits, and the checkpoint holds the model.
     if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
     if (inputs_.config.validation.only) return 0;  // the model is as it was
-    save_actor(worker_, plan, inputs_.config, saver.origin(result.steps), folder_ / "hf");
-    return result.stopped == StopReason::stop ? static_cast<int>(ExitCode::stopped) : 0;
+    const bool sound = saver.sound(result.steps);
+    if (sound) {
+      save_actor(worker_, plan, inputs_.config, saver.origin(result.steps), folder_ / "hf");
+    }
+    if (result.stopped == StopReason::stop) return static_cast<int>(ExitCode::stopped);
+    return static_cast<int>(sound ? ExitCode::ok : ExitCode::check_failed);
   }
 
   /// A log like the others: a full disk costs it, and not the model that comes after it.

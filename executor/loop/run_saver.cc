@@ -10,6 +10,7 @@
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"
+#include "executor/run_state/finite_weights.h"
 #include "executor/run_state/generator_state.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/run_folder.h"
@@ -88,7 +89,7 @@ void RunSaver::save_due(std::int64_t step, const Metrics& numbers) {
   if (checkpoint_due(step)) save(step, numbers);
   // The model's own folder has half of them at most.
   if (!last && worker_.context.host->rank() == 0) reserve_.keep(bytes_ + bytes_ / 2);
-  if (export_due(step)) save_export(step);
+  if (export_due(step) && sound(step)) save_export(step);
 }
 
 CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers) const {
@@ -141,7 +142,51 @@ void RunSaver::tell_unranked(std::int64_t step, const Metrics& numbers) {
         (meant.empty() ? "" : ": " + meant));
 }
 
+void RunSaver::judge(std::int64_t step, const Metrics& numbers) {
+  const auto found = numbers.find("training/not_finite");
+  not_finite_ = found != numbers.end() && found->second > 0 ? step : kNone;
+  told_ = kNone;
+}
+
+bool RunSaver::sound(std::int64_t step) {
+  if (step == told_) return false;
+  const std::string weight = weight_not_finite();
+  if (step != not_finite_ && weight.empty()) return true;
+  told_ = step;
+  settle();
+  if (!note_) return false;
+  note_("[Checkpoint] the state after step " + std::to_string(step) +
+        " is neither saved nor exported: " +
+        (weight.empty() ? "numbers of the step" : "weights, those of " + weight + " among them,") +
+        " are NaN or infinite; " + newest_checkpoint());
+  return false;
+}
+
+/// The name of a trained tensor, of any rank.
+std::string RunSaver::weight_not_finite() const {
+  std::string mine;
+  for (const Role role : {Role::actor, Role::critic}) {
+    RoleWorker* const own = worker_.find(role);
+    if (own == nullptr || !own->member() || !mine.empty()) continue;
+    mine = tensor_not_finite(own->trained(), own->trainer->optimizer());
+  }
+  for (std::string& name : share_texts(*worker_.context.host, mine)) {
+    if (!name.empty()) return std::move(name);
+  }
+  return {};
+}
+
+/// For people, on rank 0.
+std::string RunSaver::newest_checkpoint() const {
+  const std::vector<fs::path> found = checkpoints_in(checkpoints_of(run_));
+  const auto step = found.empty() ? std::nullopt : step_named(found.front().filename().string());
+  if (step) return "the newest checkpoint is of step " + std::to_string(*step);
+  if (first_step_ == 0) return "there is no checkpoint";
+  return "the run has none but that of step " + std::to_string(first_step_) + ", where it began";
+}
+
 void RunSaver::save(std::int64_t step, const Metrics& numbers) {
+  if (!sound(step)) return;
   settle();
   std::vector<StateTensor> tensors;
   for (auto& [role, snapshot] : snapshots_) {

@@ -2,8 +2,9 @@
 //
 // A save copies what training has made into host memory and leaves the writing to a thread of its
 // own, which has the next step's time for it: a run that dies loses no more steps than lie between
-// two checkpoints. What goes wrong there is told and never ends the run. Owned
-// by one rank's main thread; functions that say so are collective over the world.
+// two checkpoints. What goes wrong there is told and never ends the run. A state that is
+// none to go on from is not saved. Owned by one rank's main thread; functions that say so are
+// collective over the world.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +47,18 @@ class RunSaver {
   /// Whether a checkpoint of the step has been begun, or was resumed from.
   bool holds(std::int64_t step) const { return step == last_; }
 
+  /// A step has ended with these numbers, equal on every rank. Where one of a trained role is NaN
+  /// or infinite, the state after it is not sound.
+  void judge(std::int64_t step, const Metrics& numbers);
+  /// Whether the state after `step` steps, which is the run's, may be saved and exported: neither
+  /// the step's numbers nor a weight are NaN or infinite. Says so where not, and from which step
+  /// the run can go on, once for a step. Collective.
+  bool sound(std::int64_t step);
+
   /// Saves what is due, and keeps room on the disk for the run's last checkpoint. `numbers`: the
   /// step's, equal on every rank. Collective.
   void save_due(std::int64_t step, const Metrics& numbers);
-  /// A checkpoint of the state after `step` steps. Collective.
+  /// A checkpoint of the state after `step` steps, where that is sound. Collective.
   void save(std::int64_t step, const Metrics& numbers);
   /// The records of the step that was saved last are written: its checkpoint may appear.
   void recorded() { writer_.recorded(); }
@@ -72,6 +81,8 @@ class RunSaver {
   void save_export(std::int64_t step);
   /// Collective.
   CheckpointManifest manifest(std::int64_t step, const Metrics& numbers) const;
+  std::string weight_not_finite() const;
+  std::string newest_checkpoint() const;
   void tell_unranked(std::int64_t step, const Metrics& numbers);
 
   Worker& worker_;
@@ -83,12 +94,13 @@ class RunSaver {
   CheckpointData data_;
   std::map<Role, std::int64_t> parameters_;  // that are trained, of all ranks once
   std::map<Role, RoleSnapshot> snapshots_;
-  std::vector<CheckpointEnd> refused_;     // on rank 0: not begun for want of room
-  std::vector<torch::Tensor> generators_;  // of the last snapshot
-  std::int64_t bytes_ = 0;                 // of the last checkpoint, of all ranks
-  bool told_unranked_ = false;             // that a checkpoint lacks the monitored number
-  DiskReserve reserve_;                    // on rank 0
-  CheckpointWriter writer_;                // last: its thread reads what is above
+  std::int64_t not_finite_ = -1, told_ = -1;  // steps after which the state is not sound
+  std::vector<CheckpointEnd> refused_;        // on rank 0: not begun for want of room
+  std::vector<torch::Tensor> generators_;     // of the last snapshot
+  std::int64_t bytes_ = 0;                    // of the last checkpoint, of all ranks
+  bool told_unranked_ = false;                // that a checkpoint lacks the monitored number
+  DiskReserve reserve_;                       // on rank 0
+  CheckpointWriter writer_;                   // last: its thread reads what is above
 };
 
 }  // namespace tessera

@@ -14,6 +14,7 @@ bool StepRules::judge(std::int64_t step, Metrics& numbers) {
     for (const auto& [name, value] : rule_metrics(worker_.rules)) numbers[name] = value;
   };
   Communicator& host = *worker_.context.host;
+  if (saver_ != nullptr) saver_->judge(step, numbers);
   count_step(numbers, worker_.rules);
   add_own();
   const std::int32_t mine = observer_.judged ? observer_.judged(step, numbers).bits() : 0;

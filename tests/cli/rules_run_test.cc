@@ -248,7 +248,8 @@ TEST_F(RulesRun, PredictedTimesAreNotJudgedOnProcessors) {
 
 /// A loss beyond fp32 has no gradient: every update is left out, counted, and summed up.
 TEST_F(RulesRun, NumbersThatAreNoneAreCounted) {
-  ASSERT_EQ(train("none", 3, "--set actor_rollout_ref.actor.entropy_coeff=1e300"), 0);
+  ASSERT_EQ(train("none", 3, "--set actor_rollout_ref.actor.entropy_coeff=1e300"),
+            static_cast<int>(ExitCode::check_failed));
   double not_finite = 0, skipped = 0;
   for (const StepNumbers& step : metrics("none")) {
     not_finite += step.data.at("training/not_finite");
@@ -258,6 +259,28 @@ TEST_F(RulesRun, NumbersThatAreNoneAreCounted) {
   }
   EXPECT_GT(not_finite, 0);
   EXPECT_GT(skipped, 0);
+  EXPECT_FALSE(fs::exists(folder_ / "none" / "hf"));
+  EXPECT_THAT(log("none"), HasSubstr("[Checkpoint] the state after step 3 is neither saved nor "
+                                     "exported: numbers of the step are NaN or infinite; there is "
+                                     "no checkpoint\n"));
+}
+
+/// What a diverged step leaves never takes the place of the checkpoint before it, under a rule and
+/// without one: step 1 has a learning rate of 0, step 2 one that no weight survives.
+TEST_F(RulesRun, ADivergedStepIsNotSaved) {
+  const std::string diverges =
+      "--set actor_rollout_ref.actor.optim.lr=1e38 actor_rollout_ref.actor.optim.lr_warmup_steps=2 "
+      "trainer.save_freq=1 trainer.hf_save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
+  EXPECT_EQ(train("ruled", 6, diverges + "trainer.rules=default"),
+            static_cast<int>(ExitCode::stopped));
+  EXPECT_NE(train("not-ruled", 3, diverges), 0);
+  for (const char* name : {"ruled", "not-ruled"}) {
+    EXPECT_TRUE(fs::exists(checkpoint(name, 1))) << log(name);
+    EXPECT_FALSE(fs::exists(checkpoint(name, 2))) << log(name);
+    EXPECT_FALSE(fs::exists(checkpoint(name, 3))) << log(name);
+    EXPECT_FALSE(fs::exists(folder_ / name / "hf")) << log(name);
+    EXPECT_THAT(log(name), HasSubstr("; the newest checkpoint is of step 1\n"));
+  }
 }
 
 }  // namespace
