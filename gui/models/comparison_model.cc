@@ -2,6 +2,7 @@
 #include "gui/models/comparison_model.h"
 
 #include <QFont>
+#include <algorithm>
 #include <cmath>
 
 #include "gui/document/text.h"
@@ -22,8 +23,11 @@ QStringList ComparisonModel::gaps() const {
   for (const Gap& gap : run_.gaps) {
     const QString what = gap.what == "outside" ? Words::tr("What is outside all phases")
                                                : QString::fromStdString(gap.what);
-    lines << (gap.seconds >= 0 ? Words::tr("%1 took %2 longer than predicted: %3")
-                               : Words::tr("%1 took %2 less than predicted: %3"))
+    const auto row = std::ranges::find(run_.times.phases, gap.what, &PhaseComparison::phase);
+    const bool predicted = row == run_.times.phases.end() || row->is_predicted();
+    lines << (!predicted         ? Words::tr("%1 took %2: %3")
+              : gap.seconds >= 0 ? Words::tr("%1 took %2 longer than predicted: %3")
+                                 : Words::tr("%1 took %2 less than predicted: %3"))
                  .arg(what, secondsText(std::abs(gap.seconds)), said(gap.cause));
   }
   return lines;

@@ -6832,6 +6832,10 @@ select it to plan it in full</source>
         <translation>转到(&amp;G)</translation>
     </message>
     <message>
+        <source>%1 took %2: %3</source>
+        <translation>%1 用了 %2：%3</translation>
+    </message>
+    <message>
         <source>not predicted</source>
         <translation>未预测</translation>
     </message>

@@ -155,19 +155,24 @@ void drawReshardRate(Chart& chart, RunFollower& run) {
 void drawReshardBytes(Chart& chart, RunFollower& run) {
   ChartLine received{ownName(run, Words::tr("received")), QColor(kReshard),
                      run.steps()->series("reshard/bytes")};
-  double most = 0;
+  std::vector<double> bounds;
+  if (run.plan() && !received.points.empty()) {
+    for (const PlannedReshard& pair : run.plan()->reshard) {
+      bounds.push_back(static_cast<double>(pair.lower_bound_bytes.value));
+    }
+  }
+  double most = bounds.empty() ? 0 : *std::max_element(bounds.begin(), bounds.end());
   for (const QPointF& point : received.points) most = std::max(most, point.y());
   const int power = most >= 1 << 30 ? 3 : most >= 1 << 20 ? 2 : 1;
   const double unit = std::pow(1024.0, power);
   for (QPointF& point : received.points) point.ry() /= unit;
   std::vector<ChartLine> bytes{received};
-  if (run.plan() && !received.points.empty()) {
-    for (const PlannedReshard& pair : run.plan()->reshard) {
-      const double bound = static_cast<double>(pair.lower_bound_bytes.value) / unit;
-      const double first = received.points.front().x(), last = received.points.back().x();
-      bytes.push_back(
-          {Words::tr("lower bound"), QColor(kBound), {{first, bound}, {last, bound}}, true});
-    }
+  for (const double bound : bounds) {
+    const double first = received.points.front().x(), last = received.points.back().x();
+    bytes.push_back({Words::tr("lower bound"),
+                     QColor(kBound),
+                     {{first, bound / unit}, {last, bound / unit}},
+                     true});
   }
   addBeside(bytes, run, "reshard/bytes", unit);
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};

@@ -176,7 +176,12 @@ TEST(ComparisonModel, SaysWhatNothingIsPredictedFor) {
     run[i].step = static_cast<std::int64_t>(i) + 1;
     run[i].data = {{"timing_s/step", 2}, {"timing_s/gen", 1}, {"timing_s/save_checkpoint", 0.5}};
   }
-  model.setComparison({.times = compare(split_plan(), run)});
+  model.setComparison(
+      {.times = compare(split_plan(), run),
+       .gaps = {{"save_checkpoint", 0.5, "the plan has no price for it"}, {"gen", 0.2, "slow"}}});
+  EXPECT_EQ(model.gaps(),
+            QStringList({"save_checkpoint took 500.0 ms: the plan has no price for it",
+                         "gen took 200.0 ms longer than predicted: slow"}));
   int found = 0;
   for (int row = 0; row < model.rowCount(); ++row) {
     if (model.index(row, ComparisonModel::What).data().toString() != "save_checkpoint") continue;
