@@ -202,6 +202,7 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, 
     if (discs) graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, 4));
     setPoints(*graph, line.points);
   }
+  if (!lines.empty()) graph(0)->setLayer(graph(0)->layer());  // above the others
   if (lines.size() > 1) addLegend();
   setLabels(Words::tr("step"), unit);
   finish([this, from_zero] {
