@@ -9,6 +9,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
+#include "cost_models/spec/preset_algorithms.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {

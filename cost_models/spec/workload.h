@@ -121,10 +121,6 @@ void set_prompts(Workload& workload, std::int64_t mean, std::int64_t longest);
 /// that another call of the same step reads.
 Dataflow preset_dataflow(std::string_view algorithm, KlPlace kl, bool reward_model);
 
-/// The same calls in bypass mode (verl's algorithm.rollout_correction.bypass_mode): the old
-/// log-probs are those that generation drew with.
-Dataflow bypassing(Dataflow calls);
-
 /// Indices of `dataflow` in an order that respects inputs and outputs. Cycles, duplicate producers
 /// and inputs that nobody makes (other than "prompts") are appended to `problems`.
 std::vector<int> topological_order(const Dataflow& dataflow, const std::string& file,

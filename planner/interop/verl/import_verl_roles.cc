@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "cost_models/spec/preset_algorithms.h"
 #include "planner/interop/config/imported_recompute.h"
 #include "planner/interop/verl/verl_engines.h"
 #include "planner/interop/verl/verl_import.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/preset_algorithms.h"
 #include "planner/interop/verl/prepare_model.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
