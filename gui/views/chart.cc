@@ -200,9 +200,9 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, 
     graph->setAntialiased(!line.isDense());
     const bool discs = line.points.size() < 60 && !line.dashed;
     if (discs) graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, 4));
+    if (graphCount() > 1 && !line.dashed) graph->setLayer("grid");  // below the first
     setPoints(*graph, line.points);
   }
-  if (!lines.empty()) graph(0)->setLayer(graph(0)->layer());  // above the others
   if (lines.size() > 1) addLegend();
   setLabels(Words::tr("step"), unit);
   finish([this, from_zero] {

@@ -207,9 +207,11 @@ TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {
   EXPECT_EQ(chart->graph(before)->name(), "warmer");
   EXPECT_EQ(chart->graph(0)->name(), "run") << "a run is told by its folder, too";
   EXPECT_EQ(chart->graph(before)->dataCount(), 2);
-  const QList<QCPLayerable*> drawn = chart->graph(0)->layer()->children();
-  EXPECT_LT(drawn.indexOf(chart->graph(before)), drawn.indexOf(chart->graph(0)))
+  EXPECT_LT(chart->graph(before)->layer()->index(), chart->graph(0)->layer()->index())
       << "the run that is followed is not hidden by one that it equals";
+  auto* bytes = window.findChild<Chart*>("reshard_bytes");
+  ASSERT_GT(bytes->graphCount(), 1);
+  EXPECT_EQ(bytes->graph(1)->layer(), bytes->graph(0)->layer()) << "nor its bound by it";
   window.activateWindow();
   ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
   QTest::keyClick(&window, Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
