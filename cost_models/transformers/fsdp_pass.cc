@@ -47,12 +47,44 @@ double kept_by_layers(const ModelSpec& model, const ModuleRun& run, const PassLo
   return kept;
 }
 
+// Whole weights and gradients of what is in no layer, by moment.
+struct EndBytes {
+  double loss = 0, head_reduced = 0, last_layer = 0, first_layer = 0, root = 0;
+};
+
+// A tied weight stays gathered, and its gradient whole, until the embedding has added its own: that
+// moment has both and their sum.
+EndBytes fsdp2_ends(const ModelSpec& model, const ModuleRun& run, const GatheredParts& parts) {
+  const double element = size_of(run.type), head = element * as_double(parts.head);
+  if (!parts.trained) {
+    const double tied = model.tied_embeddings ? head : 0;
+    return {head, 0, tied, tied, 0};
+  }
+  const double copied = as_double(parts.reduced_type) * as_double(parts.head);
+  if (!model.tied_embeddings) return {2 * head, head + copied, copied, 0, 0};
+  const double last = as_double(parts.reduced_type) * as_double(parts.layer);
+  return {2 * head, head + copied, 2 * head, 2 * head, 4 * head + last};
+}
+
+// Parts of the root's gradient are joined to one tensor where the last of them is there; then the
+// weights are cut again, and the gradient is copied to the type of its reduction, and once more
+// where it is padded (_runtime_utils.py, _post_backward_hook, _reduce_grad).
+EndBytes fsdp1_ends(const ModelSpec& model, const ModuleRun& run, const GatheredParts& parts) {
+  const double element = size_of(run.type), reduced = as_double(parts.reduced_type);
+  const double root = as_double(parts.root), weights = element * root;
+  if (!parts.trained) return {weights, weights, weights, weights, weights};
+  const double whole = weights + element * as_double(parts.head);
+  const double joined = (model.tied_embeddings && parts.head > 0 ? 4 : 3) * weights;
+  const double copied = weights + reduced * root * (parts.padded_root ? 2 : 1);
+  return {whole, whole, whole, whole, std::max(joined, copied)};
+}
+
 }  // namespace
 
 std::array<PassBytes, kMoments> training_moments(const ModelSpec& model, const ModuleRun& run,
                                                  const GatheredParts& parts, const PassLoad& load) {
   const double element = size_of(run.type), hidden = element * as_double(model.hidden);
-  const double layer = element * as_double(parts.layer), head = element * as_double(parts.head);
+  const double layer = element * as_double(parts.layer);
   const double reduced = parts.trained ? as_double(parts.reduced_type) : 0;
   const double gradients = parts.trained ? 1 : 0;
   const SavedBytes ends = saved_outside_layers(model, run);
@@ -62,30 +94,29 @@ std::array<PassBytes, kMoments> training_moments(const ModelSpec& model, const M
   const double again = load.checkpointed ? largest.kept : 0;  // one layer's tensors, made again
 
   // The layer that comes next is on its way while the head works.
-  const PassBytes loss{kept + outside, as_double(load.logits), layer + head * (1 + gradients),
+  const EndBytes end =
+      parts.root > 0 ? fsdp1_ends(model, run, parts) : fsdp2_ends(model, run, parts);
+  const PassBytes loss{kept + outside, as_double(load.logits), layer + end.loss,
                        load.tokens * hidden};
-  const PassBytes head_reduced{kept + outside, 0,
-                               layer + gradients * head + reduced * as_double(parts.head),
-                               load.tokens * hidden};
-  // What was reduced last is released when the next group's gradients are. A tied weight stays
-  // gathered, and its gradient whole, until the embedding has added its own.
-  const double of_head =
-      model.tied_embeddings ? head * (1 + gradients) : reduced * as_double(parts.head);
+  const PassBytes head_reduced{kept + outside, 0, layer + end.head_reduced, load.tokens * hidden};
   const double in_layer = layer * (kGatheredLayers + kGradientsAtPeak * gradients);
   const double norm = load.tokens * as_double(last_norm_transients(model)) + outside;
-  const PassBytes last_layer{kept + again, 0, in_layer + of_head,
+  const PassBytes last_layer{kept + again, 0, in_layer + end.last_layer,
                              std::max(largest.transients, load.checkpointed ? 0 : norm)};
-  const PassBytes first_layer{
-      largest.kept, 0,
-      in_layer + std::max(reduced * as_double(parts.layer), model.tied_embeddings ? of_head : 0),
-      largest.transients};
-  return {loss, head_reduced, last_layer, first_layer};
+  const PassBytes first_layer{largest.kept, 0,
+                              in_layer + reduced * as_double(parts.layer) + end.first_layer,
+                              largest.transients};
+  const PassBytes root{.gathered = end.root};
+  return {loss, head_reduced, last_layer, first_layer, root};
 }
 
 PassBytes scoring_moment(const ModelSpec& model, const ModuleRun& run, const GatheredParts& parts,
                          const PassLoad& load) {
   const double element = size_of(run.type);
-  PassBytes in_layer{.gathered = kGatheredLayers * element * as_double(parts.layer)};
+  const double head = element * as_double(parts.head);
+  const double root = parts.root > 0 ? element * as_double(parts.root)
+                                     : (model.tied_embeddings ? head : 0);  // through all layers
+  PassBytes in_layer{.gathered = kGatheredLayers * element * as_double(parts.layer) + root};
   for (std::size_t i = 0; i < load.layers.size(); ++i) {
     if (load.layers[i] == 0) continue;
     const auto kind = static_cast<LayerKind>(i);
@@ -94,7 +125,7 @@ PassBytes scoring_moment(const ModelSpec& model, const ModuleRun& run, const Gat
   }
   const PassBytes at_head{.activations = load.tokens * 2 * element * as_double(model.hidden),
                           .logits = as_double(load.logits),
-                          .gathered = element * as_double(parts.head)};
+                          .gathered = std::max(root, head)};
   return in_layer.total() > at_head.total() ? in_layer : at_head;
 }
 

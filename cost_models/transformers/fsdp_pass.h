@@ -1,9 +1,11 @@
-// Bytes that one rank needs beside its shards while FSDP2 runs a model of transformers.
+// Bytes that one rank needs beside its shards while FSDP runs a model of transformers.
 //
 // Pure functions. A pass is looked at where its live memory is largest; those moments exclude one
-// another. Facts of PyTorch 2.11's torch/distributed/fsdp/_fully_shard and of how verl 0.9.1 wraps
-// a model (utils/fsdp_utils.py, apply_fsdp2: every decoder layer, the embedding and the head each a
-// group of their own; with tied embeddings the root holds that weight). Bytes; any thread.
+// another. Facts of PyTorch 2.11's torch/distributed/fsdp and of how verl 0.9.1 wraps a model. With
+// FSDP2 every decoder layer, the embedding and the head are each a group of their own, and with
+// tied embeddings the root holds that weight (utils/fsdp_utils.py, apply_fsdp2). With FSDP1 the
+// root holds all that is in no layer, and stays gathered from its forward pass until its gradients
+// are reduced, which are one tensor (get_fsdp_wrap_policy). Bytes; any thread.
 #pragma once
 
 #include <array>
@@ -14,10 +16,12 @@
 
 namespace tessera {
 
-/// What FSDP2 gathers, in elements of whole tensors, and how it reduces their gradients.
+/// What FSDP gathers, in elements of whole tensors, and how it reduces their gradients.
 struct GatheredParts {
   std::int64_t layer = 0;         // parameters of the largest decoder layer; 0 = not sharded
   std::int64_t head = 0;          // of the vocabulary projection; 0 = none, or not sharded
+  std::int64_t root = 0;          // of FSDP1's root, the head among them; 0 = FSDP2
+  bool padded_root = false;       // the ranks do not divide it
   std::int64_t reduced_type = 4;  // bytes of an element that is reduced (reduce_dtype)
   bool trained = true;            // false: frozen beside adapters, no gradients
 };
@@ -43,8 +47,9 @@ enum class Moment {
   head_reduced,  // the logits are gone, the head's gradient is copied for its reduction
   last_layer,    // its backward pass, which is the first
   first_layer,   // its backward pass, which is the last: nothing else is kept, gradients are whole
+  root,          // the gradients of tied ends are added; FSDP1's root is reduced
 };
-inline constexpr int kMoments = 4;
+inline constexpr int kMoments = 5;
 
 /// In the order of Moment.
 std::array<PassBytes, kMoments> training_moments(const ModelSpec& model, const ModuleRun& run,

@@ -38,10 +38,8 @@ PlanAnswer search(const PlanRequest& request, Problems problems) {
 
 bool same_prices(const PlanRequest& a, const PlanRequest& b) {
   return a.models == b.models && a.cluster == b.cluster && a.workload == b.workload &&
-         a.calibration == b.calibration && a.engine == b.engine &&
-         a.choices.fused_loss == b.choices.fused_loss &&
-         a.choices.host_optimizer == b.choices.host_optimizer && a.lora == b.lora &&
-         a.risk == b.risk && a.one_step_off == b.one_step_off;
+         a.calibration == b.calibration && a.engine == b.engine && a.choices == b.choices &&
+         a.lora == b.lora && a.risk == b.risk && a.one_step_off == b.one_step_off;
 }
 
 template <class Body>

@@ -5,6 +5,10 @@
 
 #include <string_view>
 
+#include "cost_models/spec/enum_array.h"
+#include "cost_models/spec/workload.h"
+#include "cost_models/transformers/fsdp.h"
+
 namespace tessera {
 
 /// The engine of a request that names none: Tessera's own executor.
@@ -17,10 +21,13 @@ inline constexpr std::string_view kOwnEngineWithVllm = "tessera+vllm";
 /// choice of one.
 inline constexpr std::string_view kAnyEngine = "any";
 
-/// What an engine lets a plan choose beside layouts (RolePlan says it of the actor).
+/// What an engine lets a plan choose beside layouts (RolePlan says it of the actor, and `fsdp` of
+/// each role). A search takes them as they are.
 struct EngineChoices {
   bool fused_loss = false;      // the head and the loss in one kernel, a slice of rows at a time
   bool host_optimizer = false;  // offloaded states stay on the host, which computes the step
+  EnumArray<Role, Fsdp> fsdp;
+  bool operator==(const EngineChoices&) const = default;
 };
 
 }  // namespace tessera

@@ -24,6 +24,7 @@
 #include "cost_models/spec/parallel_layout.h"
 #include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
+#include "cost_models/transformers/fsdp.h"
 #include "planner/plan/certificate.h"
 #include "planner/plan/engine_rule.h"
 #include "planner/plan/model_source.h"
@@ -58,6 +59,8 @@ struct RolePlan {
   /// Of the actor: offloaded optimizer states stay in host memory and the host computes the step
   /// (Megatron-LM's optimizer_cpu_offload). Tessera's executor does without being told.
   bool host_optimizer = false;
+  /// Of actor, critic and reference, where PyTorch's FSDP runs them (verl's strategy).
+  Fsdp fsdp = Fsdp::fsdp2;
   std::map<Phase, MemoryUse> memory;  // of the role's fullest rank, in each phase
   bool operator==(const RolePlan&) const = default;
 };

@@ -74,7 +74,10 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
   request.created = plan.provenance.created;
   for (const RolePlan& role : plan.roles) {
     if (role.lora.used()) request.lora.emplace(role.role, role.lora);
-    if (role.role == Role::actor) request.choices = {role.fused_loss, role.host_optimizer};
+    request.choices.fsdp[role.role] = role.fsdp;
+    if (role.role != Role::actor) continue;
+    request.choices.fused_loss = role.fused_loss;
+    request.choices.host_optimizer = role.host_optimizer;
   }
   return request;
 }

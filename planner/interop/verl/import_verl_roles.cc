@@ -40,6 +40,15 @@ DType wire_dtype(const VerlImport& in) {
   return in.dtype(kRollout + ".dtype", "bfloat16", DType::bf16);
 }
 
+// verl 0.9.1's default is FSDP1; the reference has the actor's unless it states its own.
+Fsdp fsdp_of(const VerlImport& in, Role role, const std::string& base) {
+  if (in.config.engine != VerlEngine::fsdp) return Fsdp::fsdp2;
+  const std::string own = base + ".strategy";
+  const bool actors = role == Role::reference && !in.config.has(own);
+  const Node* const stated = in.config.find(actors ? kActor + ".strategy" : own);
+  return stated == nullptr || stated->text == "fsdp" ? Fsdp::fsdp1 : Fsdp::fsdp2;
+}
+
 // What actor, critic and reference have alike.
 RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
   RolePlan made;
@@ -58,6 +67,7 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
   if (megatron) made.rank_order = RankOrder::megatron;
   made.fused_loss =
       role != Role::critic && in.flag("actor_rollout_ref.model.use_fused_kernels", false);
+  made.fsdp = fsdp_of(in, role, base);
   made.dtypes.param = in.dtype(block + ".dtype", "bfloat16", DType::bf16);
   made.dtypes.kv = made.dtypes.wire = wire_dtype(in);
   if (fsdp && trained) made.dtypes.master = in.dtype(block + ".model_dtype", "fp32", DType::fp32);

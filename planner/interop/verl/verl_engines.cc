@@ -35,6 +35,10 @@ std::string model_engine(VerlEngine engine) {
   return engine == VerlEngine::fsdp ? std::string() : std::string(kVerlEngines[engine]);
 }
 
+std::string_view strategy_of(const VerlEngineKeys& keys, Fsdp fsdp) {
+  return keys.engine == VerlEngine::fsdp && fsdp == Fsdp::fsdp1 ? "fsdp" : keys.strategy;
+}
+
 int ranks_of_limit(VerlEngine engine, const ParallelLayout& layout) {
   return engine == VerlEngine::torchtitan ? layout.tp : layout.cp;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "cost_models/transformers/fsdp.h"
 #include "planner/interop/config/config_values.h"
 
 namespace tessera {
@@ -15,7 +16,7 @@ struct ParallelLayout;
 struct VerlEngineKeys {
   VerlEngine engine;
   std::string_view plan_engine;  // Plan::engine
-  std::string_view strategy;     // of actor and critic
+  std::string_view strategy;     // of actor and critic; FSDP's newer one
   std::string_view block;        // of the engine's own keys, below the actor and the reference
   std::string_view critic_block;
   int bit;                        // in the rows of verl_keys.inc
@@ -29,6 +30,9 @@ const VerlEngineKeys& keys_of_plan(std::string_view plan_engine);
 
 /// The value of model_engine; empty for FSDP, its default.
 std::string model_engine(VerlEngine engine);
+
+/// The value of actor.strategy and critic.strategy. `fsdp`: of a role that verl's FSDP trains.
+std::string_view strategy_of(const VerlEngineKeys& keys, Fsdp fsdp);
 
 /// Ranks that verl multiplies a limit of tokens per GPU by, to fill a micro-batch: `sp_size` of
 /// workers/engine/*/transformer_impl.py, which is the tensor-parallel size for torchtitan and the

@@ -122,7 +122,7 @@ void write_verl_actor(VerlWriter& w) {
              "a divisor of prompts_per_step = " + std::to_string(w.work.prompts_per_step),
              "ppo_mini_batch_size counts prompts");
   }
-  w.text(prefix + ".strategy", w.keys.strategy);
+  w.text(prefix + ".strategy", strategy_of(w.keys, w.actor.fsdp));
   w.set(prefix + ".ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches,
         "prompts, not sequences");
   w.set(prefix + ".ppo_epochs", w.work.epochs);
@@ -146,6 +146,9 @@ void write_verl_actor(VerlWriter& w) {
 void write_verl_reference(VerlWriter& w) {
   if (w.reference == nullptr) return;
   const std::string prefix = "actor_rollout_ref.ref";
+  if (w.reference->fsdp != w.actor.fsdp && w.keys.engine == VerlEngine::fsdp) {
+    w.text(prefix + ".strategy", strategy_of(w.keys, w.reference->fsdp));
+  }
   w.set(prefix + ".log_prob_use_dynamic_bsz", true);
   w.set(prefix + ".log_prob_max_token_len_per_gpu",
         w.per_gpu(*w.reference, w.reference->batching.log_prob_tokens, "log_prob_tokens"));
@@ -178,7 +181,7 @@ void write_verl_critic(VerlWriter& w) {
   w.weights("critic.model.path", w.critic->model, shared ? w.options.model : "",
             shared ? "MODEL_PATH" : "CRITIC_PATH", shared ? "the model" : "the critic");
   write_verl_lora(w, "critic.model", w.critic->lora);
-  w.text("critic.strategy", w.keys.strategy);
+  w.text("critic.strategy", strategy_of(w.keys, w.critic->fsdp));
   w.set("critic.ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches, "prompts");
   w.set("critic.ppo_epochs", w.work.epochs);
   w.set("critic.use_dynamic_bsz", true);

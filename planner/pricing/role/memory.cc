@@ -252,11 +252,19 @@ GatheredParts gathered_parts(const RoleLayout& role, const Candidate& candidate)
   for (const auto& kind : role.parts->layer) {
     parts.layer = std::max(parts.layer, kind.front().total());
   }
-  if (model.spec.head != ModelHead::value) parts.head = model.spec.vocab * model.spec.hidden;
+  const std::int64_t end = model.spec.vocab * model.spec.hidden;
+  const bool has_head = model.spec.head != ModelHead::value;
+  if (has_head) parts.head = end;
+  if (model.fsdp == Fsdp::fsdp1) {
+    // The last norm, and a value head with its bias.
+    const std::int64_t rest = model.spec.hidden + (has_head ? 0 : model.spec.hidden + 1);
+    parts.root = (has_head && !model.spec.tied_embeddings ? 2 : 1) * end + rest;
+    parts.padded_root = parts.root % shard_ranks(candidate, role.assumed->traits()) != 0;
+  }
   return parts;
 }
 
-// A call of transformers' modules under FSDP2, at its largest moment. Gradients are stated less
+// A call of transformers' modules under FSDP, at its largest moment. Gradients are stated less
 // what the stage holds of them between calls: a first micro-batch has none before its first layer
 // is done. Then the optimizer reads them (worst_moment).
 MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candidate,
@@ -281,7 +289,7 @@ MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candid
   MemoryUse most = optimizer_step(traits, held);
   for (std::size_t i = 0; i < moments.size(); ++i) {
     MemoryUse use = memory_of(moments[i]);
-    if (fresh && static_cast<Moment>(i) != Moment::first_layer) use.gradients = -held.gradients;
+    if (fresh && static_cast<Moment>(i) < Moment::first_layer) use.gradients = -held.gradients;
     if (use.total() > most.total()) most = use;
   }
   return most;

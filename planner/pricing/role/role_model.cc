@@ -80,6 +80,7 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
   const Workload& workload = request.workload;
   RoleModel model{.role = role, .spec = model_of(request, role)};
   model.dtypes = dtypes_of(request, role);
+  model.fsdp = request.choices.fsdp[role];
   model.table = tables.of(model.spec);
   model.elements = model.table->elements();
   model.trained_tensors = static_cast<double>(model.table->rows.size());

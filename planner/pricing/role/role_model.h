@@ -82,6 +82,7 @@ struct RoleModel {
   std::array<double, kLayerKinds> layers{};  // by kind
   LayerKind last_kind = LayerKind::dense;    // of the last layer
   bool trained = false;
+  Fsdp fsdp = Fsdp::fsdp2;  // where PyTorch's FSDP runs it
   Lora lora;
   std::shared_ptr<const ParameterTable> adapter_table;  // where they alone move (AdapterTraits)
   std::int64_t adapter_rank = 0;                        // of those that its passes run

@@ -253,6 +253,33 @@ TEST(ImportVerl, FusedKernelsNeverHoldWholeLogits) {
   EXPECT_LT(logits(fused, Phase::old_log_prob), logits(whole, Phase::old_log_prob) / 10);
 }
 
+// verl's default is FSDP1, whose root keeps both ends gathered: at the loss the embedding beside
+// the head (tests/cost_models/transformers/fsdp_root_test.cc).
+TEST(ImportVerl, TheFirstFsdpKeepsBothEndsGathered) {
+  const std::string loss = " actor_rollout_ref.actor.use_kl_loss=True",
+                    ref = "actor_rollout_ref.ref.", actor = "actor_rollout_ref.actor.strategy=";
+  const auto fsdp = [&](const std::string& rest, Role role) {
+    const Read made = read(grpo("Qwen/Qwen3-8B", rest + loss));
+    EXPECT_TRUE(made.imported) << made.told();
+    return made.imported ? made.role(role).fsdp : Fsdp{};
+  };
+  EXPECT_EQ(fsdp("", Role::actor), Fsdp::fsdp1);
+  EXPECT_EQ(fsdp("", Role::reference), Fsdp::fsdp1);
+  EXPECT_EQ(fsdp("", Role::rollout), Fsdp::fsdp2);
+  EXPECT_EQ(fsdp(actor + "fsdp2", Role::reference), Fsdp::fsdp2);
+  EXPECT_EQ(fsdp(actor + "fsdp2 " + ref + "strategy=fsdp", Role::reference), Fsdp::fsdp1);
+  const Read first = priced(actor + "fsdp"), second = priced("");
+  ASSERT_TRUE(first.imported && second.imported) << first.told();
+  const auto gathered = [](const Read& made, Phase phase) {
+    return made.role(Role::actor).memory.at(phase).gathered;
+  };
+  const std::int64_t end = std::int64_t{151936} * 4096, norm = 4096;
+  EXPECT_EQ(gathered(first, Phase::update_actor) - gathered(second, Phase::update_actor),
+            2 * (end + norm));
+  EXPECT_EQ(gathered(first, Phase::old_log_prob) - gathered(second, Phase::old_log_prob),
+            2 * (end + norm));
+}
+
 // examples/grpo_trainer/run_deepseek_v3_671b_megatron.sh of verl 0.9.0: "minimum 12 nodes x 8 x 80
 // GB" GPUs. Its step is computed by the hosts, its logits are never whole, and Megatron-LM reduces
 // gradients where they lie.

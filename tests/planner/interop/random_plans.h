@@ -68,6 +68,8 @@ class RandomPlans {
     for (RolePlan& role : plan.roles) {
       role.host_optimizer = engine_ == "verl-megatron" && role.role == Role::actor &&
                             role.offload.optimizer && work.epochs == 2;
+      const bool wrapped = role.role != Role::rollout && role.role != Role::reward;
+      if (engine_ == "verl" && wrapped && work.samples_per_prompt == 4) role.fsdp = Fsdp::fsdp1;
       role.fused_loss =
           work.epochs == 2 && (role.role == Role::actor || role.role == Role::reference);
     }

@@ -60,7 +60,7 @@ void expect_values_of(const Plan& plan, const Node& values) {
   // sp_size, by which workers/engine/utils.py multiplies a limit per GPU.
   const bool titan = plan.engine == "verl-torchtitan";
   const auto shared = [&](const RolePlan& role) { return titan ? role.layout.tp : role.layout.cp; };
-  EXPECT_EQ(values.find("strategy")->text, keys_of_plan(plan.engine).strategy);
+  EXPECT_EQ(values.find("strategy")->text, strategy_of(keys_of_plan(plan.engine), actor.fsdp));
   EXPECT_EQ(values.find("mini_batch")->integer, actor.batching.mini_batch);
   EXPECT_EQ(values.find("update_tokens")->integer * shared(actor), actor.batching.update_tokens);
   EXPECT_EQ(values.find("world")->integer, static_cast<std::int64_t>(actor.ranks.size()));
