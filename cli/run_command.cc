@@ -27,6 +27,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "cost_models/layout/reshard_transport.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
@@ -151,8 +152,7 @@ void set_reshard(Plan& plan, const RunOptions& options) {
 
 bool on_gpus(const Plan& plan, const RunOptions& options) {
   return options.device == "cuda" ||
-         (options.device == "auto" && plan.cluster.device.name != "CPU" &&
-          plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
+         (options.device == "auto" && !is_cpu(plan.cluster.device) && fs::exists("/dev/nvidiactl"));
 }
 
 /// The ranks' program reads everything and looks at it; its code, or that of a run which was asked

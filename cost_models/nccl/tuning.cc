@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <initializer_list>
 #include <span>
 #include <string>
 
 #include "cost_models/documents/printed.h"
+#include "cost_models/spec/device/device_kind.h"
 
 namespace tessera {
 namespace {
@@ -243,20 +243,11 @@ std::optional<NcclProtocol> nccl_protocol(std::string_view name) {
 
 std::optional<NcclMachine> nccl_machine(const ClusterSpec& cluster) {
   NcclMachine machine;
-  const std::string& gpu = cluster.device.name;
-  const auto is = [&](std::initializer_list<std::string_view> names) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](std::string_view name) { return gpu.starts_with(name); });
-  };
-  if (is({"A100", "A800"})) {
-    machine.generation = 80;
-  } else if (is({"H100", "H200", "H800", "H20", "GH200"})) {
-    machine.generation = 90;
-  } else if (is({"B200", "B300", "GB200", "GB300"})) {
-    machine.generation = 100;
-  } else {
-    return std::nullopt;
-  }
+  machine.generation = compute_capability(cluster.device.name);
+  const bool known = std::any_of(kGenerations.begin(), kGenerations.end(), [&](const auto& each) {
+    return each.capability == machine.generation;
+  });
+  if (!known) return std::nullopt;
   if (cluster.intra_link.find("NVLink") == std::string::npos) return std::nullopt;
   machine.multicast =
       machine.generation >= 90 && cluster.intra_link.find("NVSwitch") != std::string::npos;

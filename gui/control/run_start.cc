@@ -9,6 +9,7 @@
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "gui/control/run_log.h"
 #include "gui/control/tessera_program.h"
 #include "gui/document/text.h"
@@ -80,7 +81,7 @@ QString whyNoStart(const StartRequest& request) {
 }
 
 QStringList wordsOf(const StartRequest& request) {
-  const bool on_processors = request.plan->cluster.device.name == "cpu";
+  const bool on_processors = is_cpu(request.plan->cluster.device);
   QStringList words{"run",      planFile(request.folder),      "--config", request.config,
                     "--device", on_processors ? "cpu" : "cuda"};
   for (const QString& setting : request.settings) words << "--set" << setting;

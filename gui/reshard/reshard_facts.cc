@@ -10,6 +10,7 @@
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/sharding.h"
 #include "cost_models/reshard/pull_steps.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "planner/engines/engine.h"
@@ -182,7 +183,7 @@ QString whyNoSteps(const Plan& plan, const PlannedReshard& pair, const ReshardFa
   if (facts.ranks > facts.ranks_per_node) {
     return Words::tr("Steps are shown of plans that use one node.");
   }
-  if (plan.cluster.device.name == "cpu") {
+  if (is_cpu(plan.cluster.device)) {
     return Words::tr("Processors read one another's memory all at once, without steps.");
   }
   if (!reads) return Words::tr("This transport has no steps: they are of reads by copy engines.");

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/run_views/run_file_dialog.h"
@@ -29,7 +30,7 @@ QString planText(const Plan& plan) {
 
 // What speaks against this machine, as far as the window sees it; the run itself decides.
 QString hintOf(const Plan& plan) {
-  if (plan.cluster.device.name == "cpu") return {};
+  if (is_cpu(plan.cluster.device)) return {};
   const QString instead = Words::tr(
       "Export job (Ctrl+J) writes what starts it on a cluster; the quickstart (Shift+F6) "
       "needs no GPU.");

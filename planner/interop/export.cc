@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/engine_check.h"
 #include "planner/interop/files/gpu_types.h"
 #include "planner/interop/files/script.h"
@@ -71,7 +72,7 @@ void note_types(const Plan& plan, const ExportTarget& target, Export& out) {
 // What only the site knows of its network; NCCL guesses the rest well.
 void note_network(const Plan& plan, const ExportTarget& target, Export& out) {
   const bool served = target.program == ExportedProgram::server;
-  if (served || shape_of(plan).nodes == 1 || plan.cluster.device.name == "cpu") return;
+  if (served || shape_of(plan).nodes == 1 || is_cpu(plan.cluster.device)) return;
   const bool ethernet = plan.cluster.inter_fabric.find("RoCE") != std::string::npos;
   out.notes.push_back(
       "Several nodes: set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) where hosts have interfaces "

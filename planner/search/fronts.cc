@@ -68,7 +68,7 @@ std::vector<std::size_t> Fronts::by_hope(RoleOptions& all, Role role) {
   for (const int each : allowed(all, role, std::nullopt)) {
     const auto number = static_cast<std::size_t>(each);
     Seconds sum;
-    if (problem_.evaluator.least_seconds) {
+    if (hopes()) {
       const PhaseSeconds& hoped = hoped_in(all, number);
       sum = std::accumulate(hoped.begin(), hoped.end(), Seconds{});
     }
@@ -182,8 +182,7 @@ std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool
   std::vector<std::pair<Seconds, int>> below;
   for (const int number : allowed(all, query.role, query.groups)) {
     const auto at = static_cast<std::size_t>(number);
-    const bool hopes = static_cast<bool>(problem_.evaluator.least_seconds);
-    if (hopes && query.step(hoped_in(all, at)) >= query.limit) continue;
+    if (hopes() && query.step(hoped_in(all, at)) >= query.limit) continue;
     const Seconds seconds = query.step(least_in(all, at));
     if (seconds < query.limit) below.emplace_back(seconds, number);
   }
@@ -219,8 +218,7 @@ std::vector<LayoutBound> Fronts::bounds_by_layout(Role role, int gpus) {
   std::vector<LayoutBound> bounds;
   for (const int number : allowed(all, role, std::nullopt)) {
     const auto at = static_cast<std::size_t>(number);
-    const bool hopes = static_cast<bool>(problem_.evaluator.least_seconds);
-    bounds.push_back({number, hopes ? hoped_in(all, at) : least_in(all, at)});
+    bounds.push_back({number, hopes() ? hoped_in(all, at) : least_in(all, at)});
   }
   return bounds;
 }

@@ -173,6 +173,7 @@ class Fronts {
   Stored& stored(Role role) { return roles_[role]; }
   Bytes priced_limit() const { return std::max(problem_.priced_limit, problem_.memory_limit); }
   bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
+  bool hopes() const { return static_cast<bool>(problem_.evaluator.least_seconds); }
   RoleOptions& listed(Role role, int gpus);
   const GroupBounds& bounds_by_groups(Role role, int gpus);
   const PhaseSeconds& least_in(RoleOptions& all, std::size_t number);

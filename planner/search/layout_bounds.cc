@@ -105,7 +105,7 @@ const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
   if (layout.known == LayoutOptions::Known::least) return layout.least;
   PhaseSeconds least;
   least.fill(kForever);
-  if (layout.space.layout.role != Role::rollout && problem_.evaluator.least_seconds) {
+  if (layout.space.layout.role != Role::rollout && hopes()) {
     const std::vector<int> held = held_stages(layout.space);
     if (held == stages_of(layout.space)) {
       least = hoped_in(all, number);
@@ -124,7 +124,7 @@ const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
 
 // Whether no candidate of the layout takes less in any phase.
 bool Fronts::hopeless(RoleOptions& all, std::size_t number, const PhaseSeconds& least) {
-  return problem_.evaluator.least_seconds && none_less(hoped_in(all, number), least);
+  return hopes() && none_less(hoped_in(all, number), least);
 }
 
 // A rollout's batches that fit alone, which are the first ones.
@@ -189,7 +189,7 @@ std::vector<LayoutOptions::Floor> Fronts::floors_of(const SharedSpace& space) co
 
 // Whether any way to hold less between calls leaves the others enough for a step below the limit.
 bool Fronts::may_stay_below(LayoutOptions& layout, const LayoutQuery& query) const {
-  const bool known = problem_.held && problem_.evaluator.least_seconds;
+  const bool known = problem_.held && hopes();
   if (!query.step_beside || !known) return true;
   if (!layout.floors) layout.floors = floors_of(layout.space);
   return std::any_of(layout.floors->begin(), layout.floors->end(), [&](const auto& floor) {

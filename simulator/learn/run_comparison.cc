@@ -8,6 +8,7 @@
 #include "cost_models/documents/printed.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/lengths.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/engine.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
@@ -82,7 +83,7 @@ GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Pric
   facts.communication_s = row.predicted_communication_s;
   facts.kind = kind_of(run.plan.workload, facts.phase);
   const double device = gib(run.plan.cluster.device.memory);
-  facts.on_processors = run.plan.cluster.device.name == "cpu";
+  facts.on_processors = is_cpu(run.plan.cluster.device);
   if (device > 0) facts.reserved_part = run.memory.reserved_gib / device;
   facts.constant = "no constant";
   for (const Sensitivity& each : sensitivities_of(priced, row.phase)) {

@@ -8,6 +8,7 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
@@ -135,7 +136,7 @@ bool is_without_times(std::string_view metric) {
 }
 
 RoughTimes rough_times(const Plan& plan, const Calibration& calibration, bool on_processors) {
-  const bool for_processors = plan.cluster.device.name == "cpu";
+  const bool for_processors = is_cpu(plan.cluster.device);
   if (on_processors && !for_processors) return RoughTimes::other_device;
   const bool measured = !constant_names(calibration, true).empty();
   if (measured) return for_processors ? RoughTimes::shared : RoughTimes::none;

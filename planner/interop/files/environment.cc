@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/spec/device/device_kind.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -12,8 +13,6 @@ bool any_tensor_parallel(const Plan& plan) {
     return role.role != Role::rollout && (role.layout.tp > 1 || role.layout.cp > 1);
   });
 }
-
-bool is_cpu(const Plan& plan) { return plan.cluster.device.name == "cpu"; }
 
 // What the plan says for Tessera's own executor and another engine must not have.
 bool applies(const EnvironmentVariable& variable, ExportedProgram program) {
@@ -40,7 +39,7 @@ std::vector<EnvironmentVariable> environment_of(const Plan& plan, const ExportTa
   for (const EnvironmentVariable& variable : plan.environment) {
     if (applies(variable, target.program)) all.push_back(variable);
   }
-  if (is_cpu(plan)) return all;
+  if (is_cpu(plan.cluster.device)) return all;
   const bool megatron = target.megatron_kernels || plan.engine == "verl-megatron";
   if (megatron && any_tensor_parallel(plan)) {
     set("CUDA_DEVICE_MAX_CONNECTIONS", "1",

@@ -1,5 +1,6 @@
 // Kubeflow's TrainJob on Kubernetes.
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/fixed_order.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/gpu_types.h"
@@ -43,7 +44,7 @@ std::string pod_patch(const Plan& plan, const ExportOptions& options, JobShape s
           "  # NCCL's transport inside a node needs more than a container's default 64 MiB.\n" +
           in + "  - name: shm\n" + in + "    emptyDir: {medium: Memory}\n";
   text += in + "containers:\n" + in + "  - name: node\n";
-  if (shape.nodes > 1 && plan.cluster.device.name != "cpu") {
+  if (shape.nodes > 1 && !is_cpu(plan.cluster.device)) {
     text += in + "    # RDMA pins the buffers that network cards read and write.\n" + in +
             "    securityContext: {capabilities: {add: [IPC_LOCK]}}\n";
   }
@@ -67,8 +68,8 @@ std::string train_job(const Plan& plan, const ExportTarget& target, const Export
           "\nspec:\n  runtimeRef:\n    name: torch-distributed\n  trainer:\n";
   text += "    image: " + yaml_text(image) + "\n    numNodes: " + std::to_string(shape.nodes) +
           "\n    numProcPerNode: " + gpus + "\n    resourcesPerNode:\n      limits:\n";
-  text += plan.cluster.device.name == "cpu" ? "        cpu: " + gpus + "\n"
-                                            : "        nvidia.com/gpu: " + gpus + "\n";
+  text += is_cpu(plan.cluster.device) ? "        cpu: " + gpus + "\n"
+                                      : "        nvidia.com/gpu: " + gpus + "\n";
   text += "    command: [torchrun, --no-python, tessera-run, train]\n    args:\n";
   for (const std::string& word : {std::string(kPlanFolder) + "/plan.json", std::string("--config"),
                                   std::string(kPlanFolder) + "/run.yaml", std::string("-o"),
@@ -92,7 +93,7 @@ void note_train_job(const Plan& plan, const ExportOptions& options, JobShape sha
                        "-plan --from-file=plan.json --from-file=run.yaml=" +
                        shell_word(options.run_config) + "`",
                    "models and data that run.yaml names", out);
-  if (shape.nodes > 1 && plan.cluster.device.name != "cpu") {
+  if (shape.nodes > 1 && !is_cpu(plan.cluster.device)) {
     out.notes.push_back(
         network_card_advice("the job") +
         "; and let the scheduler start all pods or none (the runtime's podGroupPolicy).");

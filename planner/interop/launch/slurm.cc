@@ -1,5 +1,6 @@
 // A job of Slurm, submitted by sbatch.
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/fixed_order.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/gpu_types.h"
@@ -21,7 +22,7 @@ std::string slurm_script(const Plan& plan, const ExportTarget& target,
   std::string text = "#!/usr/bin/env bash\n#SBATCH --job-name=" + options.name +
                      "\n#SBATCH --nodes=" + std::to_string(shape.nodes) +
                      "\n#SBATCH --ntasks-per-node=" + gpus;
-  if (plan.cluster.device.name != "cpu") text += "\n#SBATCH --gpus-per-node=" + gpus;
+  if (!is_cpu(plan.cluster.device)) text += "\n#SBATCH --gpus-per-node=" + gpus;
   text += "\n#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --output=%x-%j.log\n";
   text += "#SBATCH --open-mode=append\n#SBATCH --requeue\n#SBATCH --signal=USR1@120\n";
   text += comment_lines("Starts the plan's ranks by srun, one task per GPU. Made by tessera " +

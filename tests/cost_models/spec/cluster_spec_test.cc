@@ -8,6 +8,7 @@
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/spec_document.h"
 #include "tests/cost_models/documents/malformed.h"
@@ -19,6 +20,16 @@ constexpr char kGood[] =
     "version: 1\nname: c\ngpu: H100\nmemory_gib: 80\npeak_tflops_bf16: 989\nhbm_gb_s: 3350\n"
     "gpus_per_node: 8\nnodes: 2\nintra_node:\n  link: NVLink\n  gb_s_per_gpu_one_way: 450\n"
     "inter_node:\n  fabric: IB\n  nics_per_node: 8\n  gbit_s_per_nic: 400\n";
+
+TEST(DeviceKind, IsToldByTheName) {
+  EXPECT_TRUE(is_cpu({.name = "cpu"}));
+  EXPECT_FALSE(is_cpu({.name = "H100"}));
+  EXPECT_EQ(compute_capability("H200-SXM-141GB"), 90);
+  EXPECT_EQ(compute_capability("GB200"), 100);
+  EXPECT_EQ(compute_capability("A100-PCIE-40GB"), 80);
+  EXPECT_EQ(compute_capability("L40S"), 89);
+  EXPECT_EQ(compute_capability("cpu"), 0);
+}
 
 TEST(ClusterSpec, ReadsEveryFieldInItsUnit) {
   Problems problems;
