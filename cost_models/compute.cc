@@ -7,6 +7,7 @@
 #include "cost_models/layer_operators.h"
 #include "cost_models/linear_communication.h"
 #include "cost_models/rank_model.h"
+#include "cost_models/spec/device/device_kind.h"
 
 namespace tessera {
 namespace {
@@ -313,9 +314,11 @@ Work sample(const RankModel& rank, double sequences, const Calibration& calibrat
       matmul_seconds(sequences, static_cast<double>(rank.vocab()),
                      static_cast<double>(rank.model.hidden), rank.dtype, calibration);
   const ReplayedKernels& counts = rank.traits.decode.replayed;
-  const Traffic bytes{counts.draw_passes * size_of(DType::fp32) * sequences *
+  const bool clusters = compute_capability(calibration.device) >= 90;
+  const DrawKernels& draw = clusters ? counts.draw : counts.draw_without_clusters;
+  const Traffic bytes{draw.passes * size_of(DType::fp32) * sequences *
                       static_cast<double>(rank.model.vocab)};
-  const int kernels = replays_steps(rank, calibration) ? counts.draw : kOperators.sample;
+  const int kernels = replays_steps(rank, calibration) ? draw.starts : kOperators.sample;
   return {logits + elementwise_seconds(bytes, kernels, calibration),
           kOperators.sample * Seconds{calibration.dispatch_s.value} +
               Seconds{calibration.decode_step_s.value}};

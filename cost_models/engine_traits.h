@@ -210,6 +210,14 @@ struct ExpertTraits {
   bool operator==(const ExpertTraits&) const = default;
 };
 
+/// Kernels beside a decode step's last product, which draw its tokens: their starts, as so many of
+/// Calibration::kernel_floor_s, and passes over the step's fp32 logits, 4 bytes each.
+struct DrawKernels {
+  int starts = 24;  // vLLM's sampler; the last norm among them
+  double passes = 6;
+  bool operator==(const DrawKernels&) const = default;
+};
+
 /// Kernels of a replayed decode step.
 struct ReplayedKernels {
   /// Of a layer beside GEMMs and attention: two norms with the residual, RoPE, cache write,
@@ -220,8 +228,8 @@ struct ReplayedKernels {
   /// Routing, alignment, and sums of a sparse layer besides (vLLM's layers/fused_moe).
   int router = 4;
   int embedding = 18;
-  int draw = 24;
-  double draw_passes = 6;  // over the fp32 logits of a step
+  DrawKernels draw;
+  DrawKernels draw_without_clusters;  // on GPUs before compute capability 90
   bool operator==(const ReplayedKernels&) const = default;
 };
 

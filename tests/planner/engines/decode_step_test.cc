@@ -1,11 +1,14 @@
 // The prices of the own engine's decode steps, held to steps that an H200 took.
 //
-// Oracle: benchmarks/results/h200-decode-kernels.json, `tessera bench rollout` with one repetition:
-// forced lengths, every prompt's samples decoding beside one another.
+// Oracles: benchmarks/results/h200-decode-kernels.json, `tessera bench rollout` with one
+// repetition: forced lengths, every prompt's samples decoding beside one another; h200-draws.json,
+// the kernels that draw tokens, alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cost_models/compute.h"
@@ -68,6 +71,37 @@ TEST(OwnDecodeStep, OfDenseModelsIsPricedWithinATenth) {
 }
 
 // Few query heads a key head make the table of attention 15 % slower than the kernel is here.
+// At temperature 1, without the last norm, which counts as a kernel of the draw.
+double draw_us(double draws, std::int64_t columns, const Calibration& machine) {
+  RankModel rank = rank_of("qwen2.5-7b", "tessera");
+  rank.model.vocab = columns;
+  const Seconds product =
+      matmul_seconds(draws, static_cast<double>(rank.vocab()),
+                     static_cast<double>(rank.model.hidden), rank.dtype, machine);
+  return (sample(rank, draws, machine).device - product).value * 1e6 -
+         machine.kernel_floor_s.value * 1e6;
+}
+
+TEST(OwnDecodeStep, DrawsTakeWhatTheirKernelsTook) {
+  std::ifstream in(std::string(TESSERA_SOURCE_DIR) + "/benchmarks/results/h200-draws.json");
+  const auto rows = nlohmann::json::parse(in).at("rows");
+  const Calibration h200 = shipped("h200");
+  Calibration former = h200;  // the same memory without clusters
+  former.device = "A100";
+  int compared = 0;
+  for (const auto& row : rows) {
+    if (row.at("mode") != 0 || row.at("columns") != 152064) continue;
+    SCOPED_TRACE(row.dump());
+    const double draws = row.at("draws");
+    const double most = draws == 1 || draws == 256 ? 0.10 : 0.14;
+    EXPECT_NEAR(draw_us(draws, 152064, h200) / row.at("cluster_us").get<double>(), 1, most);
+    EXPECT_NEAR(draw_us(draws, 152064, former) / row.at("without_clusters_us").get<double>(), 1,
+                most);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 5);
+}
+
 TEST(OwnDecodeStep, OfTwoQueryHeadsAKeyHeadIsPricedWithinASeventh) {
   const Calibration h200 = shipped("h200");
   for (const Measured& load :
