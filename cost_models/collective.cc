@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -71,8 +73,48 @@ Curve node_curve(Collective collective, int ranks, const ClusterSpec& cluster,
   for (const Collective candidate : stand_ins(collective)) {
     if (find_curve(candidate, ranks, false, calibration, curve)) return curve;
   }
-  // NCCL's base and hop latency of a ring (src/graph/tuning.cc), 80 % of the stated rate.
-  return {Seconds{6.6e-6} + kRingHop * (ranks - 1), 0.8 * cluster.intra_per_gpu, {}};
+  // NCCL's base and hop latency of a ring (src/graph/tuning.cc).
+  return {Seconds{6.6e-6} + kRingHop * (ranks - 1), kReachedRate * cluster.intra_per_gpu, {}};
+}
+
+/// Seconds that a byte on the wire of each rank takes over one of `link`, which `over` groups of
+/// `ranks` of the node cross at once.
+double byte_seconds(Collective collective, const SharedLink& link, int over, int ranks) {
+  if (over == 0) return 0;
+  double crossings = over;
+  if (collective == Collective::all_to_all || collective == Collective::copy_engine) {
+    const auto behind = static_cast<double>(link.gpus);
+    crossings = behind * (ranks - behind / over) / (ranks - 1);
+  }
+  return crossings / (kReachedRate * link.rate.value);
+}
+
+/// Of a group within a node, or of its part there.
+double shared_byte_seconds(Collective collective, GroupShape group, const ClusterSpec& cluster) {
+  const int ranks = (group.ranks + group.nodes - 1) / group.nodes;
+  return std::max(byte_seconds(collective, cluster.pcie_switch, group.over_switch, ranks),
+                  byte_seconds(collective, cluster.socket, group.over_socket, ranks));
+}
+
+Curve within_node(Collective collective, GroupShape group, const ClusterSpec& cluster,
+                  const Calibration& calibration) {
+  const int ranks = (group.ranks + group.nodes - 1) / group.nodes;
+  Curve curve = node_curve(collective, ranks, cluster, calibration);
+  const double shared = shared_byte_seconds(collective, group, cluster);
+  if (shared * curve.bandwidth.value > 1) curve.bandwidth = BytesPerSecond{1 / shared};
+  return curve;
+}
+
+/// Groups like one with these GPUs of a node that cross one of `link`: all GPUs behind it are in
+/// such groups, each of which has as many of them.
+int crossings(const SharedLink& link, std::span<const int> places) {
+  if (link.gpus == 0) return 0;
+  std::map<std::int64_t, int> behind;
+  for (const int place : places) ++behind[place / link.gpus];
+  if (behind.size() < 2) return 0;
+  int most = 0;
+  for (const auto& [number, count] : behind) most = std::max(most, count);
+  return std::max(1, static_cast<int>(link.gpus) / most);
 }
 
 // The part of a group's collective that crosses nodes: bytes per network card and latency hops.
@@ -105,7 +147,20 @@ AcrossNodes across_nodes(Collective collective, Traffic bytes, GroupShape group)
 GroupShape group_shape(const ClusterSpec& cluster, int count, int stride, int first) {
   const auto per_node = static_cast<int>(cluster.gpus_per_node);
   const int last = first + (count - 1) * stride;
-  return {count, std::min(count, last / per_node - first / per_node + 1)};
+  const GroupShape shape{count, std::min(count, last / per_node - first / per_node + 1)};
+  if (!cluster.shares_within()) return shape;
+  std::vector<int> places;
+  for (int rank = first; rank <= last && rank / per_node == first / per_node; rank += stride) {
+    places.push_back(rank % per_node);
+  }
+  return with_crossings(shape, cluster, places);
+}
+
+GroupShape with_crossings(GroupShape shape, const ClusterSpec& cluster,
+                          std::span<const int> places) {
+  shape.over_switch = std::max(shape.over_switch, crossings(cluster.pcie_switch, places));
+  shape.over_socket = std::max(shape.over_socket, crossings(cluster.socket, places));
+  return shape;
 }
 
 Traffic wire_bytes(Collective collective, Traffic bytes, int ranks) {
@@ -151,7 +206,7 @@ Seconds chosen_seconds(Collective collective, Traffic bytes, GroupShape group,
                        const ClusterSpec& cluster, const Calibration& calibration) {
   const Traffic wire = wire_bytes(collective, bytes, group.ranks);
   if (group.nodes <= 1) {
-    return node_curve(collective, group.ranks, cluster, calibration).seconds(wire);
+    return within_node(collective, group, cluster, calibration).seconds(wire);
   }
   Curve measured;
   if (find_curve(collective, group.ranks, true, calibration, measured)) {
@@ -170,7 +225,7 @@ Seconds chosen_seconds(Collective collective, Traffic bytes, GroupShape group,
       collective == Collective::send_receive || collective == Collective::copy_engine;
   if (per_node <= 1 || point_to_point) return inter;
   const Traffic inside = wire_bytes(collective, bytes, per_node);
-  return inter + node_curve(collective, per_node, cluster, calibration).seconds(inside);
+  return inter + within_node(collective, group, cluster, calibration).seconds(inside);
 }
 
 }  // namespace
@@ -181,6 +236,31 @@ Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape grou
   const Seconds chosen = chosen_seconds(collective, bytes, group, cluster, calibration);
   if (!calibration.nccl.any()) return chosen;
   return asked_over_chosen(collective, bytes, group, cluster, calibration.nccl) * chosen;
+}
+
+WithinRates rates_within(Collective collective, GroupShape group, const ClusterSpec& cluster,
+                         const Calibration& calibration) {
+  const int ranks = (group.ranks + group.nodes - 1) / group.nodes;
+  return {node_curve(collective, ranks, cluster, calibration).bandwidth,
+          within_node(collective, group, cluster, calibration).bandwidth};
+}
+
+MovedBytes spread_within(Traffic bytes, const ClusterSpec& cluster) {
+  const auto node = static_cast<double>(cluster.gpus_per_node);
+  const auto over = [&](const SharedLink& link) {
+    const auto behind = static_cast<double>(link.gpus);
+    return link.gpus == 0 || behind >= node ? Traffic{} : bytes * (node - behind) / (node - 1);
+  };
+  return {bytes, {}, over(cluster.pcie_switch), over(cluster.socket)};
+}
+
+Seconds shared_seconds(const MovedBytes& moved, const ClusterSpec& cluster) {
+  const auto taken = [](const SharedLink& link, Traffic each) {
+    if (each <= 0) return Seconds{};
+    return static_cast<double>(link.gpus) * each / (kReachedRate * link.rate);
+  };
+  return std::max(taken(cluster.pcie_switch, moved.over_switch),
+                  taken(cluster.socket, moved.over_socket));
 }
 
 BytesPerSecond copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {
@@ -206,8 +286,9 @@ Seconds reshard_seconds(Traffic intra, Traffic inter, int messages, const Cluste
 
 Seconds arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
                         const ClusterSpec& cluster, const Calibration& calibration) {
-  return std::max(reshard_seconds(received.intra, received.inter, messages, cluster, calibration),
-                  reshard_seconds(busiest.intra, busiest.inter, 0, cluster, calibration));
+  return std::max({reshard_seconds(received.intra, received.inter, messages, cluster, calibration),
+                   reshard_seconds(busiest.intra, busiest.inter, 0, cluster, calibration),
+                   shared_seconds(received, cluster), shared_seconds(busiest, cluster)});
 }
 
 Seconds host_copy_seconds(Traffic bytes, const Calibration& calibration) {

@@ -7,6 +7,8 @@
 // levels).
 #pragma once
 
+#include <span>
+
 #include "cost_models/calibration.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/units.h"
@@ -17,11 +19,19 @@ namespace tessera {
 struct GroupShape {
   int ranks = 1;
   int nodes = 1;
+  /// Of the groups like this one that all GPUs of a node form, those that cross the uplink of a
+  /// PCIe switch, and the link of a socket; 0: none does, or the cluster states no such link.
+  int over_switch = 0, over_socket = 0;
   bool operator==(const GroupShape&) const = default;
 };
 
 /// The shape of a group of `count` global ranks `first, first + stride, ...`.
 GroupShape group_shape(const ClusterSpec& cluster, int count, int stride, int first = 0);
+
+/// `shape` with what it crosses within a node, of which it has the GPUs `places` (from 0 on). Of
+/// what it crosses already and of this the more counts.
+GroupShape with_crossings(GroupShape shape, const ClusterSpec& cluster,
+                          std::span<const int> places);
 
 /// Bytes that each rank sends in a collective over n ranks; `bytes` is the whole buffer: the
 /// gathered result of all_gather, the input of reduce_scatter and all_reduce, one rank's send
@@ -39,6 +49,20 @@ Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape grou
 /// is taken to have an uplink of its own, whatever the leaves are, unless all hang on one.
 BytesPerSecond inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
 
+/// The rate at which the bytes of wire_bytes pass within a node, of a rank.
+struct WithinRates {
+  BytesPerSecond alone;  // as its own port lets them
+  /// Where all groups of its node that are like its own communicate at once: links that they share
+  /// may be narrower. A ring crosses such a link once each way; what all ranks send to all others
+  /// (all_to_all, copies of copy engines), for each pair.
+  BytesPerSecond together;
+};
+WithinRates rates_within(Collective collective, GroupShape group, const ClusterSpec& cluster,
+                         const Calibration& calibration);
+
+/// Part of a link's stated rate that is reached where nobody has measured it.
+inline constexpr double kReachedRate = 0.8;
+
 /// One way, per GPU, within a node: what copies reach (copy engines where they were measured).
 BytesPerSecond copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
 
@@ -54,7 +78,15 @@ Seconds reshard_seconds(Traffic intra, Traffic inter, int messages, const Cluste
 /// Bytes of one rank, within its node and to or from others.
 struct MovedBytes {
   Traffic intra, inter;
+  /// Of `intra`, what crosses the uplink of a PCIe switch, and the link of a socket.
+  Traffic over_switch = {}, over_socket = {};
 };
+
+/// Bytes within a node that come from all others of its GPUs alike.
+MovedBytes spread_within(Traffic bytes, const ClusterSpec& cluster);
+
+/// The time of what crosses links that GPUs of a node share, where all behind one move as much.
+Seconds shared_seconds(const MovedBytes& moved, const ClusterSpec& cluster);
 
 /// When a destination has its weights: its own ports must have taken `received`, and each of its
 /// senders have sent all that it sends; `busiest` is the one that takes longest.

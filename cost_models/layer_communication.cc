@@ -50,7 +50,8 @@ Seconds layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool ba
     return exchange(queries / 2) + 2 * exchange(keys / 2) + exchange(queries / 2);
   }
   const auto pass = [&](Traffic bytes) {
-    return collective_seconds(Collective::send_receive, bytes, {2, group.nodes > 1 ? 2 : 1},
+    return collective_seconds(Collective::send_receive, bytes,
+                              {2, group.nodes > 1 ? 2 : 1, group.over_switch, group.over_socket},
                               cluster, calibration);
   };
   const Seconds attention = attention_seconds(rank, shape, batch, calibration);
@@ -83,7 +84,8 @@ Seconds hierarchical_seconds(const MoeSpec& moe, Traffic bytes, GroupShape group
   const ExpertCopies copies = expert_copies(moe, group);
   const double nodes = group.nodes;
   const Traffic network = bytes * copies.nodes * (nodes - 1) / nodes;
-  const GroupShape inside{(group.ranks + group.nodes - 1) / group.nodes, 1};
+  const GroupShape inside{(group.ranks + group.nodes - 1) / group.nodes, 1, group.over_switch,
+                          group.over_socket};
   return std::max(network / inter_node_bandwidth(cluster, calibration),
                   collective_seconds(Collective::all_to_all, bytes * copies.ranks, inside, cluster,
                                      calibration)) +
@@ -113,7 +115,7 @@ Seconds layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
                  : collective_seconds(Collective::all_to_all, sent, group, cluster, calibration));
   }
   if (rank.etp > 1) {
-    const GroupShape inner{rank.etp, 1};
+    const GroupShape inner = group_shape(cluster, rank.etp, 1);
     const Traffic gathered = bytes * rank.etp;
     seconds +=
         collective_seconds(Collective::all_gather, gathered, inner, cluster, calibration) +

@@ -11,7 +11,8 @@ constexpr Bytes kDefaultStages{std::int64_t{512} << 20};  // executor/reshard/re
 Traffic total(const MovedBytes& moved) { return moved.intra + moved.inter; }
 
 MovedBytes part_of(const MovedBytes& moved, double rounds) {
-  return {moved.intra / rounds, moved.inter / rounds};
+  return {moved.intra / rounds, moved.inter / rounds, moved.over_switch / rounds,
+          moved.over_socket / rounds};
 }
 
 // A group's all-gather of nothing: what it costs to begin one.
@@ -19,9 +20,9 @@ Seconds gather_latency(int ranks, const ClusterSpec& cluster, const Calibration&
   return collective_seconds(Collective::all_gather, Traffic{1}, {ranks, 1}, cluster, calibration);
 }
 
-// Bytes that stay within the node, of one round.
-Seconds inside_seconds(Traffic bytes, int messages, ReshardTransport transport,
-                       const ClusterSpec& cluster, const Calibration& calibration) {
+// Bytes that stay within the node, of one round, over everybody's own links.
+Seconds own_seconds(Traffic bytes, int messages, ReshardTransport transport,
+                    const ClusterSpec& cluster, const Calibration& calibration) {
   if (bytes <= 0) return {};
   const int ranks = std::max(2, messages + 1);
   switch (transport) {
@@ -57,22 +58,25 @@ double rounds_of(Traffic busiest, Bytes bucket) {
 
 Seconds travel_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
                        const ReshardTravel& travel, const ClusterSpec& cluster,
-                       const Calibration& calibration, std::optional<Seconds> across) {
+                       const Calibration& calibration, std::optional<SharedSeconds> shared) {
   const double rounds = rounds_of(std::max(total(received), total(busiest)), travel.bucket);
   const MovedBytes in = part_of(received, rounds), out = part_of(busiest, rounds);
-  if (reads_devices(travel.transport, calibration) && !across) {
+  if (reads_devices(travel.transport, calibration) && !shared) {
     return rounds * arrival_seconds(in, messages, out, cluster, calibration);
   }
   const Traffic inter = std::max(in.inter, out.inter);
   Seconds between = reshard_seconds({}, inter, 0, cluster, calibration);
-  if (across && inter > 0) {
-    between = *across / rounds + Seconds{calibration.inter_latency_s.value};
+  if (shared && inter > 0) {
+    between = shared->across / rounds + Seconds{calibration.inter_latency_s.value};
   }
   const ReshardTransport by = reads_devices(travel.transport, calibration)
                                   ? ReshardTransport::copy_engine
                                   : travel.transport;
+  const Seconds own =
+      own_seconds(std::max(in.intra, out.intra), messages, by, cluster, calibration);
   const Seconds inside =
-      inside_seconds(std::max(in.intra, out.intra), messages, by, cluster, calibration);
+      shared ? std::max(own, shared->within / rounds)
+             : std::max({own, shared_seconds(in, cluster), shared_seconds(out, cluster)});
   // Through host memory a round is fetched while the next one leaves.
   const double halves = by == ReshardTransport::host ? 1 : 0;
   return std::max((rounds + halves) * inside, rounds * between);

@@ -32,12 +32,15 @@ double rounds_of(Traffic busiest, Bytes bucket);
 /// copy_engine and automatic without buckets this is arrival_seconds (collective.h); send_recv and
 /// all_gather go at NCCL's rates, window at those of copy engines with an all-gather's latency, and
 /// host passes host memory twice, bucket by bucket, where GPUs have memory of their own.
-/// `across`: how long the bytes between nodes take, where that was simulated; by default every GPU
-/// has its share of its node's cards.
+/// `shared`: how long the bytes over shared links take, where that was simulated; by default every
+/// GPU has its share of its node's cards, and sends as much to each other one of its node.
+struct SharedSeconds {
+  Seconds within, across;  // nodes, between them
+};
 Seconds travel_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
                        const ReshardTravel& travel, const ClusterSpec& cluster,
                        const Calibration& calibration,
-                       std::optional<Seconds> across = std::nullopt);
+                       std::optional<SharedSeconds> shared = std::nullopt);
 
 /// A ring of `group` gathers `whole` bytes in `pieces` all-gathers of equal size.
 Seconds gather_seconds(Traffic whole, double pieces, GroupShape group, const ClusterSpec& cluster,

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include "cost_models/documents/preset.h"
@@ -39,11 +41,34 @@ void read_device(ObjectReader& reader, DeviceSpec& device) {
   device.hbm = gb_per_s(hbm);
 }
 
-void read_links(ObjectReader& reader, ClusterSpec& cluster, bool need_inter) {
+/// The keys of a link that GPUs of a node share: how many, and how fast it is.
+struct SharedKeys {
+  const char *gpus, *rate;
+  SharedLink ClusterSpec::*link;
+};
+constexpr SharedKeys kSharedLinks[] = {
+    {"gpus_per_switch", "gb_s_per_switch_one_way", &ClusterSpec::pcie_switch},
+    {"gpus_per_socket", "gb_s_per_socket_one_way", &ClusterSpec::socket}};
+
+void read_shared_links(ObjectReader& intra, std::span<const SharedKeys> keys,
+                       ClusterSpec& cluster) {
+  for (const auto& [gpus, rate, member] : keys) {
+    if (!intra.has(gpus) && !intra.has(rate)) continue;
+    SharedLink& link = cluster.*member;
+    double stated = 0;
+    intra.required(gpus, link.gpus, Whole{.least = 1, .most = 1 << 10});
+    intra.required(rate, stated, kRate);
+    link.rate = gb_per_s(stated);
+  }
+}
+
+void read_links(ObjectReader& reader, ClusterSpec& cluster, bool need_inter,
+                std::span<const SharedKeys> shared) {
   if (auto intra = reader.object("intra_node")) {
     double rate = 0;
     intra->required("link", cluster.intra_link, true);
     intra->required("gb_s_per_gpu_one_way", rate, kRate);
+    read_shared_links(*intra, shared, cluster);
     intra->refuse_unknown_keys();
     cluster.intra_per_gpu = gb_per_s(rate);
   }
@@ -66,7 +91,7 @@ std::vector<NodeGroup> read_node_types(ObjectReader& reader, Whole most_nodes) {
     ClusterSpec kind;
     read_device(entry, kind.device);
     entry.required("nodes", kind.nodes, most_nodes);
-    read_links(entry, kind, true);
+    read_links(entry, kind, true, {});
     entry.optional("price_per_gpu_hour", kind.price_per_gpu_hour, kPrice);
     entry.refuse_unknown_keys();
     groups.push_back({.device = kind.device,
@@ -145,7 +170,7 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
   } else {
     read_device(reader, cluster.device);
     reader.required("nodes", cluster.nodes, kMostNodes);
-    read_links(reader, cluster, resolved || cluster.nodes > 1);
+    read_links(reader, cluster, resolved || cluster.nodes > 1, kSharedLinks);
   }
   if (resolved) {
     reader.required("oversubscription", cluster.oversubscription, kOversubscription);
@@ -186,6 +211,14 @@ void add_machines(Node& node, const Machines& machines, const Middle& middle) {
   Node intra = map_node();
   add(intra, "link", node_of(machines.intra_link));
   add(intra, "gb_s_per_gpu_one_way", node_of(in_unit(machines.intra_per_gpu.value, kGiga)));
+  if constexpr (std::is_same_v<Machines, ClusterSpec>) {
+    for (const auto& [gpus, rate, member] : kSharedLinks) {
+      const SharedLink& link = machines.*member;
+      if (link.gpus == 0) continue;
+      add(intra, gpus, node_of(link.gpus));
+      add(intra, rate, node_of(in_unit(link.rate.value, kGiga)));
+    }
+  }
   Node inter = map_node();
   add(inter, "fabric", node_of(machines.inter_fabric));
   add(inter, "nics_per_node", node_of(machines.nics_per_node));

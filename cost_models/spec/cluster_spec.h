@@ -33,6 +33,15 @@ struct HostSpec {
   bool operator==(const HostSpec&) const = default;
 };
 
+/// What consecutive GPUs of a node share on the way to its other GPUs: a PCIe switch's uplink, the
+/// link between processor sockets.
+struct SharedLink {
+  std::int64_t gpus = 0;  // behind one; 0: none is stated
+  BytesPerSecond rate;    // one way
+
+  bool operator==(const SharedLink&) const = default;
+};
+
 /// Consecutive nodes of one GPU type in a cluster of several.
 struct NodeGroup {
   DeviceSpec device;
@@ -53,7 +62,8 @@ struct ClusterSpec {
   std::int64_t nodes = 0;
   std::string intra_link;        // free text: "NVLink4 + NVSwitch"
   BytesPerSecond intra_per_gpu;  // one way
-  std::string inter_fabric;      // free text; empty on one node
+  SharedLink pcie_switch, socket;
+  std::string inter_fabric;  // free text; empty on one node
   std::int64_t nics_per_node = 0;
   BytesPerSecond nic;               // one way, per card
   double oversubscription = 1.0;    // of the leaf switches: down over up
@@ -66,6 +76,8 @@ struct ClusterSpec {
   std::vector<NodeGroup> groups;
 
   std::int64_t gpus() const { return gpus_per_node * nodes; }
+  /// Whether GPUs of a node share links on the way to one another.
+  bool shares_within() const { return pcie_switch.gpus > 0 || socket.gpus > 0; }
   /// Down over up of what bytes between nodes may have to cross: 1 where all hang on one switch.
   double blocking() const { return rails || nodes > nodes_per_leaf ? oversubscription : 1.0; }
   bool operator==(const ClusterSpec&) const = default;

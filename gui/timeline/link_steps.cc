@@ -263,6 +263,10 @@ QString kindText(LinkKind kind) {
       return Words::tr("network card");
     case LinkKind::uplink:
       return Words::tr("leaf uplink");
+    case LinkKind::pcie_switch:
+      return Words::tr("uplink of a PCIe switch");
+    case LinkKind::socket:
+      return Words::tr("link of a socket");
     case LinkKind::port:
       break;
   }

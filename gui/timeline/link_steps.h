@@ -70,7 +70,7 @@ double next_change(const LinkSteps& steps, std::size_t lane, double ns, int step
 
 /// "node 3, card 1, out", with how many others carry the same.
 QString nameOf(const LinkLane& lane);
-/// "network card", "leaf uplink", "port within the node".
+/// "network card", "leaf uplink", "uplink of a PCIe switch", "port within the node".
 QString kindText(LinkKind kind);
 /// "46.2 GB/s".
 QString rateText(double bytes_per_s);

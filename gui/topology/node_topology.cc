@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <initializer_list>
 #include <map>
 #include <sstream>
 #include <vector>
@@ -20,6 +21,9 @@ constexpr std::size_t kMostBytes = 1 << 20, kMostParts = 256;
 constexpr std::int64_t kMostLinks = 18;                                 // of a GPU, NVLink 4 and 5
 constexpr double kSlowLink = 25e9, kFastLink = 50e9, kFastGpu = 600e9;  // bytes/s, a way
 constexpr double kMostPcie = 128e9;                                     // of a GPU by PCIe 6.0 x16
+// Of which 16 are reached (kReachedRate), as NCCL takes it of AMD's processors; it has 10 to 40 of
+// Intel's since Skylake (graph/topo.h).
+constexpr double kSocket = 20e9;
 constexpr const char* kExpected = "the table that nvidia-smi topo -m prints";
 
 // Without what underlines the headings on a terminal.
@@ -125,6 +129,29 @@ std::int64_t links_of(const Table& table, std::size_t gpus) {
   return shared_out ? least_sum : fewest;
 }
 
+// GPUs whose way to one another is none of `far`, where they are as many everywhere and have
+// consecutive numbers; 0: they are all, or single ones, or lie otherwise. A bridge of NVLink hides
+// the way of its pair, which is taken to be as near as others are.
+std::int64_t together(const Table& table, std::size_t gpus,
+                      std::initializer_list<std::string_view> far) {
+  const auto near = [&](std::size_t a, std::size_t b) {
+    return std::find(far.begin(), far.end(), table.rows.at(table.parts[a])[b]) == far.end();
+  };
+  std::size_t count = 0, bridged = 0;
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
+    if (!near(0, gpu)) continue;
+    ++count;
+    if (*links_in(table.rows.at(table.parts[0])[gpu]) > 0) ++bridged;
+  }
+  if (count - bridged <= 1 || count == gpus) return 0;
+  for (std::size_t a = 0; a < gpus; ++a) {
+    for (std::size_t b = 0; b < gpus; ++b) {
+      if (near(a, b) != (a / count == b / count)) return 0;
+    }
+  }
+  return static_cast<std::int64_t>(count);
+}
+
 std::int64_t cards_of(const Table& table, std::size_t gpus) {
   std::int64_t near = 0;
   for (std::size_t card = gpus; card < table.parts.size(); ++card) {
@@ -150,8 +177,12 @@ std::optional<NodeTopology> parse_topology(std::string_view text, const std::str
     problems.push_back({file, "1", "GPUs behind network cards", kExpected, ""});
     return std::nullopt;
   }
-  return NodeTopology{static_cast<std::int64_t>(gpus), links_of(*table, gpus),
-                      cards_of(*table, gpus)};
+  NodeTopology topology{static_cast<std::int64_t>(gpus), links_of(*table, gpus),
+                        cards_of(*table, gpus)};
+  if (topology.links > 0) return topology;
+  topology.gpus_per_switch = together(*table, gpus, {"PHB", "NODE", "SYS"});
+  topology.gpus_per_socket = together(*table, gpus, {"SYS"});
+  return topology;
 }
 
 std::optional<NodeTopology> read_topology(const std::filesystem::path& file, Problems& problems) {
@@ -171,6 +202,11 @@ ClusterSpec with_topology(ClusterSpec cluster, const NodeTopology& topology, Pro
   }
   cluster.gpus_per_node = topology.gpus;
   if (cluster.nics_per_node > 0 && topology.cards > 0) cluster.nics_per_node = topology.cards;
+  const auto lay = [](SharedLink& link, std::int64_t gpus, BytesPerSecond otherwise) {
+    link = gpus == 0 ? SharedLink{} : SharedLink{gpus, link.gpus > 0 ? link.rate : otherwise};
+  };
+  lay(cluster.pcie_switch, topology.gpus_per_switch, cluster.intra_per_gpu);
+  lay(cluster.socket, topology.gpus_per_socket, BytesPerSecond{kSocket});
   if (topology.links == 0) return cluster;
   const double link = rate >= kFastGpu ? kFastLink : kSlowLink;
   cluster.intra_per_gpu = BytesPerSecond{link * static_cast<double>(topology.links)};

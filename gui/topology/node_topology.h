@@ -23,6 +23,9 @@ struct NodeTopology {
   std::int64_t links = 0;
   /// Network cards that share a PCIe switch with a GPU; where none does, all that there are.
   std::int64_t cards = 0;
+  /// GPUs of consecutive numbers behind one PCIe switch (PIX, PXB), and on one socket (all but
+  /// SYS), where NVLink does not join them all; 0: all of the node, or each alone, or no such row.
+  std::int64_t gpus_per_switch = 0, gpus_per_socket = 0;
   bool operator==(const NodeTopology&) const = default;
 };
 
@@ -33,7 +36,9 @@ std::optional<NodeTopology> read_topology(const std::filesystem::path& file, Pro
 
 /// The cluster with nodes like that one. A link carries 25 GB/s a way (NVLink 2 to 4), where the
 /// cluster's GPUs have 600 GB/s or more 50 (NVLink 5); GPUs without NVLink between all of them have
-/// what a cluster says whose GPUs are joined by PCIe. Problems where the cluster has several GPU
+/// what a cluster says whose GPUs are joined by PCIe, and share the switches and sockets of the
+/// topology: at the rates that the cluster states, else a switch's uplink is as fast as a GPU's own
+/// link, and a socket's 20 GB/s. Problems where the cluster has several GPU
 /// types, or states no such rate.
 ClusterSpec with_topology(ClusterSpec cluster, const NodeTopology& topology, Problems& problems);
 

@@ -58,6 +58,10 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "GPU %1, out"), QT_TRANSLATE_NOOP("Words", "GPU %1, in"),
     QT_TRANSLATE_NOOP("Words", "node %1, card %2, out"),
     QT_TRANSLATE_NOOP("Words", "node %1, card %2, in"),
+    QT_TRANSLATE_NOOP("Words", "node %1, switch %2, out"),
+    QT_TRANSLATE_NOOP("Words", "node %1, switch %2, in"),
+    QT_TRANSLATE_NOOP("Words", "node %1, socket %2, out"),
+    QT_TRANSLATE_NOOP("Words", "node %1, socket %2, in"),
     QT_TRANSLATE_NOOP("Words", "leaf %1, rail %2, out"),
     QT_TRANSLATE_NOOP("Words", "leaf %1, rail %2, in"), QT_TRANSLATE_NOOP("Words", "leaf %1, out"),
     QT_TRANSLATE_NOOP("Words", "leaf %1, in")};

@@ -2752,6 +2752,14 @@ select it to plan it in full</source>
         <translation>叶交换机上行</translation>
     </message>
     <message>
+        <source>uplink of a PCIe switch</source>
+        <translation>PCIe 交换机上行</translation>
+    </message>
+    <message>
+        <source>link of a socket</source>
+        <translation>CPU 插槽间链路</translation>
+    </message>
+    <message>
         <source>port within the node</source>
         <translation>节点内端口</translation>
     </message>
@@ -3554,6 +3562,22 @@ select it to plan it in full</source>
     <message>
         <source>node %1, card %2, in</source>
         <translation>节点 %1，网卡 %2，接收</translation>
+    </message>
+    <message>
+        <source>node %1, switch %2, out</source>
+        <translation>节点 %1，PCIe 交换机 %2，发出</translation>
+    </message>
+    <message>
+        <source>node %1, switch %2, in</source>
+        <translation>节点 %1，PCIe 交换机 %2，接收</translation>
+    </message>
+    <message>
+        <source>node %1, socket %2, out</source>
+        <translation>节点 %1，CPU 插槽 %2，发出</translation>
+    </message>
+    <message>
+        <source>node %1, socket %2, in</source>
+        <translation>节点 %1，CPU 插槽 %2，接收</translation>
     </message>
     <message>
         <source>leaf %1, rail %2, out</source>

@@ -13,20 +13,52 @@
 
 namespace tessera {
 
+namespace {
+
+// Messages from each stage to the next, all at once, that leave the GPUs behind one of `link` for
+// others of their node: of those of which most do.
+int hops_over(const SharedLink& link, int per_node, const RankMap& map) {
+  if (link.gpus == 0) return 0;
+  std::map<std::array<int, 5>, int> rank_at;
+  const auto key = [](const RankCoord& at, int stage) {
+    return std::array{at.tp, at.cp, stage, at.dp_replicate, at.dp_shard};
+  };
+  for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+    rank_at[key(map.coords[i], map.coords[i].pp)] = map.ranks[i];
+  }
+  std::map<std::pair<int, std::int64_t>, int> leaving;  // by node and link
+  int most = 0;
+  for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+    const auto next = rank_at.find(key(map.coords[i], map.coords[i].pp + 1));
+    const int from = map.ranks[i];
+    if (next == rank_at.end() || from / per_node != next->second / per_node) continue;
+    const std::int64_t behind = from % per_node / link.gpus;
+    if (behind == next->second % per_node / link.gpus) continue;
+    most = std::max(most, ++leaving[{from / per_node, behind}]);
+  }
+  return most;
+}
+
+}  // namespace
+
 CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap& map) {
   using Key = std::array<int, 5>;
   // Of all groups of ranks with equal keys, the one on most nodes.
+  const auto per_node = static_cast<int>(plan.cluster.gpus_per_node);
   const auto widest = [&](const auto& key_of) {
-    std::map<Key, std::pair<int, std::set<std::int64_t>>> groups;
+    std::map<Key, std::map<int, std::vector<int>>> groups;  // places by node
     for (std::size_t i = 0; i < map.ranks.size(); ++i) {
-      auto& [count, nodes] = groups[key_of(map.coords[i])];
-      ++count;
-      nodes.insert(map.ranks[i] / plan.cluster.gpus_per_node);
+      groups[key_of(map.coords[i])][map.ranks[i] / per_node].push_back(map.ranks[i] % per_node);
     }
     GroupShape shape{0, 0};
-    for (const auto& [key, group] : groups) {
-      shape.ranks = std::max(shape.ranks, group.first);
-      shape.nodes = std::max(shape.nodes, static_cast<int>(group.second.size()));
+    for (const auto& [key, nodes] : groups) {
+      int count = 0;
+      for (const auto& [node, places] : nodes) {
+        count += static_cast<int>(places.size());
+        if (plan.cluster.shares_within()) shape = with_crossings(shape, plan.cluster, places);
+      }
+      shape.ranks = std::max(shape.ranks, count);
+      shape.nodes = std::max(shape.nodes, static_cast<int>(nodes.size()));
     }
     return shape;
   };
@@ -57,7 +89,11 @@ CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap&
   const GroupShape replica = widest([](const RankCoord& at) {
     return Key{at.dp_replicate, at.dp_shard};
   });
-  groups.hop_nodes = layout.pp > 1 && replica.nodes > 1 ? 2 : 1;
+  if (layout.pp > 1 && replica.nodes > 1) groups.hop.nodes = 2;
+  if (layout.pp > 1 && plan.cluster.shares_within()) {
+    groups.hop.over_switch = hops_over(plan.cluster.pcie_switch, per_node, map);
+    groups.hop.over_socket = hops_over(plan.cluster.socket, per_node, map);
+  }
   return groups;
 }
 

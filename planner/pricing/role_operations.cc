@@ -43,6 +43,16 @@ Assumptions with_slow_ports(Assumptions assumed) {
   return assumed;
 }
 
+Assumptions with_free_ports(Assumptions assumed) {
+  constexpr BytesPerSecond kNoTime{std::numeric_limits<double>::infinity()};
+  for (CollectiveConstants& curve : assumed.request.calibration.collectives) {
+    if (curve.nodes <= 1) curve.bandwidth = kNoTime;
+  }
+  ClusterSpec& cluster = assumed.request.cluster;
+  cluster.intra_per_gpu = cluster.pcie_switch.rate = cluster.socket.rate = kNoTime;
+  return assumed;
+}
+
 }  // namespace
 
 RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const RolePlan& role,
@@ -52,7 +62,7 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
   layout_ = role_layout(pricer.assumed(), pricer.parts(), candidate_, groups_of(plan, role, map));
   const CandidateGroups& groups = layout_.groups;
   const bool pipelined = role.role == Role::rollout && candidate_.pp > 1;
-  const int hop_nodes = pipelined ? groups.hop_nodes : 1;
+  const int hop_nodes = pipelined ? groups.hop.nodes : 1;
   if (std::max({groups.tp.nodes, groups.cp.nodes, groups.ep.nodes, hop_nodes}) > 1) {
     Assumptions assumed = *layout_.assumed;
     assumed.request.cluster.nic = BytesPerSecond{std::numeric_limits<double>::infinity()};
@@ -60,56 +70,14 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
   }
   if (pipelined || std::max({groups.tp.ranks, groups.cp.ranks, groups.ep.ranks}) > 1) {
     slow_ports_ = std::make_shared<const Assumptions>(with_slow_ports(*layout_.assumed));
+    if (layout_.assumed->cluster().shares_within()) {
+      free_ports_ = std::make_shared<const Assumptions>(with_free_ports(*layout_.assumed));
+    }
   }
   for (const Phase phase : pricer.model().phases) {
     if (pricer.model().calls[phase] != CallKind::train) continue;
     mini_batch_parts_[phase] = pricer.mini_batch_parts(candidate_in(phase));
   }
-}
-
-// What of the collectives' time the cards take is what they would take less if cards took none.
-void RoleOperations::add_across(const MicroBatchCost& cost, const TokenBatch& batch, double scored,
-                                bool backward, std::vector<ChunkPass>& passes) const {
-  const BytesPerSecond card =
-      inter_node_bandwidth(layout_.assumed->cluster(), layout_.assumed->calibration());
-  const auto add = [&](GroupShape CandidateGroups::*group, Traffic AcrossNodes::*bytes) {
-    if ((layout_.groups.*group).nodes <= 1) return;
-    RoleLayout alone = layout_;  // of the three kinds of groups this one
-    alone.groups.tp = alone.groups.cp = alone.groups.ep = GroupShape{};
-    alone.groups.*group = layout_.groups.*group;
-    const auto price = [&] {
-      return price_micro_batch(alone, candidate_, cost, batch, {scored, batch.sequences, 0},
-                               backward);
-    };
-    const MicroBatchCost with = price();
-    alone.assumed = free_cards_.get();
-    const MicroBatchCost without = price();
-    for (std::size_t chunk = 0; chunk < passes.size(); ++chunk) {
-      passes[chunk].across.*bytes = (communication_in(with, static_cast<int>(chunk), backward) -
-                                     communication_in(without, static_cast<int>(chunk), backward)) *
-                                    card;
-    }
-  };
-  add(&CandidateGroups::tp, &AcrossNodes::tensor);
-  add(&CandidateGroups::cp, &AcrossNodes::context);
-  add(&CandidateGroups::ep, &AcrossNodes::experts);
-}
-
-void RoleOperations::add_within(const MicroBatchCost& cost, const TokenBatch& batch, double scored,
-                                bool backward, std::vector<ChunkPass>& passes) const {
-  const MicroBatchCost bytes = price_micro_batch(counted_layout(), candidate_, cost, batch,
-                                                 {scored, batch.sequences, 0}, backward);
-  for (std::size_t chunk = 0; chunk < passes.size(); ++chunk) {
-    passes[chunk].within =
-        Traffic{communication_in(bytes, static_cast<int>(chunk), backward).value};
-  }
-}
-
-/// Whose communication takes a second for each byte.
-RoleLayout RoleOperations::counted_layout() const {
-  RoleLayout counted = layout_;
-  counted.assumed = slow_ports_.get();
-  return counted;
 }
 
 /// Of a chunk's tensor, context and expert parallel groups.
@@ -189,7 +157,7 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
     pass.time = {work.total(assumed.calibration()) * slow + communication + host, communication,
                  host};
   }
-  if (free_cards_) add_across(cost, batch, scored, backward, result);
+  add_sent(cost, batch, scored, backward, result);
   if (slow_ports_) add_within(cost, batch, scored, backward, result);
   return result;
 }
@@ -242,53 +210,6 @@ OperationTime RoleOperations::decode(double sequences, double context) const {
                   slowdown(*layout_.assumed, candidate_, 1) +
               communication,
           communication};
-}
-
-// A prompt passes every stage once, each of which has its part of the layers.
-Traffic RoleOperations::prefill_within(double prompts, double sequences) const {
-  if (!slow_ports_) return {};
-  const double all = tessera::prefill(counted_layout(), prompts, sequences).communication.value;
-  return Traffic{all / candidate_.pp};
-}
-
-// In a step each stage decodes as many micro-batches as there are stages: a rank moves what one of
-// them moves in all layers.
-Traffic RoleOperations::decode_within(double sequences) const {
-  if (!slow_ports_) return {};
-  return Traffic{decode_communication(counted_layout(), candidate_, sequences).value};
-}
-
-// As in add_across: of one kind of groups alone, what takes no time where cards take none.
-template <class Price>
-AcrossNodes RoleOperations::generation_across(const Price& price) const {
-  if (!free_cards_) return {};
-  const BytesPerSecond card =
-      inter_node_bandwidth(layout_.assumed->cluster(), layout_.assumed->calibration());
-  const auto carried = [&](RoleLayout alone) {
-    const Seconds with = price(alone);
-    alone.assumed = free_cards_.get();
-    return (with - price(alone)) * card;
-  };
-  RoleLayout none = layout_;
-  none.groups.tp = none.groups.cp = none.groups.ep = GroupShape{};
-  none.groups.hop_nodes = 1;
-  RoleLayout tensor = none, experts = none, stages = none;
-  tensor.groups.tp = layout_.groups.tp;
-  experts.groups.ep = layout_.groups.ep;
-  stages.groups.hop_nodes = layout_.groups.hop_nodes;
-  return {.tensor = carried(tensor), .experts = carried(experts), .stages = carried(stages)};
-}
-
-AcrossNodes RoleOperations::prefill_across(double prompts, double sequences) const {
-  return generation_across([&](const RoleLayout& layout) {
-    return tessera::prefill(layout, prompts, sequences).communication / candidate_.pp;
-  });
-}
-
-AcrossNodes RoleOperations::decode_across(double sequences) const {
-  return generation_across([&](const RoleLayout& layout) {
-    return decode_communication(layout, candidate_, sequences);
-  });
 }
 
 double RoleOperations::cache_tokens() const {

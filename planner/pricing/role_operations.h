@@ -22,9 +22,9 @@ namespace tessera {
 struct Plan;
 struct RolePlan;
 
-/// Bytes that a rank sends over its network card for the layers of a pass, by the groups that
-/// exchange them, as far as nothing hides them.
-struct AcrossNodes {
+/// Bytes that a rank sends over its network card, or within its node, for the layers of a pass, by
+/// the groups that exchange them, as far as nothing hides them.
+struct SentByGroups {
   Traffic tensor, context, experts;
   Traffic stages;  // hidden states for the next stage of a replica that decodes
 };
@@ -38,7 +38,11 @@ struct ChunkPass {
   Seconds gather, scatter;
   /// What of the communication in `time` crosses nodes; none where a calibration has a measured
   /// curve over several nodes, which says nothing of its parts.
-  AcrossNodes across;
+  SentByGroups across;
+  /// Likewise within a node, of groups that lie on one, where GPUs share links there: as many as
+  /// pass in the time that they take, at rates_within's `together` of all_reduce (tensor),
+  /// all_to_all (experts, Ulysses) and send_receive (the others).
+  SentByGroups shared;
   /// Bytes that a rank sends over its port within its node for the layers of the pass: tensor,
   /// context and expert parallelism, what runs beside kernels included.
   Traffic within;
@@ -74,9 +78,12 @@ class RoleOperations {
   /// the role is the rollout.
   Traffic prefill_within(double prompts, double sequences) const;
   Traffic decode_within(double sequences) const;
-  /// Likewise over its network card.
-  AcrossNodes prefill_across(double prompts, double sequences) const;
-  AcrossNodes decode_across(double sequences) const;
+  /// What ranks send over one sort of links: between nodes, or as ChunkPass::shared.
+  enum class Sent { across, shared };
+  SentByGroups prefill_sent(Sent over, double prompts, double sequences) const;
+  SentByGroups decode_sent(Sent over, double sequences) const;
+  /// The rates of a kind of group, by `kind` of SentByGroups; 0 where it does not lie on one node.
+  WithinRates within_rates(Traffic SentByGroups::*kind) const;
   /// Tokens that the paged KV cache of a replica holds; 0 = it has a longest sequence's room for
   /// each that it decodes at once.
   double cache_tokens() const;
@@ -108,11 +115,14 @@ class RoleOperations {
   void add_within(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,
                   std::vector<ChunkPass>& passes) const;
   Seconds communication_in(const MicroBatchCost& cost, int chunk, bool backward) const;
-  void add_across(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,
-                  std::vector<ChunkPass>& passes) const;
-  /// Of what takes so long in a layout: what its cards carry, by kind of group.
+  void add_sent(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,
+                std::vector<ChunkPass>& passes) const;
+  /// Of what takes so long in a layout, part by part: what passes these links, by kind of group.
+  /// Empty where nothing does.
   template <class Price>
-  AcrossNodes generation_across(const Price& price) const;
+  std::vector<SentByGroups> sent(Sent over, const Price& price) const;
+  template <class Price>
+  SentByGroups sent_generating(Sent over, const Price& price) const;
   Candidate candidate_in(Phase phase) const;
   StageClass stage_of(int index) const;
   RoleLayout counted_layout() const;
@@ -124,6 +134,9 @@ class RoleOperations {
   /// What the layout assumes, but for cards that take no time; nullptr where no tensor, context or
   /// expert parallel group spans nodes, nor a rollout's pipeline.
   std::shared_ptr<const Assumptions> free_cards_;
+  /// What the layout assumes, but for links within nodes that take no time; nullptr where GPUs
+  /// share none of them.
+  std::shared_ptr<const Assumptions> free_ports_;
   /// What the layout assumes, but for ports that carry a byte a second and cost nothing else;
   /// nullptr where no such group, nor a rollout's pipeline, has several ranks.
   std::shared_ptr<const Assumptions> slow_ports_;

@@ -29,8 +29,14 @@ RankOrder training_order(const Candidate& candidate) {
   return trained && candidate.ep > 1 ? RankOrder::megatron : RankOrder::contiguous;
 }
 
-RankOrder rollout_order(const Candidate& actor, const Candidate& rollout) {
-  const bool divides = actor.gpus == rollout.gpus && actor.cp == 1 && actor.dp_shard == 1 &&
+bool replicas_stay_near(const ClusterSpec& cluster, int ranks) {
+  return cluster.shares_within() && ranks > 1;
+}
+
+RankOrder rollout_order(const Candidate& actor, const Candidate& rollout,
+                        const ClusterSpec& cluster) {
+  const bool divides = !replicas_stay_near(cluster, rollout.tp * rollout.pp) &&
+                       actor.gpus == rollout.gpus && actor.cp == 1 && actor.dp_shard == 1 &&
                        actor.vpp == 1 && actor.ep == 1 && rollout.ep == 1 &&
                        actor.tp % rollout.tp == 0 && actor.pp % rollout.pp == 0;
   return divides ? RankOrder::strided : RankOrder::contiguous;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/memory.h"
+#include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/workload.h"
 #include "planner/plan/engine_rule.h"
 
@@ -62,8 +63,12 @@ ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers);
 /// megatron (pipeline slowest, so that expert groups are neighbours) with expert parallelism, else
 /// contiguous.
 RankOrder training_order(const Candidate& candidate);
+/// Whether the ranks of a rollout's replica stay neighbours however many weights move: where GPUs
+/// of a node share links, which they would cross in every layer.
+bool replicas_stay_near(const ClusterSpec& cluster, int ranks);
 /// strided where the rollout shares the actor's ranks and its degrees divide, else contiguous.
-RankOrder rollout_order(const Candidate& actor, const Candidate& rollout);
+RankOrder rollout_order(const Candidate& actor, const Candidate& rollout,
+                        const ClusterSpec& cluster);
 /// True where an engine takes the ranks of a rollout in any order: a reshard that is not strided
 /// may then be a list that moves fewer bytes (assign_ranks).
 bool takes_rank_lists(std::string_view engine);

@@ -68,7 +68,7 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
   std::iota(plan.ranks.begin(), plan.ranks.end(), solution.first_rank[block]);
   if (role == Role::rollout) {
     if (!rollout_apart(solution.placement) && !gathers_whole(request.engine)) {
-      plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate);
+      plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate, request.cluster);
     }
   } else {
     plan.rank_order = dealt_order(candidate, request.traits);
@@ -166,7 +166,8 @@ Candidate only_layout(Candidate candidate) {
 // order that moves the fewest bytes.
 void assign_rollout(Plan& plan, RolePlan& rollout, const Solution& solution) {
   if (!takes_rank_lists(plan.engine) || rollout_apart(solution.placement) ||
-      rollout.rank_order != RankOrder::contiguous) {
+      rollout.rank_order != RankOrder::contiguous ||
+      replicas_stay_near(plan.cluster, rollout.layout.tp * rollout.layout.pp)) {
     return;
   }
   const std::vector<int> order =

@@ -56,12 +56,14 @@ class Loads {
       add_ports({task, start, end});
       if (task.flow_ns == 0 || !tasks_.shares_links) {
         const double flow = static_cast<double>(task.flow_ns) * 1e-9;
-        add_links({task, flow > 0 ? end - flow : start, end}, task.card_bytes);
+        add_links({task, flow > 0 ? end - flow : start, end}, {task.card_bytes, task.port_bytes});
       }
     }
     for (const TaskFlow& flow : run_.flows) {
       const Task& task = tasks_.graph.tasks[static_cast<std::size_t>(flow.task)];
-      add_links({task, flow.start_s, flow.end_s}, flow.rate * (flow.end_s - flow.start_s));
+      const double bytes = flow.rate * (flow.end_s - flow.start_s);
+      add_links({task, flow.start_s, flow.end_s},
+                task.card_bytes > 0 ? Carried{bytes, 0} : Carried{0, bytes});
     }
     std::vector<LinkLoad> loads;
     for (int link = 0; link < tasks_.network.links(); ++link) {
@@ -84,13 +86,19 @@ class Loads {
     for (const int rank : pattern.in) add(tasks_.network.port(rank, true), bytes, at);
   }
 
-  // Ports among the links are those of a reshard's senders and receivers.
-  void add_links(const Stretch& at, double card_bytes) {
+  /// Bytes of a rank between nodes, and within one.
+  struct Carried {
+    double across = 0, within = 0;
+  };
+
+  // Ports of a pattern's ranks were added.
+  void add_links(const Stretch& at, const Carried& bytes) {
     const LinkPattern& pattern = pattern_of(at.task);
     for (std::size_t i = 0; i < pattern.links.size(); ++i) {
-      const bool port = tasks_.network.is_port(pattern.links[i]);
-      const double bytes = port ? at.task.port_bytes : card_bytes;
-      add(pattern.links[i], pattern.weights[i] * bytes, at);
+      const int link = pattern.links[i];
+      if (tasks_.network.is_port(link) && !pattern.out.empty()) continue;
+      add(link, pattern.weights[i] * (tasks_.network.is_within(link) ? bytes.within : bytes.across),
+          at);
     }
   }
 

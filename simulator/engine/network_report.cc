@@ -41,7 +41,8 @@ std::string parts_text(const Simulation& simulation) {
 
 std::string links_text(const Simulation& simulation) {
   std::string text;
-  for (const LinkKind kind : {LinkKind::card, LinkKind::uplink, LinkKind::port}) {
+  for (const LinkKind kind : {LinkKind::card, LinkKind::uplink, LinkKind::pcie_switch,
+                              LinkKind::socket, LinkKind::port}) {
     const LinkLoad* busiest = nullptr;
     for (const LinkLoad& link : simulation.links) {
       if (link.kind != kind) continue;

@@ -179,36 +179,12 @@ class Builder {
       for (const RolloutSegment& segment :
            coarsened(result_.replicas.back().segments, options_.rollout_segments)) {
         Task task = segment_task(segment, call.phase, ranks, previous);
-        links_.put_generation(graph(), task, costs, replica, across_of(segment, costs),
-                              within_of(segment, costs));
+        links_.put_generation(graph(), task, costs, replica, segment);
         previous = graph().add(std::move(task));
       }
       tails.push_back(previous);
     }
     return tails;
-  }
-
-  // Of a rank's port. Joined segments have what their parts have: it grows with the tokens.
-  static Traffic within_of(const RolloutSegment& segment, const RoleCosts& costs) {
-    const auto sequences = static_cast<double>(segment.sequences);
-    const auto steps = static_cast<double>(segment.steps);
-    return segment.kind == SegmentKind::prefill
-               ? costs.operations().prefill_within(steps, sequences)
-               : steps * costs.operations().decode_within(sequences);
-  }
-
-  // Of a rank's card, likewise.
-  static AcrossNodes across_of(const RolloutSegment& segment, const RoleCosts& costs) {
-    const auto sequences = static_cast<double>(segment.sequences);
-    const auto steps = static_cast<double>(segment.steps);
-    if (segment.kind == SegmentKind::prefill) {
-      return costs.operations().prefill_across(steps, sequences);
-    }
-    const AcrossNodes each = costs.operations().decode_across(sequences);
-    return {.tensor = steps * each.tensor,
-            .context = {},
-            .experts = steps * each.experts,
-            .stages = steps * each.stages};
   }
 
   static Task segment_task(const RolloutSegment& segment, Phase phase,
@@ -388,7 +364,7 @@ IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
 }
 
 NetworkRun run(const IterationTasks& tasks) {
-  if (tasks.shares_links) return run(tasks.graph, tasks.network.capacity);
+  if (tasks.shares_links) return run(tasks.graph, tasks.network.flow_capacity());
   NetworkRun result{.runs = run(tasks.graph), .flows = {}};
   for (const TaskRun& one : result.runs) {
     result.alone_end_ns = std::max(result.alone_end_ns, one.end_ns);

@@ -80,10 +80,27 @@ std::int64_t RoleCosts::hop_bytes(const MicroBatch& batch) const {
 }
 
 GroupShape RoleCosts::pair_shape(int replica, int from, int to) const {
-  const auto node = [&](int stage) {
-    return stage_ranks(replica, stage).front() / plan_.cluster.gpus_per_node;
+  const ClusterSpec& cluster = plan_.cluster;
+  const auto node_of = [&](int rank) { return rank / cluster.gpus_per_node; };
+  const std::int64_t node = node_of(stage_ranks(replica, from).front());
+  GroupShape shape{2, node == node_of(stage_ranks(replica, to).front()) ? 1 : 2};
+  if (shape.nodes > 1) return shape;
+  const auto count = [&](const SharedLink& link, int& over) {
+    if (link.gpus == 0) return;
+    std::map<std::int64_t, int> leaving;
+    for (const auto& stages : stage_ranks_) {
+      for (std::size_t i = 0; i < stages[at(from)].size(); ++i) {
+        const int one = stages[at(from)][i], other = stages[at(to)][i];
+        if (node_of(one) != node || node_of(other) != node) continue;
+        const std::int64_t behind = one % cluster.gpus_per_node / link.gpus;
+        if (behind == other % cluster.gpus_per_node / link.gpus) continue;
+        over = std::max(over, ++leaving[behind]);
+      }
+    }
   };
-  return {2, node(from) == node(to) ? 1 : 2};
+  count(cluster.pcie_switch, shape.over_switch);
+  count(cluster.socket, shape.over_socket);
+  return shape;
 }
 
 double RoleCosts::hop_seconds(const MicroBatch& batch, int replica, int from, int to) const {

@@ -69,9 +69,11 @@ class RoleCosts {
   MemoryUse resident(int stage) const;
   MemoryUse memory(Phase phase, int stage, double in_flight) const;
 
- private:
+  /// Of a rank of a stage and its neighbour in another one, which all replicas' ranks of their node
+  /// send to at once.
   GroupShape pair_shape(int replica, int from, int to) const;
 
+ private:
   const Plan& plan_;
   const RolePlan& role_;
   RankMap map_;

@@ -55,22 +55,34 @@ void TaskLinks::put_collective(TaskGraph& graph, Task& task, const RoleCosts& co
   if (fresh) {
     LinkPattern pattern;
     LinkWeights weights;
-    std::set<std::int64_t> nodes;
     const auto groups = groups_over(costs, stage, over);
+    GroupShape shape = shape_of(cluster_, groups.front());
     for (const std::vector<int>& members : groups) {
       add_collective(network_, collective, members, weights);
+      add_within(network_, collective, members, weights);
       pattern.out.insert(pattern.out.end(), members.begin(), members.end());
+      if (!network_.shares_within()) continue;
+      const GroupShape other = shape_of(cluster_, members);
+      shape.over_switch = std::max(shape.over_switch, other.over_switch);
+      shape.over_socket = std::max(shape.over_socket, other.over_socket);
     }
-    for (const int rank : groups.front()) nodes.insert(rank / network_.gpus_per_node);
+    if (network_.shares_within() && shape.nodes == 1) {
+      const WithinRates rates = rates_within(collective, shape, cluster_, calibration_);
+      for (const bool in : {false, true}) add_ports(pattern.out, in, rates.alone, 1, weights);
+      rates_.emplace(static_cast<int>(graph.patterns.size()), rates);
+    }
     set_links(weights, pattern);
     pattern.in = pattern.out;
-    pattern.group_ranks = static_cast<int>(groups.front().size());
-    pattern.group_nodes = static_cast<int>(nodes.size());
+    pattern.group_ranks = shape.ranks;
+    pattern.group_nodes = shape.nodes;
     known->second = add(graph, std::move(pattern));
   }
   const LinkPattern& pattern = graph.patterns[at(known->second)];
-  put(task, known->second,
-      member_bytes(collective, bytes, {pattern.group_ranks, pattern.group_nodes}));
+  const MemberBytes moved =
+      member_bytes(collective, bytes, {pattern.group_ranks, pattern.group_nodes});
+  put(task, known->second, moved);
+  const auto rates = rates_.find(known->second);
+  if (rates != rates_.end()) put_shared(task, moved.port, moved.port / rates->second.together);
 }
 
 void TaskLinks::put_message(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
@@ -86,130 +98,163 @@ void TaskLinks::put_message(TaskGraph& graph, Task& task, const RoleCosts& costs
     for (std::size_t i = 0; i < pattern.out.size(); ++i) {
       add_message(network_, pattern.out[i], pattern.in[i], weights);
     }
-    set_links(weights, pattern);
     pattern.group_ranks = 2;
     pattern.group_nodes = weights.empty() ? 1 : 2;
+    if (network_.shares_within() && weights.empty()) {
+      for (std::size_t i = 0; i < pattern.out.size(); ++i) {
+        add_message_within(network_, pattern.out[i], pattern.in[i], weights);
+      }
+      const WithinRates rates = rates_within(
+          Collective::send_receive, costs.pair_shape(replica, from, to), cluster_, calibration_);
+      add_ports(pattern.out, false, rates.alone, 1, weights);
+      add_ports(pattern.in, true, rates.alone, 1, weights);
+      rates_.emplace(static_cast<int>(graph.patterns.size()), rates);
+    }
+    set_links(weights, pattern);
     known->second = add(graph, std::move(pattern));
   }
-  const bool across = !graph.patterns[at(known->second)].links.empty();
+  const bool across = graph.patterns[at(known->second)].group_nodes > 1;
   put(task, known->second, across ? MemberBytes{bytes, {}} : MemberBytes{{}, bytes});
+  const auto rates = rates_.find(known->second);
+  if (rates != rates_.end()) put_shared(task, bytes, bytes / rates->second.together);
 }
 
-const TaskLinks::LayerLinks& TaskLinks::layer_links(const RoleCosts& costs, int replica,
-                                                    int stage) {
-  const auto [known, fresh] =
-      layer_links_.try_emplace({costs.role().role, replica, stage}, LayerLinks{});
+TaskLinks::Known& TaskLinks::of_layers(const RoleCosts& costs, int replica, int stage) {
+  const auto [known, fresh] = layers_.try_emplace({costs.role().role, replica, stage});
   if (!fresh) return known->second;
-  auto& [tensor, context, experts] = known->second;
+  auto& [across, shared, patterns] = known->second;
   const ParallelLayout& layout = costs.role().layout;
   const std::vector<int>& ranks = costs.stage_ranks(replica, stage);  // tp fastest
+  const auto collective = [&](Collective what, std::span<const int> members, int kind) {
+    add_collective(network_, what, members, across[at(kind)]);
+    add_within(network_, what, members, shared[at(kind)]);
+  };
   for (int cp = 0; cp < layout.cp; ++cp) {
-    add_collective(network_, Collective::all_reduce,
-                   std::span(ranks).subspan(at(cp * layout.tp), at(layout.tp)), tensor);
+    collective(Collective::all_reduce, std::span(ranks).subspan(at(cp * layout.tp), at(layout.tp)),
+               0);
   }
   for (int tp = 0; tp < layout.tp; ++tp) {
     std::vector<int> members;
     for (int cp = 0; cp < layout.cp; ++cp) members.push_back(ranks[at(cp * layout.tp + tp)]);
-    if (layout.ulysses) add_collective(network_, Collective::all_to_all, members, context);
+    if (layout.ulysses) collective(Collective::all_to_all, members, 1);
     for (std::size_t i = 0; i < members.size() && !layout.ulysses; ++i) {
-      add_message(network_, members[i], members[(i + 1) % members.size()], context);
+      const int next = members[(i + 1) % members.size()];
+      add_message(network_, members[i], next, across[1]);
+      add_message_within(network_, members[i], next, shared[1]);
     }
   }
-  for (const int rank : ranks) add_sends(network_, rank, costs.expert_group(rank), experts);
+  for (const int rank : ranks) {
+    add_sends(network_, rank, costs.expert_group(rank), across[2]);
+    add_sends_within(network_, rank, costs.expert_group(rank), shared[2]);
+  }
+  return known->second;
+}
+
+TaskLinks::Known& TaskLinks::of_generation(const RoleCosts& costs, int replica) {
+  const auto [known, fresh] = generation_.try_emplace({costs.role().role, replica});
+  if (!fresh) return known->second;
+  auto& [across, shared, patterns] = known->second;
+  const auto add = [](const KindLinks& more, KindLinks& to) {
+    for (std::size_t kind = 0; kind < more.size(); ++kind) {
+      for (const auto& [link, weight] : more[kind]) to[kind][link] += weight;
+    }
+  };
+  for (int stage = 0; stage < costs.role().layout.pp; ++stage) {
+    const Known& layers = of_layers(costs, replica, stage);
+    add(layers.across, across);
+    add(layers.shared, shared);
+    if (stage == 0) continue;
+    const std::vector<int>& from = costs.stage_ranks(replica, stage - 1);
+    const std::vector<int>& to = costs.stage_ranks(replica, stage);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      add_message(network_, from[i], to[i], across[3]);
+      add_message_within(network_, from[i], to[i], shared[3]);
+    }
+  }
   return known->second;
 }
 
 void TaskLinks::put_layers(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
                            int stage, const ChunkPass& pass) {
-  const AcrossNodes& bytes = pass.across;
-  const Traffic all = bytes.tensor + bytes.context + bytes.experts;
-  if (all <= 0 && pass.within <= 0) return;
-  const LayerLinks& links = layer_links(costs, replica, stage);
-  // Where nothing crosses nodes the links of any one kind: no byte comes to them.
-  std::array parts{1.0, 0.0, 0.0};
-  if (all > 0) parts = {bytes.tensor / all, bytes.context / all, bytes.experts / all};
-  const auto only = std::find(parts.begin(), parts.end(), 1.0) - parts.begin();
-  const auto make = [&] {
-    LinkPattern pattern;
-    LinkWeights weights;
-    for (std::size_t kind = 0; kind < parts.size(); ++kind) {
-      if (parts[kind] <= 0) continue;
-      for (const auto& [link, weight] : links[kind]) weights[link] += parts[kind] * weight;
-    }
-    set_links(weights, pattern);
-    pattern.in = pattern.out = costs.stage_ranks(replica, stage);
-    return add(graph, std::move(pattern));
-  };
-  int pattern = -1;
-  if (only < static_cast<std::ptrdiff_t>(parts.size())) {  // as in all passes of the stage
-    const auto [known, fresh] = layer_patterns_.try_emplace(
-        {costs.role().role, replica, stage, static_cast<int>(only)}, -1);
-    if (fresh) known->second = make();
-    pattern = known->second;
-  } else {
-    pattern = make();
-  }
-  const bool crosses = !graph.patterns[at(pattern)].links.empty();
-  if (!crosses && pass.within <= 0) return;
-  put(task, pattern, {crosses ? all : Traffic{}, pass.within});
-}
-
-const TaskLinks::GenerationLinks& TaskLinks::generation_links(const RoleCosts& costs, int replica) {
-  const auto [known, fresh] =
-      generation_links_.try_emplace({costs.role().role, replica}, GenerationLinks{});
-  if (!fresh) return known->second;
-  GenerationLinks& links = known->second;
-  const auto add = [](const LinkWeights& more, LinkWeights& to) {
-    for (const auto& [link, weight] : more) to[link] += weight;
-  };
-  for (int stage = 0; stage < costs.role().layout.pp; ++stage) {
-    const LayerLinks& layers = layer_links(costs, replica, stage);
-    add(layers[0], links.tensor);
-    add(layers[2], links.experts);
-    if (stage == 0) continue;
-    const std::vector<int>& from = costs.stage_ranks(replica, stage - 1);
-    const std::vector<int>& to = costs.stage_ranks(replica, stage);
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      add_message(network_, from[i], to[i], links.stages);
-    }
-  }
-  return links;
+  put_kinds(graph, task, costs, of_layers(costs, replica, stage),
+            {pass.across, pass.shared, pass.within}, costs.stage_ranks(replica, stage));
 }
 
 void TaskLinks::put_generation(TaskGraph& graph, Task& task, const RoleCosts& costs, int replica,
-                               const AcrossNodes& across, Traffic within) {
-  const Traffic all = across.tensor + across.experts + across.stages;
-  if (all <= 0 && within <= 0) return;
-  std::array parts{1.0, 0.0, 0.0};
-  if (all > 0) parts = {across.tensor / all, across.experts / all, across.stages / all};
-  const auto only = std::find(parts.begin(), parts.end(), 1.0) - parts.begin();
+                               const RolloutSegment& segment) {
+  const RoleOperations& operations = costs.operations();
+  const auto sequences = static_cast<double>(segment.sequences);
+  const auto steps = static_cast<double>(segment.steps);
+  const bool prefill = segment.kind == SegmentKind::prefill;
+  const auto sent = [&](RoleOperations::Sent over) {
+    if (prefill) return operations.prefill_sent(over, steps, sequences);
+    const SentByGroups each = operations.decode_sent(over, sequences);
+    return SentByGroups{.tensor = steps * each.tensor,
+                        .context = {},
+                        .experts = steps * each.experts,
+                        .stages = steps * each.stages};
+  };
+  put_kinds(graph, task, costs, of_generation(costs, replica),
+            {sent(RoleOperations::Sent::across), sent(RoleOperations::Sent::shared),
+             prefill ? operations.prefill_within(steps, sequences)
+                     : steps * operations.decode_within(sequences)},
+            costs.replica_ranks(replica));
+}
+
+void TaskLinks::put_kinds(TaskGraph& graph, Task& task, const RoleCosts& costs, Known& known,
+                          const Sent& sent, std::vector<int> ranks) const {
+  constexpr std::array kKinds{&SentByGroups::tensor, &SentByGroups::context, &SentByGroups::experts,
+                              &SentByGroups::stages};
+  const auto total = [&](const SentByGroups& bytes) {
+    Traffic all;
+    for (const auto kind : kKinds) all += bytes.*kind;
+    return all;
+  };
+  const bool between = total(sent.across) > 0;
+  const SentByGroups& bytes = between ? sent.across : sent.shared;
+  const Traffic all = total(bytes);
+  if (all <= 0 && sent.within <= 0) return;
+  std::array<double, kKinds.size() + 1> parts{0, 0, 0, 0, 1};  // the last: nothing has a flow
+  std::array<WithinRates, kKinds.size()> rates;
+  Seconds taken;
+  for (std::size_t kind = 0; all > 0 && kind < kKinds.size(); ++kind) {
+    parts.back() = 0;
+    parts[kind] = bytes.*kKinds[kind] / all;
+    if (between || parts[kind] <= 0) continue;
+    rates[kind] = costs.operations().within_rates(kKinds[kind]);
+    taken += bytes.*kKinds[kind] / rates[kind].together;
+  }
   const auto make = [&] {
     LinkPattern pattern;
-    pattern.in = pattern.out = costs.replica_ranks(replica);
-    if (all > 0) {
-      const GenerationLinks& links = generation_links(costs, replica);
-      const std::array kinds{&links.tensor, &links.experts, &links.stages};
-      LinkWeights weights;
-      for (std::size_t kind = 0; kind < parts.size(); ++kind) {
-        if (parts[kind] <= 0) continue;
-        for (const auto& [link, weight] : *kinds[kind]) weights[link] += parts[kind] * weight;
+    LinkWeights weights;
+    const KindLinks& links = between ? known.across : known.shared;
+    for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
+      if (parts[kind] <= 0) continue;
+      for (const auto& [link, weight] : links[kind]) weights[link] += parts[kind] * weight;
+      for (const bool in : {false, true}) {
+        if (!between) add_ports(ranks, in, rates[kind].alone, parts[kind], weights);
       }
-      set_links(weights, pattern);
     }
+    set_links(weights, pattern);
+    pattern.in = pattern.out = std::move(ranks);
     return add(graph, std::move(pattern));
   };
-  int pattern = -1;
-  if (only < static_cast<std::ptrdiff_t>(parts.size())) {  // of one kind, as most are
-    const int kind = all > 0 ? static_cast<int>(only) : -1;
-    const auto [known, fresh] =
-        generation_patterns_.try_emplace({costs.role().role, replica, kind}, -1);
-    if (fresh) known->second = make();
-    pattern = known->second;
-  } else {
-    pattern = make();
-  }
+  const auto only =
+      static_cast<std::size_t>(std::find(parts.begin(), parts.end(), 1.0) - parts.begin());
+  int pattern = only < parts.size() ? known.patterns[only] : -1;  // of one kind, as most are
+  if (pattern < 0) pattern = make();
+  if (only < parts.size()) known.patterns[only] = pattern;
   const bool crosses = !graph.patterns[at(pattern)].links.empty();
-  put(task, pattern, {crosses ? all : Traffic{}, within});
+  if (!crosses && sent.within <= 0) return;
+  put(task, pattern, {between && crosses ? all : Traffic{}, sent.within});
+  if (!between && all > 0) put_shared(task, all, taken);
+}
+
+void TaskLinks::add_ports(std::span<const int> ranks, bool in, BytesPerSecond alone, double part,
+                          LinkWeights& weights) const {
+  for (const int rank : ranks) {
+    weights[network_.port(rank, in)] += part * kReachedRate * network_.port_rate / alone.value;
+  }
 }
 
 void TaskLinks::put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival) const {
@@ -225,7 +270,7 @@ void TaskLinks::put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival
       weights[link] += static_cast<double>(bytes);
     }
   }
-  for (auto& [link, weight] : weights) weight /= network_.is_port(link) ? within : across;
+  for (auto& [link, weight] : weights) weight /= network_.is_within(link) ? within : across;
   set_links(weights, pattern);
   pattern.group_ranks = static_cast<int>(arrival.from.size()) + 1;
   pattern.group_nodes = static_cast<int>(nodes.size());
@@ -244,6 +289,13 @@ void TaskLinks::put(Task& task, int pattern, const MemberBytes& moved) const {
   if (task.flow_ns == 0) task.card_bytes = 0;
   task.card_bytes =
       std::min(task.card_bytes, share_.value * static_cast<double>(task.flow_ns) * 1e-9);
+}
+
+void TaskLinks::put_shared(Task& task, Traffic bytes, Seconds taken) const {
+  task.flow_ns = std::min(task.duration_ns, nanoseconds(taken.value));
+  if (task.flow_ns == 0) return;
+  task.shared_bytes =
+      bytes.value * std::min(1.0, static_cast<double>(task.flow_ns) * 1e-9 / taken.value);
 }
 
 }  // namespace tessera

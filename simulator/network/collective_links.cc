@@ -11,6 +11,19 @@ void add_path(const ClusterNetwork& network, int source, int destination, double
   for (const int link : network.path(source, destination)) weights[link] += weight;
 }
 
+bool on_one_node(const ClusterNetwork& network, std::span<const int> members) {
+  return std::all_of(members.begin(), members.end(), [&](int rank) {
+    return rank / network.gpus_per_node == members.front() / network.gpus_per_node;
+  });
+}
+
+void add_path_within(const ClusterNetwork& network, int source, int destination, double weight,
+                     LinkWeights& weights) {
+  for (const int link : network.path(source, destination)) {
+    if (!network.is_port(link)) weights[link] += weight;
+  }
+}
+
 /// Members by node, in the order of nodes.
 std::vector<std::vector<int>> by_node(const ClusterNetwork& network, std::span<const int> members) {
   std::map<std::int64_t, std::vector<int>> nodes;
@@ -58,6 +71,53 @@ void add_collective(const ClusterNetwork& network, Collective collective,
 void add_message(const ClusterNetwork& network, int source, int destination, LinkWeights& weights) {
   if (source / network.gpus_per_node == destination / network.gpus_per_node) return;
   add_path(network, source, destination, 1, weights);
+}
+
+void add_within(const ClusterNetwork& network, Collective collective, std::span<const int> members,
+                LinkWeights& weights) {
+  if (!network.shares_within() || members.size() < 2 || !on_one_node(network, members)) return;
+  if (collective == Collective::all_to_all) {
+    for (const int source : members) add_sends_within(network, source, members, weights);
+    return;
+  }
+  const bool chain = collective == Collective::broadcast;
+  for (std::size_t i = 0; i + (chain ? 1 : 0) < members.size(); ++i) {
+    add_path_within(network, members[i], members[(i + 1) % members.size()], 1, weights);
+  }
+}
+
+void add_sends_within(const ClusterNetwork& network, int source, std::span<const int> members,
+                      LinkWeights& weights) {
+  if (!network.shares_within() || !on_one_node(network, members)) return;
+  for (const int rank : members) {
+    if (rank == source) continue;
+    add_path_within(network, source, rank, 1 / static_cast<double>(members.size() - 1), weights);
+  }
+}
+
+void add_message_within(const ClusterNetwork& network, int source, int destination,
+                        LinkWeights& weights) {
+  if (!network.shares_within() ||
+      source / network.gpus_per_node != destination / network.gpus_per_node) {
+    return;
+  }
+  add_path_within(network, source, destination, 1, weights);
+}
+
+GroupShape shape_of(const ClusterSpec& cluster, std::span<const int> members) {
+  std::map<std::int64_t, std::vector<int>> nodes;  // places in each
+  for (const int rank : members) {
+    nodes[rank / cluster.gpus_per_node].push_back(static_cast<int>(rank % cluster.gpus_per_node));
+  }
+  GroupShape shape{static_cast<int>(members.size()), static_cast<int>(nodes.size())};
+  for (const auto& [node, places] : nodes) shape = with_crossings(shape, cluster, places);
+  return shape;
+}
+
+GroupShape widest(const GroupShape& one, const GroupShape& other) {
+  return {std::max(one.ranks, other.ranks), std::max(one.nodes, other.nodes),
+          std::max(one.over_switch, other.over_switch),
+          std::max(one.over_socket, other.over_socket)};
 }
 
 MemberBytes member_bytes(Collective collective, Traffic bytes, GroupShape group) {

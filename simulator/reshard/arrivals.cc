@@ -21,11 +21,13 @@ struct Moved {
 /// What every rank exchanges.
 struct Exchange {
   std::map<int, Moved> received, sent;
-  std::map<std::pair<int, int>, std::int64_t> between;  // nodes: bytes by source, destination
+  /// Bytes by source and destination, of those that share links.
+  std::map<std::pair<int, int>, std::int64_t> shared;
 };
 
 Exchange exchange_of(std::span<const Transfer> transfers, std::span<const Bytes> elements,
-                     std::int64_t gpus_per_node) {
+                     const ClusterSpec& cluster) {
+  const std::int64_t gpus_per_node = cluster.gpus_per_node;
   Exchange all;
   for (const Transfer& transfer : transfers) {
     if (transfer.source == transfer.destination) continue;
@@ -37,31 +39,46 @@ Exchange exchange_of(std::span<const Transfer> transfers, std::span<const Bytes>
       (same ? moved->intra : moved->inter) += bytes;
     }
     received.peers[transfer.source] += bytes;
-    if (!same) all.between[{transfer.source, transfer.destination}] += bytes;
+    const bool shares = !same || cluster.shares_within();
+    if (shares) all.shared[{transfer.source, transfer.destination}] += bytes;
   }
   return all;
 }
 
-/// By destination: how long its bytes from other nodes take over links that all share. Empty where
-/// no links are shared.
-std::map<int, Seconds> shared_arrivals(const Exchange& exchange, const Machines& machines) {
-  if (!shares_links(machines.cluster) || exchange.between.empty()) return {};
+/// By destination: how long its bytes take over links that all share, those of its own node (where
+/// GPUs share any) and from others. Empty where no links are shared.
+std::map<int, SharedSeconds> shared_arrivals(const Exchange& exchange, const Machines& machines) {
+  if (!shares_links(machines.cluster) || exchange.shared.empty()) return {};
   int last = 0;
-  for (const auto& [ends, bytes] : exchange.between)
+  for (const auto& [ends, bytes] : exchange.shared)
     last = std::max({last, ends.first, ends.second});
   const ClusterNetwork network = cluster_network(machines.cluster, machines.calibration, last + 1);
+  // A port that passes less than its stated rate is full then.
+  const double port = kReachedRate * network.port_rate /
+                      copy_bandwidth(machines.cluster, machines.calibration).value;
   std::vector<Flow> flows;
-  for (const auto& [ends, bytes] : exchange.between) {
-    flows.push_back({network.path(ends.first, ends.second), static_cast<double>(bytes), 0});
+  for (const auto& [ends, bytes] : exchange.shared) {
+    Flow& flow = flows.emplace_back();
+    flow.links = network.path(ends.first, ends.second);
+    flow.bytes = static_cast<double>(bytes);
+    for (const int link : flow.links) flow.weights.push_back(network.is_port(link) ? port : 1);
   }
-  const std::vector<double> finished = finish_times(network.capacity, flows);
-  std::map<int, Seconds> arrivals;
+  const std::vector<double> finished = finish_times(network.flow_capacity(), flows);
+  std::map<int, SharedSeconds> arrivals;
   std::size_t flow = 0;
-  for (const auto& [ends, bytes] : exchange.between) {
-    Seconds& arrival = arrivals[ends.second];
-    arrival = std::max(arrival, Seconds{finished[flow++]});
+  for (const auto& [ends, bytes] : exchange.shared) {
+    SharedSeconds& arrival = arrivals[ends.second];
+    const bool same = ends.first / network.gpus_per_node == ends.second / network.gpus_per_node;
+    Seconds& part = same ? arrival.within : arrival.across;
+    part = std::max(part, Seconds{finished[flow++]});
   }
   return arrivals;
+}
+
+/// Where what GPUs of a node share is simulated.
+ClusterSpec with_own_links(ClusterSpec cluster) {
+  cluster.pcie_switch = cluster.socket = {};
+  return cluster;
 }
 
 /// Seconds of every destination on one kind of machines, in the order of `received`.
@@ -69,11 +86,12 @@ std::vector<Seconds> seconds_on(const Exchange& exchange, int ranks, const Resha
                                 const Machines& on) {
   const Seconds barriers =
       2 * barrier_seconds(group_shape(on.cluster, ranks, 1), on.cluster, on.calibration);
+  const std::map<int, SharedSeconds> shared = shared_arrivals(exchange, on);
+  const ClusterSpec own = with_own_links(on.cluster);
   std::map<int, Seconds> sending;
   for (const auto& [rank, moved] : exchange.sent) {
-    sending[rank] = arrival_seconds({}, 0, moved.bytes(), on.cluster, on.calibration);
+    sending[rank] = arrival_seconds({}, 0, moved.bytes(), own, on.calibration);
   }
-  const std::map<int, Seconds> shared = shared_arrivals(exchange, on);
   std::vector<Seconds> seconds;
   for (const auto& [rank, moved] : exchange.received) {
     const int busiest =
@@ -81,10 +99,10 @@ std::vector<Seconds> seconds_on(const Exchange& exchange, int ranks, const Resha
           return sending.at(one.first) < sending.at(other.first);
         })->first;
     const auto found = shared.find(rank);
-    const auto across = found == shared.end() ? std::nullopt : std::optional(found->second);
+    const auto known = found == shared.end() ? std::nullopt : std::optional(found->second);
     seconds.push_back(barriers + travel_seconds(moved.bytes(), static_cast<int>(moved.peers.size()),
-                                                exchange.sent.at(busiest).bytes(), travel,
-                                                on.cluster, on.calibration, across));
+                                                exchange.sent.at(busiest).bytes(), travel, own,
+                                                on.calibration, known));
   }
   return seconds;
 }
@@ -94,7 +112,7 @@ std::vector<Seconds> seconds_on(const Exchange& exchange, int ranks, const Resha
 std::vector<Arrival> arrivals_of(std::span<const Transfer> transfers,
                                  std::span<const Bytes> elements, int ranks,
                                  const ReshardTravel& travel, std::span<const Machines> ends) {
-  const Exchange exchange = exchange_of(transfers, elements, ends.front().cluster.gpus_per_node);
+  const Exchange exchange = exchange_of(transfers, elements, ends.front().cluster);
   std::vector<Arrival> arrivals;
   for (const auto& [rank, moved] : exchange.received) {
     arrivals.push_back(

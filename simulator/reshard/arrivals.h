@@ -3,8 +3,8 @@
 //
 // Pure functions. The simulator's reshard and `tessera reshard` both end here. Where the cards of a
 // node serve several GPUs or a node's uplink is oversubscribed, the bytes between nodes share those
-// links as flows (simulator/network); elsewhere every GPU has links of its own and the closed form
-// (travel_seconds) is exact.
+// links as flows (simulator/network), and those within a node likewise where GPUs share links
+// there; elsewhere every GPU has links of its own and the closed form (travel_seconds) is exact.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 #include "simulator/reshard/methods.h"
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "planner/engines/engine.h"
 #include "planner/pricing/role/full_gather.h"
+#include "simulator/network/collective_links.h"
 #include "simulator/reshard/arrivals.h"
 #include "simulator/reshard/rank_shares.h"
 
@@ -63,7 +63,6 @@ struct ReshardComparison::State {
   double tensors() const;
   Seconds barriers() const;
   Seconds gathering(Traffic bytes, double pieces, GroupShape group) const;
-  GroupShape shape_of(std::span<const int> group) const;
   GroupShape model_group(const RankMap& trainer) const;
 
   ReshardQuestion question;
@@ -142,12 +141,6 @@ Seconds ReshardComparison::State::gathering(Traffic bytes, double pieces, GroupS
   return barriers() + gather_seconds(bytes, pieces, group, question.cluster, question.calibration);
 }
 
-GroupShape ReshardComparison::State::shape_of(std::span<const int> group) const {
-  std::set<std::int64_t> nodes;
-  for (const int rank : group) nodes.insert(rank / question.cluster.gpus_per_node);
-  return {static_cast<int>(group.size()), static_cast<int>(nodes.size())};
-}
-
 // The ranks over which one copy of the weights lies.
 GroupShape ReshardComparison::State::model_group(const RankMap& trainer) const {
   Candidate candidate;
@@ -162,7 +155,7 @@ GroupShape ReshardComparison::State::model_group(const RankMap& trainer) const {
       copy.push_back(trainer.ranks[i]);
     }
   }
-  return static_cast<int>(copy.size()) == together ? shape_of(copy)
+  return static_cast<int>(copy.size()) == together ? shape_of(question.cluster, copy)
                                                    : group_shape(question.cluster, together, 1);
 }
 
@@ -191,12 +184,11 @@ void ReshardComparison::State::gather_micro_dp(MethodCost& cost) const {
     cost.peak = std::max(cost.peak, Bytes{share.needed * element});
     cost.redundant = std::max(cost.redundant, Bytes{(share.held - share.both) * element});
   }
-  GroupShape widest;
+  GroupShape shape;
   for (const std::vector<int>& group : micro_dp_groups(question.from, *strided)) {
-    const GroupShape shape = shape_of(group);
-    widest = {std::max(widest.ranks, shape.ranks), std::max(widest.nodes, shape.nodes)};
+    shape = widest(shape, shape_of(question.cluster, group));
   }
-  cost.wire = gathering(cost.peak, 1, widest);
+  cost.wire = gathering(cost.peak, 1, shape);
 }
 
 // What engines that gather every tensor hold at once: the rollout's weights, a bucket, the tensor
@@ -217,9 +209,10 @@ void ReshardComparison::State::broadcast(Bytes bucket, MethodCost& cost) const {
   cost.received = cost.sent = all;
   cost.total_received = all * static_cast<std::int64_t>(ranks());
   cost.peak = needed() + cost.bucket * 2;
-  const GroupShape receivers = shape_of(question.to_ranks);
+  const GroupShape receivers = shape_of(question.cluster, question.to_ranks);
   const bool one_node = question.cluster.nodes == 1;
-  const GroupShape group{receivers.ranks + 1, one_node ? 1 : receivers.nodes + 1};
+  const GroupShape group{receivers.ranks + 1, one_node ? 1 : receivers.nodes + 1,
+                         receivers.over_switch, receivers.over_socket};
   const double rounds = rounds_of(all, cost.bucket);
   const Seconds sending =
       rounds * collective_seconds(Collective::broadcast, Traffic{all} / rounds, group,
@@ -237,7 +230,7 @@ std::vector<Arrival> ReshardComparison::State::arrivals(const ReshardTravel& tra
   constexpr int kMessages = 8;
   const auto moved = [&](Bytes bytes) {
     const bool far = question.cluster.nodes > 1;
-    return MovedBytes{far ? Traffic{} : Traffic{bytes}, far ? Traffic{bytes} : Traffic{}};
+    return far ? MovedBytes{{}, bytes} : spread_within(bytes, question.cluster);
   };
   return {
       {dealt.ranks.front(), exact.bytes_received.value,

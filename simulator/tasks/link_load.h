@@ -1,12 +1,13 @@
 // What crosses a link of the cluster over a run: the data of a view of link load.
 //
 // `simulate` fills one LinkLoad for each link that something crosses (Simulation::links): network
-// cards and leaf uplinks of the network, and every GPU's port to its node's fabric, ways apart, in
-// the order of link numbers (network/cluster_network.h). While a replica generates its ranks' ports
-// carry what its layers and stages exchange, evenly over its passes, each stage the mean of all,
-// and its cards what of it crosses nodes; not counted are what replicas in lockstep pad, and a
-// reshard whose exact transfers a plan does not have. Nanoseconds from the start of the timeline,
-// bytes, bytes per second; plain values that their owner may copy and share.
+// cards and leaf uplinks of the network, what GPUs of a node share (PCIe switches, sockets), and
+// every GPU's port to its node's fabric, ways apart, in the order of link numbers
+// (network/cluster_network.h). While a replica generates its ranks' ports carry what its layers and
+// stages exchange, evenly over its passes, each stage the mean of all, and its cards what of it
+// crosses nodes; not counted are what replicas in lockstep pad, and a reshard whose exact transfers
+// a plan does not have. Nanoseconds from the start of the timeline, bytes, bytes per second; plain
+// values that their owner may copy and share.
 #pragma once
 
 #include <cstdint>

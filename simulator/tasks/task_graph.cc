@@ -95,7 +95,11 @@ constexpr auto kExchanges = enum_names<Exchange>({{Exchange::none, "none"},
                                                   {Exchange::weights, "weights"},
                                                   {Exchange::host, "host"}});
 
-/// The tasks in time, where those that send between nodes are flows.
+double flow_bytes(const Task& task) {
+  return task.card_bytes > 0 ? task.card_bytes : task.shared_bytes;
+}
+
+/// The tasks in time, where what they send is a flow.
 class SharedRun {
  public:
   SharedRun(const TaskGraph& graph, const Order& order, std::span<const double> capacity)
@@ -153,7 +157,7 @@ class SharedRun {
     if (task.flow_ns == 0) return end(id, now);
     const LinkPattern& pattern = graph_.patterns[static_cast<size_t>(task.pattern)];
     flows_.begin(seconds(now), {.links = pattern.links,
-                                .bytes = task.card_bytes,
+                                .bytes = flow_bytes(task),
                                 .start_s = 0,
                                 .weights = pattern.weights});
     task_of_flow_.push_back(id);
@@ -182,7 +186,7 @@ std::int64_t alone_ns(const TaskGraph& graph, const Task& task, std::span<const 
   double most_s = 0;
   for (size_t i = 0; i < pattern.links.size(); ++i) {
     const double rate = capacity[static_cast<size_t>(pattern.links[i])];
-    most_s = std::max(most_s, task.card_bytes * pattern.weights[i] / rate);
+    most_s = std::max(most_s, flow_bytes(task) * pattern.weights[i] / rate);
   }
   return task.duration_ns - task.flow_ns + static_cast<std::int64_t>(std::ceil(most_s * 1e9));
 }

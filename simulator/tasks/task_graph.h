@@ -4,9 +4,9 @@
 // collective occupies the communication stream of every member). A stream runs its tasks in order
 // of their ids, as a CUDA stream runs what was enqueued; a task starts when its dependencies have
 // ended and it is at the head of all its streams. Ties are broken by id, so a run depends on
-// nothing but the graph. What a task sends between nodes has a fixed duration, in which every GPU
-// has its equal share of the links, or is a flow that shares them with what else crosses them at
-// that moment. Pure functions of plain values.
+// nothing but the graph. What a task sends has a fixed duration, in which every GPU has its equal
+// share of the links, or is a flow that shares them with what else crosses them at that moment:
+// between nodes, and within them where GPUs share links. Pure functions of plain values.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,10 @@ enum class Exchange : std::uint8_t {
 };
 std::string_view name_of(Exchange exchange);
 
-/// Where the bytes of tasks go: links of the network with a weight for each byte that one rank's
-/// card carries, and ranks whose ports within their node carry its bytes.
+/// Where the bytes of tasks go: links with a weight for each byte that one rank's card carries, or,
+/// of what stays within a node, one rank puts on the wire; and ranks whose ports within their node
+/// carry its bytes. Ports are among the links where flows share them, with the part of their rate
+/// that such a flow can use; a reshard's are, and it has no ranks.
 struct LinkPattern {
   std::vector<int> links;  // ascending
   std::vector<double> weights;
@@ -53,8 +55,9 @@ struct Task {
   Exchange exchange = Exchange::none;
   int pattern = -1;                       // of TaskGraph::patterns; -1: not known
   double card_bytes = 0, port_bytes = 0;  // of a rank, one way, between nodes and within one
-  /// Part at the end of the duration in which card_bytes travel where every GPU has its equal share
-  /// of links; 0: it shares none.
+  double shared_bytes = 0;  // of port_bytes, those of its flow, where it has one within a node
+  /// Part at the end of the duration in which card_bytes, or shared_bytes, travel where every GPU
+  /// has its equal share of links; 0: it shares none.
   std::int64_t flow_ns = 0;
 };
 

@@ -212,7 +212,7 @@ TEST(WholeSpaceTasks, ARoleHasTheGroupsOfItsCandidate) {
       EXPECT_EQ(ours.shard, theirs.shard);
       EXPECT_EQ(ours.replicas, theirs.replicas);
       EXPECT_EQ(ours.replicated, theirs.replicated);
-      EXPECT_EQ(ours.hop_nodes, theirs.hop_nodes);
+      EXPECT_EQ(ours.hop, theirs.hop);
     }
   }
 }
@@ -231,7 +231,7 @@ TEST(WholeSpaceTasks, ARolloutOfExpertsHasTheGroupsOfItsCandidate) {
     const CandidateGroups theirs = groups_of(candidate_of(plan, role), asked);
     EXPECT_EQ(ours.ep, theirs.ep) << fixed[0] << " " << fixed[1];
     EXPECT_EQ(ours.tp, theirs.tp);
-    EXPECT_EQ(ours.hop_nodes, theirs.hop_nodes);
+    EXPECT_EQ(ours.hop, theirs.hop);
   }
 }
 
@@ -275,7 +275,7 @@ TEST(WholeSpaceTasks, MegatronsOrderIsPricedAsItIsSimulated) {
   EXPECT_EQ(nodes_of(plan, actor, asked), GroupNodes{});
   const CandidateGroups groups = groups_of(plan, actor, rank_map_of(plan, Role::actor));
   EXPECT_EQ(groups.replicas.nodes, 1);  // 8 ranks of one stage
-  EXPECT_EQ(groups.hop_nodes, 2);
+  EXPECT_EQ(groups.hop.nodes, 2);
   const Simulation simulated = simulate(plan, asked.calibration);
   for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
     EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase).value, 1, 0.05);

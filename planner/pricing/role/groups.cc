@@ -28,7 +28,7 @@ CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes) {
   set(nodes.replicated, groups.replicated.nodes);
   set(nodes.ep, groups.ep.nodes);
   set(nodes.expert_replicas, groups.expert_replicas.nodes);
-  set(nodes.hop, groups.hop_nodes);
+  set(nodes.hop, groups.hop.nodes);
   return groups;
 }
 
@@ -105,6 +105,43 @@ bool fills(const Steps& steps, int per_node) {
   return per_node % extent == 0 || extent % per_node == 0;
 }
 
+// GPUs of a node that a group has whose first rank is at `first` of it.
+std::vector<int> places_from(int first, const Members& members, int per_node) {
+  std::vector<int> places;
+  for (int i = 0; i < members.outer.count; ++i) {
+    const std::int64_t begin = first + i * std::int64_t{members.outer.step};
+    for (int j = 0; j < members.inner.count; ++j) {
+      const std::int64_t place = begin + j * std::int64_t{members.inner.step};
+      if (place >= per_node) break;
+      places.push_back(static_cast<int>(place));
+    }
+    if (begin >= per_node) break;
+  }
+  return places;
+}
+
+// Each stage sends to the next one at once: as many messages as ranks lie between the two.
+void set_crossings_of_hops(const Steps& pp, std::initializer_list<Steps> others,
+                           const ClusterSpec& cluster, GroupShape& hop) {
+  if (!cluster.shares_within()) return;
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
+  const auto set = [&](const SharedLink& link, int first, int& over) {
+    if (link.gpus == 0) return;
+    for (int stage = 0; stage + 1 < pp.count; ++stage) {
+      const std::int64_t from = first + stage * std::int64_t{pp.step}, to = from + pp.step;
+      if (from / per_node != to / per_node) continue;
+      const bool crosses = from % per_node / link.gpus != to % per_node / link.gpus;
+      if (!crosses) continue;
+      over = static_cast<int>(
+          std::min({std::int64_t{pp.step}, link.gpus, std::int64_t{per_node - pp.step}}));
+    }
+  };
+  for (const int first : beginnings(others, per_node)) {
+    set(cluster.pcie_switch, first, hop.over_switch);
+    set(cluster.socket, first, hop.over_socket);
+  }
+}
+
 // On most nodes of all groups of these members.
 GroupShape widest(const Members& members, std::initializer_list<Steps> others,
                   const ClusterSpec& cluster) {
@@ -122,6 +159,10 @@ GroupShape widest(const Members& members, std::initializer_list<Steps> others,
     }
   }
   shape.nodes = std::min(shape.nodes, shape.ranks);
+  if (!cluster.shares_within()) return shape;
+  for (const int first : beginnings(others, per_node)) {
+    shape = with_crossings(shape, cluster, places_from(first, members, per_node));
+  }
   return shape;
 }
 
@@ -164,7 +205,8 @@ CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request
   groups.replicated = widest({copies, {}}, {tp, cp, pp, shards}, cluster);
   set_expert_groups(candidate, block, dp, pp, cluster, groups);
   const GroupShape replica = widest({{block, 1}, pp}, {dp}, cluster);
-  groups.hop_nodes = candidate.pp > 1 && replica.nodes > 1 ? 2 : 1;
+  if (candidate.pp > 1 && replica.nodes > 1) groups.hop.nodes = 2;
+  if (candidate.pp > 1) set_crossings_of_hops(pp, {{block, 1}, dp}, cluster, groups.hop);
   return groups;
 }
 
@@ -177,11 +219,11 @@ GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt) {
           .replicated = other(own.replicated.nodes, dealt.replicated.nodes),
           .ep = other(own.ep.nodes, dealt.ep.nodes),
           .expert_replicas = other(own.expert_replicas.nodes, dealt.expert_replicas.nodes),
-          .hop = other(own.hop_nodes, dealt.hop_nodes)};
+          .hop = other(own.hop.nodes, dealt.hop.nodes)};
 }
 
-double share_of_node(const Candidate& actor, const PlanRequest& request) {
-  const auto node = static_cast<double>(request.cluster.gpus_per_node);
+double share_of(std::int64_t gpus, const Candidate& actor, const PlanRequest& request) {
+  const auto node = static_cast<double>(gpus);
   const double block = static_cast<double>(actor.tp) * actor.cp;
   const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
   const double stages =
@@ -189,6 +231,18 @@ double share_of_node(const Candidate& actor, const PlanRequest& request) {
   const double copy = std::max(block * actor.dp_shard,
                                static_cast<double>(actor.ep) * static_cast<double>(actor.etp));
   return stages / actor.pp * std::min(1.0, std::max(node / stages, block) / copy);
+}
+
+MovedBytes spread_over_copy(Traffic bytes, const Candidate& actor, const PlanRequest& request) {
+  const ClusterSpec& cluster = request.cluster;
+  const double local = share_of(cluster.gpus_per_node, actor, request);
+  const auto over = [&](const SharedLink& link) {
+    if (link.gpus == 0) return Traffic{};
+    const double block = actor.tp * actor.cp;  // which may be wider than the link's GPUs
+    const double behind = std::min(1.0, static_cast<double>(link.gpus) / block);
+    return bytes * std::max(0.0, local - behind * share_of(link.gpus, actor, request));
+  };
+  return {bytes * local, bytes * (1 - local), over(cluster.pcie_switch), over(cluster.socket)};
 }
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 // a step waits for the slowest.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct CandidateGroups {
   GroupShape replicated;  // HSDP: the same shard on other replicas
   GroupShape ep;
   GroupShape expert_replicas;  // tp cp dp / (ep etp)
-  int hop_nodes = 1;           // 2 where neighbouring stages are on different nodes
+  GroupShape hop{2, 1};        // neighbouring stages
 };
 
 /// Nodes that each group spans at most where a plan deals its ranks in its own way; 0 = as many as
@@ -57,8 +58,11 @@ CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes);
 /// (ShardTraits::over_context) Ulysses' groups are among them.
 int shard_ranks(const Candidate& candidate, const EngineTraits& traits);
 
-/// The part of the model that the ranks of a node hold together: its stages, which are neighbours
-/// unless the pipeline is the slowest axis, and of them shards or experts.
-double share_of_node(const Candidate& actor, const PlanRequest& request);
+/// The part of the model that `gpus` ranks hold together, which follow one another: those of a
+/// node, or behind a link of one. Its stages, which are neighbours unless the pipeline is the
+/// slowest axis, and of them shards or experts.
+double share_of(std::int64_t gpus, const Candidate& actor, const PlanRequest& request);
+/// Bytes of a rank that it reads from a copy of the model, as far as they are not where it is.
+MovedBytes spread_over_copy(Traffic bytes, const Candidate& actor, const PlanRequest& request);
 
 }  // namespace tessera

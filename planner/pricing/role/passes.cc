@@ -67,9 +67,9 @@ StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Second
 Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double tokens) {
   if (candidate.pp == 1) return {};
   const Assumptions& assumed = *layout.assumed;
-  return candidate.vpp *
-         collective_seconds(Collective::send_receive, hop_bytes(layout, candidate, tokens),
-                            {2, layout.groups.hop_nodes}, assumed.cluster(), assumed.calibration());
+  return candidate.vpp * collective_seconds(Collective::send_receive,
+                                            hop_bytes(layout, candidate, tokens), layout.groups.hop,
+                                            assumed.cluster(), assumed.calibration());
 }
 
 // What of all passes is neither communication, the host's, nor what the slowest stage computes

@@ -181,9 +181,10 @@ std::int64_t busiest_sender(const TakenParts& taken, const RankVolumes& common,
 // are dealt by rank list, a rank's shard lies within its part.
 bool shards_within_parts(const PlanRequest& request, const Candidate& actor,
                          const Candidate& rollout) {
-  return takes_rank_lists(request.engine) && actor.tp == 1 && actor.pp == 1 && actor.cp == 1 &&
-         actor.dp_shard > 1 && actor.gpus == rollout.gpus && rollout.pp == 1 &&
-         actor.dp_shard % rollout.tp == 0 && actor.dp_shard <= request.cluster.gpus_per_node;
+  return takes_rank_lists(request.engine) && !replicas_stay_near(request.cluster, rollout.tp) &&
+         actor.tp == 1 && actor.pp == 1 && actor.cp == 1 && actor.dp_shard > 1 &&
+         actor.gpus == rollout.gpus && rollout.pp == 1 && actor.dp_shard % rollout.tp == 0 &&
+         actor.dp_shard <= request.cluster.gpus_per_node;
 }
 
 }  // namespace
@@ -256,10 +257,11 @@ BusiestBytes ReshardPricer::lacking(const Candidate& actor, const Candidate& rol
   if (!plain(actor) || !plain(rollout) || rollout.pp > 1) {
     return cut_evenly(actor, rollout, adapters);
   }
-  const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
+  const bool strided = rollout_order(actor, rollout, assumed_.cluster()) == RankOrder::strided;
   const auto node = static_cast<int>(assumed_.cluster().gpus_per_node);
   const int slots = std::min(actor.gpus, node);
   const bool listed = !strided && takes_rank_lists(assumed_.request.engine) &&
+                      !replicas_stay_near(assumed_.cluster(), rollout.tp) &&
                       actor.gpus == rollout.gpus && actor.gpus % slots == 0 &&
                       slots % rollout.tp == 0;
   const int order = strided ? -1 : listed ? slots : 0;
@@ -329,14 +331,14 @@ Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& r
   const BusiestBytes moved = bytes(actor, rollout);
   const Traffic received = moved.received, sent = moved.sent;
   if (received <= 0) return {};
-  const double local = share_of_node(actor, assumed_.request);
+  const double local = share_of(assumed_.cluster().gpus_per_node, actor, assumed_.request);
   // Who holds single experts or shards may send all its copies to other nodes, and the fullest
   // stage has more of them than the mean.
   const auto layers = as_double(actor_->model().spec.layers);
   const bool single = local < 1 && (actor.ep > 1 || actor.dp_shard > 1 || rollout.pp > 1);
   const Traffic sent_far =
       single ? sent * std::ceil(layers / actor.pp) * actor.pp / layers : sent * (1 - local);
-  return barriers + travel_seconds({received * local, received * (1 - local)}, peers,
+  return barriers + travel_seconds(spread_over_copy(received, actor, assumed_.request), peers,
                                    {sent * local, sent_far}, travel(), assumed_.cluster(),
                                    assumed_.calibration());
 }
@@ -387,7 +389,8 @@ Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& ro
   const bool one_node = assumed_.cluster().nodes == 1;
   ReshardTravel travel = this->travel();
   if (whole) travel.bucket = model.bucket_bytes;
-  const MovedBytes received{one_node ? wanted : Traffic{}, one_node ? Traffic{} : wanted};
+  const MovedBytes received =
+      one_node ? spread_within(wanted, assumed_.cluster()) : MovedBytes{{}, wanted};
   return barriers + travel_seconds(received, kMessages, {}, travel, assumed_.cluster(),
                                    assumed_.calibration());
 }

@@ -7,6 +7,7 @@
 #include <boost/container_hash/hash.hpp>
 #include <compare>
 #include <cstddef>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -17,7 +18,8 @@
 namespace tessera {
 
 inline auto operator<=>(const GroupShape& a, const GroupShape& b) {
-  return std::pair(a.ranks, a.nodes) <=> std::pair(b.ranks, b.nodes);
+  return std::tie(a.ranks, a.nodes, a.over_switch, a.over_socket) <=>
+         std::tie(b.ranks, b.nodes, b.over_switch, b.over_socket);
 }
 
 /// How a layer is cut and run: all but the tokens that its kernels depend on.
@@ -54,7 +56,7 @@ inline std::size_t hash_value(const LayerRun& run) {
   for (const GroupShape& group :
        {run.tp_group, run.cp_group, run.ep_group, run.dense_group, run.experts_group}) {
     boost::hash_combine(seed, group.ranks);
-    boost::hash_combine(seed, group.nodes);
+    boost::hash_combine(seed, group.nodes + (group.over_switch << 16) + (group.over_socket << 8));
   }
   boost::hash_combine(seed, run.pipelined);
   boost::hash_combine(seed, run.gathers);

@@ -144,8 +144,8 @@ Seconds decode_communication(const RoleLayout& layout, const Candidate& candidat
   if (candidate.pp > 1) {
     const Traffic hidden{batch_size *
                          as_double(stream_width(model.spec) * size_of(model.dtypes.param))};
-    seconds += candidate.pp * collective_seconds(Collective::send_receive, hidden,
-                                                 {2, groups.hop_nodes}, cluster, calibration);
+    seconds += candidate.pp * collective_seconds(Collective::send_receive, hidden, groups.hop,
+                                                 cluster, calibration);
   }
   return seconds;
 }
@@ -197,7 +197,7 @@ const DecodeProfile& decode_profile(const Workload& workload, double sequences, 
 
 DecodeRun decode_run(const RoleLayout& layout, const Candidate& candidate) {
   return {layer_run(candidate, layout.groups, layout.assumed->traits()), candidate.pp,
-          layout.groups.hop_nodes};
+          layout.groups.hop};
 }
 
 // One decode step. Steps are looked up: of the context they are nearly linear, and computation does

@@ -27,14 +27,15 @@ struct DecodeLadder {
 /// What a decode step's communication depends on but for its sequences.
 struct DecodeRun {
   LayerRun layers;
-  int pp = 1, hop_nodes = 1;
+  int pp = 1;
+  GroupShape hop;
   auto operator<=>(const DecodeRun&) const = default;
 };
 
 inline std::size_t hash_value(const DecodeRun& run) {
   std::size_t seed = hash_value(run.layers);
   boost::hash_combine(seed, run.pp);
-  boost::hash_combine(seed, run.hop_nodes);
+  boost::hash_combine(seed, run.hop.nodes);
   return seed;
 }
 

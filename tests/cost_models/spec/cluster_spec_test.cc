@@ -74,6 +74,30 @@ TEST(ClusterSpec, OneNodeNeedsNoNetwork) {
   EXPECT_EQ(cluster->nics_per_node, 0);
 }
 
+TEST(ClusterSpec, StatesWhatGpusOfANodeShareOrNothing) {
+  const auto read = [](const std::string& keys) {
+    Problems problems;
+    const auto cluster = parse_cluster_spec(
+        "version: 1\nname: n\ngpu: L40S-48GB\nmemory_gib: 44\npeak_tflops_bf16: 362\n"
+        "hbm_gb_s: 864\ngpus_per_node: 8\nnodes: 1\n"
+        "intra_node: {link: PCIe 4.0 x16, gb_s_per_gpu_one_way: 32" +
+            keys + "}\n",
+        "c.yaml", problems);
+    return std::pair(cluster.value_or(ClusterSpec{}), problems);
+  };
+  const auto [both, none] = read(
+      ", gpus_per_switch: 4, gb_s_per_switch_one_way: 32, gpus_per_socket: 4, "
+      "gb_s_per_socket_one_way: 20");
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(both.pcie_switch, (SharedLink{4, gb_per_s(32)}));
+  EXPECT_EQ(both.socket, (SharedLink{4, gb_per_s(20)}));
+  EXPECT_TRUE(both.shares_within());
+  EXPECT_FALSE(read("").first.shares_within());
+  const auto [without, told] = read(", gpus_per_switch: 4");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(to_string(told[0]).find("gb_s_per_switch_one_way"), std::string::npos);
+}
+
 TEST(ClusterSpec, EveryPresetReads) {
   const auto names = preset_names("clusters", ".yaml");
   EXPECT_GE(names.size(), 21u);
@@ -105,6 +129,9 @@ TEST(ClusterSpec, AnyClusterSurvivesItsTree) {
     cluster.oversubscription = 1 + rate();
     cluster.nodes_per_leaf = *rc::gen::inRange(1, 64);
     cluster.rails = *rc::gen::arbitrary<bool>();
+    for (SharedLink* const link : {&cluster.pcie_switch, &cluster.socket}) {
+      if (*rc::gen::arbitrary<bool>()) *link = {*rc::gen::inRange(1, 16), gb_per_s(rate())};
+    }
     Problems problems;
     const std::string text = json_text(to_node(cluster));
     const auto document = parse_json(text, "c.json", problems);

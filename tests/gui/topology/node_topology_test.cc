@@ -72,6 +72,29 @@ TEST(NodeTopology, HasGpusLinksAndTheCardsThatAreNear) {
   EXPECT_EQ(parsed("\tGPU0\tCPU Affinity\nGPU0\t X \t0-31\n"), (NodeTopology{1, 0, 0}));
 }
 
+TEST(NodeTopology, HasTheSwitchesAndSocketsOfGpusWithoutNvlink) {
+  const auto none = [](int, int) { return "SYS"; };
+  const auto laid = [&](int gpus, const auto& way) { return parsed(table_of(gpus, 0, way, none)); };
+  // Four behind each of two switches, one a socket (8 RTX 4090: NVIDIA/nccl-tests, issue 307).
+  EXPECT_EQ(laid(8, [](int a, int b) { return a / 4 == b / 4 ? "PIX" : "SYS"; }),
+            (NodeTopology{8, 0, 0, 4, 4}));
+  EXPECT_EQ(laid(8,
+                 [](int a, int b) {
+                   return a / 2 == b / 2 ? "PXB" : a / 4 == b / 4 ? "NODE" : "SYS";
+                 }),
+            (NodeTopology{8, 0, 0, 2, 4}));
+  EXPECT_EQ(laid(8, [](int, int) { return "PIX"; }), (NodeTopology{8, 0, 0}));
+  EXPECT_EQ(laid(2, [](int, int) { return "SYS"; }), (NodeTopology{2, 0, 0}));
+  EXPECT_EQ(
+      laid(8, [](int a, int b) { return a / 2 == b / 2   ? "NV4"
+                                        : a / 4 == b / 4 ? "PIX"
+                                                         : "SYS"; }),
+      (NodeTopology{8, 0, 0, 4, 4}));
+  // Every other GPU on a socket: no consecutive numbers, nothing is said.
+  EXPECT_EQ(laid(4, [](int a, int b) { return a % 2 == b % 2 ? "PHB" : "SYS"; }),
+            (NodeTopology{4, 0, 0}));
+}
+
 TEST(NodeTopology, WhatIsBrokenIsToldWithItsLine) {
   const auto says = [](const std::string& text, const std::string& part) {
     Problems problems;
@@ -115,6 +138,11 @@ TEST(NodeTopology, LiesOverACluster) {
   EXPECT_TRUE(problems.empty());
   const ClusterSpec pcie = *read_cluster_spec("l40s-8", problems);
   EXPECT_EQ(lay("l40s-8", {4, 0, 2}).intra_per_gpu, pcie.intra_per_gpu);
+  EXPECT_TRUE(problems.empty());
+  const ClusterSpec switched = lay("l40s-8", {8, 0, 2, 4, 4});
+  EXPECT_EQ(switched.pcie_switch, (SharedLink{4, pcie.intra_per_gpu}));
+  EXPECT_EQ(switched.socket, (SharedLink{4, gb_per_s(20)}));
+  EXPECT_FALSE(lay("h100-64", {8, 18, 8}).shares_within());
   EXPECT_TRUE(problems.empty());
   lay("h100-64", {8, 0, 8});
   EXPECT_EQ(problems.size(), 1u);

@@ -53,7 +53,7 @@ TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
       const RankMap from =
           make_rank_map(RankOrder::contiguous, layout_of(actor, 5), ranks, nullptr, "", problems);
       const ParallelLayout wanted_layout = layout_of(rollout, 5);
-      const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
+      const bool strided = rollout_order(actor, rollout, request.cluster) == RankOrder::strided;
       const RankMap to = make_rank_map(
           strided ? RankOrder::strided : RankOrder::list, wanted_layout,
           strided ? ranks : assign_ranks(table, from, wanted_layout, ranks), &from, "", problems);
