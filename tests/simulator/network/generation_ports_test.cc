@@ -1,5 +1,5 @@
-// What replicas exchange while they generate, on their ranks' ports: counted by hand, token by
-// token.
+// What replicas exchange while they generate, on their ranks' ports, counted by hand, token by
+// token; and as flows where they span nodes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -104,6 +104,38 @@ TEST(GenerationPorts, ReplicasThatSpanNodesUseTheirCardsToo) {
   EXPECT_GT(card_bytes(summed), 0);
   EXPECT_GT(port_bytes(summed, 0, false), 0);
   EXPECT_EQ(card_bytes(simulate(generating(4, 1, 8), arithmetic_only())), 0);
+}
+
+/// Replicas of four ranks on two nodes of four GPUs, whose card is so slow that it decides.
+Plan over_two_nodes(std::vector<int> ranks) {
+  Plan plan = generating(4, 1, 4);
+  plan.workload.response_tokens = {4, 0, 4};
+  plan.cluster.nics_per_node = 1;
+  plan.cluster.nic = gb_per_s(0.01);
+  plan.roles = {hand_role(plan, Role::rollout, 0, 4, 1, static_cast<int>(ranks.size()) / 4, 24)};
+  plan.roles.front().ranks = std::move(ranks);
+  return plan;
+}
+
+TEST(GenerationFlows, AreTheClosedFormWhereReplicasSendAlikeAndShorterWhereOneIsAlone) {
+  const auto compare = [](const Plan& plan, double part) {
+    const IterationTasks tasks = build_iteration(plan, arithmetic_only());
+    const std::vector<TaskRun> flows = run(tasks).runs;
+    int compared = 0;
+    for (std::size_t id = 0; id < flows.size(); ++id) {
+      const Task& task = tasks.graph.tasks[id];
+      if (task.flow_ns == 0) continue;
+      ++compared;
+      EXPECT_EQ(task.phase, Phase::gen);
+      EXPECT_NEAR(static_cast<double>(flows[id].end_ns - flows[id].start_ns),
+                  static_cast<double>(task.duration_ns - task.flow_ns) +
+                      part * static_cast<double>(task.flow_ns),
+                  3);
+    }
+    EXPECT_GT(compared, 0);
+  };
+  compare(over_two_nodes({0, 1, 4, 5, 2, 3, 6, 7}), 1);
+  compare(over_two_nodes({0, 1, 4, 5}), 0.5);
 }
 
 }  // namespace
