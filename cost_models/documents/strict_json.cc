@@ -40,14 +40,17 @@ struct CountingIterator {
   bool operator!=(const CountingIterator& other) const { return at != other.at; }
 };
 
+/// What integers outside 64 bits become: Problems; Problems and refused values; doubles.
+enum class WideIntegers : std::uint8_t { problems, refused_values, numbers };
+
 /// Fills a Document from nlohmann's SAX events; returns false from an event to stop.
 class TreeBuilder {
  public:
   using json = nlohmann::json;
 
   TreeBuilder(std::string_view text, Document& document, const ParseLimits& limits,
-              Problems& problems)
-      : text_(text), document_(document), limits_(limits), problems_(problems) {}
+              WideIntegers wide, Problems& problems)
+      : text_(text), document_(document), limits_(limits), wide_(wide), problems_(problems) {}
 
   CountingIterator begin() { return {text_.data(), &consumed_}; }
   CountingIterator end() { return {text_.data() + text_.size(), &consumed_}; }
@@ -57,13 +60,15 @@ class TreeBuilder {
   bool number_integer(std::int64_t value) { return place(node_of(value), true); }
   bool number_unsigned(std::uint64_t value) {
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      if (wide_ == WideIntegers::numbers) return place(node_of(static_cast<double>(value)), true);
       return place({}, true) && refuse_integer();
     }
     return place(node_of(static_cast<std::int64_t>(value)), true);
   }
   bool number_float(double value, const std::string& text) {
     const bool whole = text.find_first_of(".eE") == std::string::npos;
-    return place(node_of(value), true) && (!whole || refuse_integer());
+    const bool refused = whole && wide_ != WideIntegers::numbers;
+    return place(node_of(value), true) && (!refused || refuse_integer());
   }
   bool string(std::string& value) {
     Node node = node_of(std::string_view{});
@@ -231,6 +236,7 @@ class TreeBuilder {
   std::string_view text_;
   Document& document_;
   const ParseLimits& limits_;
+  WideIntegers wide_;
   Problems& problems_;
   std::vector<Open> open_;
   Node* last_ = nullptr;  // the scalar placed last
@@ -336,12 +342,13 @@ void write(std::string& out, const Node& node, int indent) {
   out += map ? '}' : ']';
 }
 
-std::optional<Document> parse(std::string_view text, const std::string& file, bool keeps_refused,
+std::optional<Document> parse(std::string_view text, const std::string& file, WideIntegers wide,
                               Problems& problems, const ParseLimits& limits) {
   if (!check_text(text, file, limits, problems)) return std::nullopt;
   Document document{.file = file, .syntax = Syntax::json, .root = {}};
-  TreeBuilder builder(text, document, limits, problems);
+  TreeBuilder builder(text, document, limits, wide, problems);
   const bool parsed = nlohmann::json::sax_parse(builder.begin(), builder.end(), &builder);
+  const bool keeps_refused = wide == WideIntegers::refused_values;
   if (!parsed || !(builder.ok() || (keeps_refused && builder.whole()))) return std::nullopt;
   return document;
 }
@@ -350,12 +357,17 @@ std::optional<Document> parse(std::string_view text, const std::string& file, bo
 
 std::optional<Document> parse_json(std::string_view text, const std::string& file,
                                    Problems& problems, const ParseLimits& limits) {
-  return parse(text, file, false, problems, limits);
+  return parse(text, file, WideIntegers::problems, problems, limits);
 }
 
 std::optional<Document> parse_json_as_far(std::string_view text, const std::string& file,
                                           Problems& problems, const ParseLimits& limits) {
-  return parse(text, file, true, problems, limits);
+  return parse(text, file, WideIntegers::refused_values, problems, limits);
+}
+
+std::optional<Document> parse_python_json(std::string_view text, const std::string& file,
+                                          Problems& problems, const ParseLimits& limits) {
+  return parse(text, file, WideIntegers::numbers, problems, limits);
 }
 
 std::string json_text(const Node& root) {

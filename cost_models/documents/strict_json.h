@@ -24,6 +24,11 @@ std::optional<Document> parse_json(std::string_view text, const std::string& fil
 std::optional<Document> parse_json_as_far(std::string_view text, const std::string& file,
                                           Problems& problems, const ParseLimits& limits = {});
 
+/// Parses as parse_json does, but an integer outside 64 bits is a number, as it is to Python: for
+/// files that its programs write (transformers' tokenizer_config.json has int(1e30) for no limit).
+std::optional<Document> parse_python_json(std::string_view text, const std::string& file,
+                                          Problems& problems, const ParseLimits& limits = {});
+
 /// Text of a tree: two spaces per level, keys in order, lists of scalars on one line, the shortest
 /// digits that read back as the same double (a fraction or exponent marks a number that is not an
 /// integer), a newline at the end. Throws Error(internal) for a number that is not finite.

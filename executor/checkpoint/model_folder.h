@@ -39,10 +39,15 @@ class ModelFolder {
   std::map<std::string, TensorView> tensors_;
 };
 
-/// Appends a Problem for every tensor of `table` that is missing or has another shape, and for
-/// every tensor of the folder that the model does not know (a tied lm_head.weight, and rotary
-/// inv_freq buffers of old checkpoints, may be there). True when none was appended.
+/// Appends a Problem for every tensor of `table` that is missing or has another shape, but for a
+/// missing value head, which is drawn; and for a head that is not the embedding where the model
+/// ties them: transformers 5 then keeps both, which a tied model cannot. True when none was
+/// appended.
 bool check_tensors(const ModelFolder& folder, const ParameterTable& table, Problems& problems);
+
+/// Tensors of the folder that the model has not, but for a tied head and the rotary inv_freq
+/// buffers of old checkpoints; by name.
+std::vector<std::string> unknown_tensors(const ModelFolder& folder, const ParameterTable& table);
 
 /// Fills `destination` with tensor `index` of the list given to write_model_folder; false with a
 /// Problem stops the writing.

@@ -4,6 +4,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/families.h"
 #include "executor/checkpoint/model_folder.h"
 
 namespace tessera {
@@ -14,6 +15,7 @@ using Kind = Node::Kind;
 
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
+const std::string kHead = "lm_head.weight";
 
 bool within(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
@@ -141,6 +143,25 @@ std::string text_of(const std::vector<std::int64_t>& shape) {
   return text.empty() ? "[]" : text + "]";
 }
 
+/// Where a model ties its head to the embedding a folder may have both, if they are the same.
+void check_tied_head(const ModelFolder& folder, const ParameterTable& table, Problems& problems) {
+  const TensorView* const head = folder.find(kHead);
+  if (!table.model.tied_embeddings || head == nullptr) return;
+  const auto embedding =
+      std::ranges::find(table.rows, StagePlace::embedding_and_head, &Parameter::place);
+  if (embedding == table.rows.end()) return;
+  const TensorView* const tied = folder.find(embedding->name);
+  if (tied == nullptr ||
+      (tied->dtype == head->dtype && std::ranges::equal(tied->data, head->data))) {
+    return;
+  }
+  problems.push_back({.file = head->file,
+                      .place = head->name,
+                      .found = "other values than those of " + tied->name,
+                      .expected = "the same, or none: config.json has tie_word_embeddings true",
+                      .hint = "transformers 5 loads both: tie_word_embeddings false says so"});
+}
+
 }  // namespace
 
 std::optional<ModelFolder> ModelFolder::open(const fs::path& folder, Problems& problems) {
@@ -195,11 +216,11 @@ const TensorView* ModelFolder::find(const std::string& name) const {
 
 bool check_tensors(const ModelFolder& folder, const ParameterTable& table, Problems& problems) {
   const std::size_t before = problems.size();
-  std::set<std::string_view> known;
+  const std::string_view drawn = facts_of(table.model.family).tensors.value_head;
   for (const Parameter& row : table.rows) {
-    known.insert(row.name);
     const TensorView* tensor = folder.find(row.name);
     if (tensor == nullptr) {
+      if (row.name == drawn) continue;
       problems.push_back({.file = folder.path().string(),
                           .place = row.name,
                           .found = "no such tensor",
@@ -211,15 +232,20 @@ bool check_tensors(const ModelFolder& folder, const ParameterTable& table, Probl
                           .expected = "shape " + text_of(row.shape) + " by config.json"});
     }
   }
-  for (const auto& [name, tensor] : folder.tensors()) {
-    const bool tied_head = table.model.tied_embeddings && name == "lm_head.weight";
-    if (known.contains(name) || tied_head || name.ends_with(".rotary_emb.inv_freq")) continue;
-    problems.push_back({.file = tensor.file,
-                        .place = name,
-                        .found = "an unknown tensor",
-                        .expected = "only the tensors of the model in config.json"});
-  }
+  if (problems.size() == before) check_tied_head(folder, table, problems);
   return problems.size() == before;
+}
+
+std::vector<std::string> unknown_tensors(const ModelFolder& folder, const ParameterTable& table) {
+  std::set<std::string_view> known;
+  for (const Parameter& row : table.rows) known.insert(row.name);
+  std::vector<std::string> unknown;
+  for (const auto& [name, tensor] : folder.tensors()) {
+    const bool tied_head = table.model.tied_embeddings && name == kHead;
+    if (known.contains(name) || tied_head || name.ends_with(".rotary_emb.inv_freq")) continue;
+    unknown.push_back(name);
+  }
+  return unknown;
 }
 
 }  // namespace tessera

@@ -1,11 +1,14 @@
 #include "executor/commands/check_run.h"
 
 #include <cstdio>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/layout/parameter_table.h"
+#include "executor/checkpoint/model_folder.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/commands/run_rules.h"
 #include "executor/loop/resume.h"
@@ -19,6 +22,26 @@ void require_gpus(int ranks) {
   if (gpus >= ranks) return;
   throw Error(ExitCode::missing, "the run wants " + std::to_string(ranks) + " GPUs, and " +
                                      std::to_string(gpus) + " are visible (nvidia-smi lists them)");
+}
+
+/// The weights that the roles read, by the heads of their files; what a model has not is noted.
+void check_weights(const RunInputs& inputs, std::vector<std::string>& notes, Problems& problems) {
+  if (inputs.config.trainer.random_weights) return;
+  std::set<std::pair<std::string, bool>> seen;  // folders, and whether a value head is read
+  for (const RolePlan& role : inputs.plan.roles) {
+    const ModelSpec model = inputs.plan.model_of(role.role);
+    const std::string& path = inputs.plan.models.at(role.model).path;
+    const bool read = role.role != Role::rollout && role.ranks.size() > 0;
+    if (!read || !seen.emplace(path, model.head == ModelHead::value).second) continue;
+    const auto folder = ModelFolder::open(path, problems);
+    const ParameterTable table = parameter_table(model);
+    if (!folder || !check_tensors(*folder, table, problems)) continue;
+    const std::vector<std::string> others = unknown_tensors(*folder, table);
+    if (others.empty() || model.head == ModelHead::value) continue;
+    notes.push_back("[Model] " + path + " has " + std::to_string(others.size()) +
+                    " tensors that the model has not, which are left out: " + others.front() +
+                    (others.size() > 1 ? ", ..." : ""));
+  }
 }
 
 /// A path to go on from holds a checkpoint whose files are whole.
@@ -36,8 +59,10 @@ void check_run(const TrainOptions& options, const RunInputs& inputs) {
   Problems problems;
   check_rewards(inputs, problems);
   std::vector<std::string> notes;
+  check_weights(inputs, notes, problems);
   try {
-    notes = notes_of(inputs, read_run_prompts(inputs));
+    const std::vector<std::string> more = notes_of(inputs, read_run_prompts(inputs));
+    notes.insert(notes.end(), more.begin(), more.end());
   } catch (const Error& error) {
     if (error.code() != ExitCode::bad_input) throw;
     problems.insert(problems.end(), error.problems().begin(), error.problems().end());

@@ -70,8 +70,8 @@ std::optional<ChatTemplate> ChatTemplate::open(const fs::path& folder, Problems&
   if (has_config) {
     const auto text = read_text_file(config_file, kLongestConfig, problems);
     if (!text) return std::nullopt;
-    const auto config =
-        parse_json(*text, config_file.string(), problems, {.bytes = kLongestConfig, .depth = 32});
+    const auto config = parse_python_json(*text, config_file.string(), problems,
+                                          {.bytes = kLongestConfig, .depth = 32});
     if (!config) return std::nullopt;
     tokens = special_tokens(config->root);
     if (!has_own) {

@@ -124,22 +124,14 @@ void load_slots(Weights& weights, std::span<const ArenaSlot> slots,
                 const std::filesystem::path& path, std::uint64_t seed, Problems& problems) {
   torch::NoGradGuard no_grad;
   const auto folder = ModelFolder::open(path, problems);
-  if (!folder) return;
-  const std::string_view head = facts_of(weights.table.model.family).tensors.value_head;
+  if (!folder || !check_tensors(*folder, weights.table, problems)) return;
   std::vector<Read> reads;
   std::int64_t bytes = 0;
   for (const ArenaSlot& slot : slots) {
     const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
     const TensorView* view = folder->find(parameter.name);
-    if (view == nullptr && parameter.name == head) {
+    if (view == nullptr) {  // a value head
       initialize_row(weights, slot, seed, kHeadDeviation, torch::kCPU);
-      continue;
-    }
-    if (view == nullptr || view->shape != parameter.shape) {
-      problems.push_back({.file = path.string(),
-                          .place = parameter.name,
-                          .found = view == nullptr ? "no such tensor" : "another shape",
-                          .expected = "the shape that config.json gives"});
       continue;
     }
     const torch::Tensor target = part_in(weights, slot);

@@ -184,6 +184,12 @@ TEST_F(Run, WhatIsRefusedStartsNoRankAndLeavesNoFolder) {
   };
   EXPECT_EQ(tried("--set actor_rollout_ref.actor.optim.learning=1"), 65);
   EXPECT_EQ(tried("--set 'data.train_files=[nowhere.jsonl]'"), 65);
+  const std::string data = "--set 'data.train_files=[" + at("prompts.jsonl") + "]'";
+  fs::rename(folder_ / "model/model.safetensors", folder_ / "weights");
+  EXPECT_EQ(tried(data), 65) << "no weights";
+  std::ofstream(folder_ / "model/model.safetensors") << text_of(folder_ / "weights").substr(0, 900);
+  EXPECT_EQ(tried(data), 65) << "a part of them";
+  fs::rename(folder_ / "weights", folder_ / "model/model.safetensors");
   EXPECT_FALSE(fs::exists(folder_ / "refused"));
 }
 

@@ -125,6 +125,18 @@ TEST(StrictJson, KeepsWhatStandsAroundANumberBeyond64Bits) {
   EXPECT_FALSE(parse_json_as_far("{\"a\": 99999999999999999999", "f", problems));
 }
 
+TEST(StrictJson, NumbersBeyond64BitsOfPythonsFilesAreDoubles) {
+  const std::string text =
+      R"({"a": 9223372036854775808, "b": -99999999999999999999, "c": 9223372036854775807})";
+  Problems problems;
+  const auto document = parse_python_json(text, "f", problems);
+  ASSERT_TRUE(document);
+  EXPECT_EQ(document->root.find("a")->number, 9223372036854775808.0);
+  EXPECT_TRUE(document->root.find("b")->is(Node::Kind::number));
+  EXPECT_EQ(document->root.find("c")->integer, 9223372036854775807);
+  EXPECT_FALSE(parse_python_json("{\"a\": 1, \"a\": 2}", "f", problems));
+}
+
 TEST(StrictJson, ReadsValuesWithTheirLinesAndColumns) {
   Problems problems;
   const auto document = parse_json(

@@ -123,6 +123,9 @@ TEST(ChatTemplate, ComesFromTheFolder) {
   chat = ChatTemplate::open(folder.path, problems);
   ASSERT_TRUE(chat);
   EXPECT_EQ(chat->render(messages), "<b><e>False");
+  // transformers writes int(1e30) where a tokenizer has no limit.
+  write(config, R"({"chat_template": "t", "model_max_length": 1000000000000000019884624838656})");
+  EXPECT_EQ(ChatTemplate::open(folder.path, problems)->render(messages), "t");
   write(config, R"({"chat_template": [{"name": "tool_use", "template": "t"},
                                       {"name": "default", "template": "{{ messages[0].content }}"}]})");
   EXPECT_EQ(ChatTemplate::open(folder.path, problems)->render(messages), "hi");
