@@ -43,6 +43,13 @@ bool fits(const std::string& schema_name, const json& document) {
 
 json tree(const Node& node) { return json::parse(json_text(node)); }
 
+/// As the run's log writes them: JSON has no NaN.
+TEST(Schema, OfMetricsTakesNumbersThatAreNone) {
+  EXPECT_TRUE(fits("metrics", {{"step", 2}, {"data", {{"actor/loss", nullptr}}}}));
+  EXPECT_TRUE(fits("metrics", {{"step", 2}, {"data", {{"actor/loss", 0.5}}}}));
+  EXPECT_FALSE(fits("metrics", {{"step", 2}, {"data", {{"actor/loss", "nan"}}}}));
+}
+
 TEST(Schema, OfAPlanNamesEveryEngine) {
   json names = json::array();
   for (const Engine& engine : every_engine()) names.push_back(engine.name);
