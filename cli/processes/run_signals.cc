@@ -9,6 +9,7 @@ namespace tessera {
 namespace {
 
 std::atomic<int> interrupts = 0;
+std::atomic<bool> hung_up = false;
 std::atomic<bool> requeue = false;
 std::atomic<bool> go_on = false;
 
@@ -17,6 +18,8 @@ void note(int signal) {
     requeue = true;
   } else if (signal == SIGUSR2) {
     go_on = true;
+  } else if (signal == SIGHUP) {
+    hung_up = true;
   } else {
     ++interrupts;
   }
@@ -40,6 +43,9 @@ void handle_all(void (*handler)(int)) {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
     ::sigaction(signal, &action, nullptr);
   }
+  struct sigaction hangup {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace
@@ -48,6 +54,7 @@ void end_on_run_signals() { handle_all(end); }
 
 void watch_run_signals() {
   interrupts = 0;
+  hung_up = false;
   requeue = false;
   go_on = false;
   handle_all(note);
@@ -55,7 +62,7 @@ void watch_run_signals() {
 
 StopReason asked_to_stop() {
   if (requeue) return StopReason::requeue;
-  return interrupts > 0 ? StopReason::stop : StopReason::none;
+  return interrupts > 0 || hung_up ? StopReason::stop : StopReason::none;
 }
 
 bool asked_to_kill() { return interrupts > 1; }

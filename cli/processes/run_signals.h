@@ -1,9 +1,10 @@
 // The signals that `tessera run` obeys, from the first line of its main function to its last.
 //
 // SIGINT and SIGTERM ask for an end, and a second one for it at once; SIGUSR1 asks for an end after
-// which the run is queued again, SIGUSR2 ends a pause. While nothing has begun they end the process
-// there and then; later a handler notes them, and what the process does next, or waits for, looks
-// here. One per process; any thread may look.
+// which the run is queued again, SIGUSR2 ends a pause. SIGHUP asks for an end, too, once however
+// often it comes (a terminal that goes away sends several), unless it is ignored, as nohup has it.
+// While nothing has begun they end the process there and then; later a handler notes them, and what
+// the process does next, or waits for, looks here. One per process; any thread may look.
 #pragma once
 
 #include <string_view>

@@ -34,6 +34,9 @@ void handle_all(bool all, void (*handler)(int)) {
   if (!all) return;
   handle(SIGTERM, handler);
   handle(SIGINT, handler);
+  struct sigaction hangup {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) handle(SIGHUP, handler);  // nohup has it ignored
 }
 
 }  // namespace

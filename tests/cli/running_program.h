@@ -27,6 +27,7 @@ class RunningProgram {
     argv.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
+      ::signal(SIGHUP, SIG_DFL);  // whatever the test was started with
       const int out = ::open(messages_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
       ::dup2(out, STDOUT_FILENO);
       ::dup2(out, STDERR_FILENO);

@@ -50,7 +50,8 @@ struct Asked {
   int signal, code;
 };
 
-constexpr Asked kSignals[] = {{SIGTERM, 130}, {SIGUSR1, 138}, {SIGINT, 130}};
+constexpr Asked kSignals[] = {{SIGTERM, 130}, {SIGUSR1, 138}, {SIGINT, 130}, {SIGHUP, 130}};
+constexpr int kSignalCount = std::size(kSignals);
 
 /// What a run has begun with: its main function, or its ranks.
 enum class Since { main, ranks };
@@ -122,7 +123,7 @@ class Stop : public ProgramTest {
 TEST_F(Stop, AtAnyMomentAfterMainTheRunEndsInOrderWithItsCode) {
   for (const int milliseconds :
        {0, 0, 0, 1, 2, 4, 7, 10, 20, 50, 120, 250, 450, 800, 1300, 2000, 3000}) {
-    stop_at(Since::main, milliseconds, kSignals[stopped_ % 3]);
+    stop_at(Since::main, milliseconds, kSignals[stopped_ % kSignalCount]);
     if (HasFatalFailure()) return;
   }
 }
@@ -130,9 +131,33 @@ TEST_F(Stop, AtAnyMomentAfterMainTheRunEndsInOrderWithItsCode) {
 /// While ranks are started, meet and load.
 TEST_F(Stop, AtAnyMomentAfterItsRanksTheRunEndsInOrderWithItsCode) {
   for (const int milliseconds : {0, 20, 150, 600, 1500, 3000}) {
-    stop_at(Since::ranks, milliseconds, kSignals[stopped_ % 3]);
+    stop_at(Since::ranks, milliseconds, kSignals[stopped_ % kSignalCount]);
     if (HasFatalFailure()) return;
   }
+}
+
+/// A terminal that goes away sends SIGHUP more than once: the run is saved, not killed. Under nohup
+/// it goes on.
+TEST_F(Stop, ATerminalThatIsGoneEndsTheRunSavedAndNotUnderNohup) {
+  RunningProgram gone(words("hung-up"), at("hung-up.txt"));
+  await_ranks(gone);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(::kill(gone.pid(), SIGHUP), 0);
+    std::this_thread::sleep_for(100ms);
+  }
+  EXPECT_EQ(gone.wait(180s), 130) << gone.messages();
+  EXPECT_TRUE(fs::exists(folder_ / "hung-up/hf/model.safetensors")) << gone.messages();
+
+  std::vector<std::string> ignoring = {"/usr/bin/env", "nohup"};
+  for (const std::string& word : words("ignoring")) ignoring.push_back(word);
+  RunningProgram stays(ignoring, at("ignoring.txt"));
+  await_ranks(stays);
+  ASSERT_EQ(::kill(stays.pid(), SIGHUP), 0);
+  std::this_thread::sleep_for(2s);
+  EXPECT_FALSE(stays.ended()) << stays.messages();
+  EXPECT_EQ(stays.messages().find("saving and stopping"), std::string::npos);
+  ASSERT_EQ(::kill(stays.pid(), SIGTERM), 0);
+  EXPECT_EQ(stays.wait(180s), 130) << stays.messages();
 }
 
 /// What was there before the run went on in it is there afterwards.
