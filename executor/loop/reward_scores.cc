@@ -40,8 +40,10 @@ struct ProgramRound {
   std::string failure;
   double waited_s = 0;
   std::int64_t asked = 0, early = 0;
+  bool given_up = false;  // the run is to end
 };
 
+constexpr std::chrono::milliseconds kLook{200};  // between two looks whether the run is to end
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
 void append(std::string& out, const auto& value) {
@@ -114,18 +116,27 @@ RewardRequest request_of(const PromptSet& set, const Sequence& sequence) {
           .extra_info_json = prompt.extra_info};
 }
 
-/// Waits for what was submitted to every program; `which` are the sequences in that order,
-/// `generated` that they were submitted while others still grew.
+/// Waits until the programs of all ranks have answered; false where the run is to end before.
+bool await_programs(RewardWorkersOfRank& own, Communicator& host,
+                    const std::function<bool()>& stop) {
+  for (;;) {
+    bool waits = false;
+    for (const auto& workers : own.by_function) {
+      if (workers != nullptr && !workers->wait(kLook)) waits = true;
+    }
+    if (!any_rank(host, waits)) return true;
+    if (stop && stop()) return false;
+  }
+}
+
+/// Takes what every program has said of what was submitted; `which` are the sequences in that
+/// order,
 std::vector<ProgramScore> collect(RewardWorkersOfRank& own, const PromptSet& set,
-                                  std::span<const std::uint32_t> which, bool generated,
-                                  ProgramRound& round) {
+                                  std::span<const std::uint32_t> which, ProgramRound& round) {
   std::vector<ProgramScore> scores;
   for (std::size_t f = 0; f < own.by_function.size(); ++f) {
     if (own.by_function[f] == nullptr) continue;
-    RewardScorer& workers = *own.by_function[f];
-    workers.poll();
-    if (generated) round.early += static_cast<std::int64_t>(workers.answered());
-    std::vector<RewardAnswer> answers = workers.finish();
+    std::vector<RewardAnswer> answers = own.by_function[f]->finish();
     round.asked += static_cast<std::int64_t>(answers.size());
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (!answers[i].score && round.failure.empty()) {
@@ -191,16 +202,25 @@ std::vector<std::uint32_t> rest_of_share(const RewardWorkersOfRank& own, std::si
 
 /// Runs the programs and exchanges what they say: first of what was begun during generation.
 ProgramRound score_by_programs(RewardWorkersOfRank& own, Communicator& host, const PromptSet& set,
-                               std::span<const Sequence> sequences, Scores& scores) {
+                               std::span<const Sequence> sequences,
+                               const std::function<bool()>& stop, Scores& scores) {
   using Clock = std::chrono::steady_clock;
   ProgramRound round;
-  const auto timed = [&](std::span<const std::uint32_t> which, bool generated) {
+  const auto timed = [&](std::span<const std::uint32_t> which) {
     const Clock::time_point begin = Clock::now();
-    const std::vector<ProgramScore> mine = collect(own, set, which, generated, round);
+    round.given_up = !await_programs(own, host, stop);
+    if (round.given_up) return;
+    const std::vector<ProgramScore> mine = collect(own, set, which, round);
     round.waited_s += std::chrono::duration<double>(Clock::now() - begin).count();
     exchange(host, mine, scores, round.failure);
   };
-  timed(begun_sequences(own, sequences), true);
+  for (const auto& workers : own.by_function) {
+    if (workers == nullptr) continue;
+    workers->poll();
+    round.early += static_cast<std::int64_t>(workers->answered());
+  }
+  timed(begun_sequences(own, sequences));
+  if (round.given_up) return round;
   const std::vector<std::uint32_t> rest = rest_of_share(own, sequences.size(), host, scores);
   if (!any_rank(host, !rest.empty())) return round;
   for (const std::uint32_t i : rest) {
@@ -208,7 +228,7 @@ ProgramRound score_by_programs(RewardWorkersOfRank& own, Communicator& host, con
       if (workers != nullptr) workers->submit(request_of(set, sequences[i]));
     }
   }
-  timed(rest, false);
+  timed(rest);
   return round;
 }
 
@@ -317,7 +337,8 @@ void score_ended(RewardWorkersOfRank& own, const PromptSet& set,
 }
 
 Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Sequence> sequences,
-                           const Note& note, std::vector<ResponseScores>* told) {
+                           const Note& note, const std::function<bool()>& stop,
+                           std::vector<ResponseScores>* told) {
   Scores scores{.functions = set.rewards.size(), .values = {}, .details = {}, .known = {}};
   const std::size_t entries = sequences.size() * scores.functions;
   scores.values.assign(entries, kNoScore);
@@ -327,7 +348,8 @@ Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Seque
   Metrics metrics;
   if (has_programs(set)) {
     const ProgramRound round =
-        score_by_programs(worker.rewards, *worker.context.host, set, sequences, scores);
+        score_by_programs(worker.rewards, *worker.context.host, set, sequences, stop, scores);
+    if (round.given_up) return {};
     metrics = count_failures(worker.rewards, set, sequences.size(), scores, round.failure, note);
     metrics["reward/exposed_s"] = round.waited_s;
     metrics["reward/overlapped"] = overlapped_share(*worker.context.host, round);

@@ -4,6 +4,7 @@
 // Called on every rank of the world; afterwards every rank holds the same scores.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "cost_models/documents/problem.h"
@@ -43,8 +44,11 @@ class RewardsFailed : public Error {
 /// are several functions, and of programs reward/exposed_s (what this rank waited for them) and
 /// reward/overlapped (the part of the scores that were there before anybody waited). `scores`
 /// where given gets an entry for each sequence. Throws RewardsFailed where programs have never
-/// given any score: the run would learn nothing.
+/// given any score: the run would learn nothing. `stop` is asked while programs are waited for, on
+/// all ranks at once, and agreed on: once it says so they are waited for no more, and nothing is
+/// scored or told.
 Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Sequence> sequences,
-                           const Note& note, std::vector<ResponseScores>* scores = nullptr);
+                           const Note& note, const std::function<bool()>& stop,
+                           std::vector<ResponseScores>* scores = nullptr);
 
 }  // namespace tessera

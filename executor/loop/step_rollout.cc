@@ -94,8 +94,8 @@ void add_rewards(Metrics& all, std::size_t before, const Metrics& further, std::
 ScoredRollout scored_rollout(const RolloutSetting& setting, std::vector<Sequence> sequences,
                              Metrics& rewards, std::size_t& scored) {
   ScoredRollout rollout{std::move(sequences), {}};
-  Metrics told =
-      score_by_functions(setting.worker, setting.prompts, rollout.sequences, setting.note);
+  Metrics told = score_by_functions(setting.worker, setting.prompts, rollout.sequences,
+                                    setting.note, setting.stop);
   const auto keep_scores = [&] {
     for (const Sequence& s : rollout.sequences) rollout.metric.push_back(s.score);
   };
@@ -228,7 +228,7 @@ Metrics score_sequences(const RolloutSetting& setting, Experience& experience,
   Metrics metrics;
   if (model == nullptr) {
     metrics = score_by_functions(setting.worker, setting.prompts, experience.sequences,
-                                 setting.note, scores);
+                                 setting.note, setting.stop, scores);
   } else {
     compute_reward_scores(setting.worker, experience);
     const std::span<const Sequence> mine = model->leader()

@@ -31,7 +31,7 @@ struct RolloutSetting {
   const PromptSet& prompts;
   const RolloutOptions& options;
   std::span<const Experience> recorded;  // of rollout_replay; empty = generate
-  std::function<bool()> stop;            // asked between generations; ranks agree
+  std::function<bool()> stop;            // asked while something is awaited; ranks agree
   Note note;                             // for people, on one rank; may be empty
 };
 

@@ -228,7 +228,11 @@ class Loop {
   }
 
   void generate(std::int64_t step) {
-    make_responses(step);
+    StepRollout rollout = roll_out(rollout_setting(prompts_), step);
+    experience_ = std::move(rollout.experience);
+    greedy_ = std::move(rollout.greedy);
+    scored_ = rollout.scored;
+    add(rollout.metrics);
     note_servers(worker_, observer_.note);
     rest_rollout();
   }
@@ -237,14 +241,6 @@ class Loop {
   void rest_rollout() {
     unmap_rollout(worker_.memory);
     if (worker_.vllm != nullptr) worker_.vllm->sleep();
-  }
-
-  void make_responses(std::int64_t step) {
-    StepRollout rollout = roll_out(rollout_setting(prompts_), step);
-    experience_ = std::move(rollout.experience);
-    greedy_ = std::move(rollout.greedy);
-    scored_ = rollout.scored;
-    add(rollout.metrics);
   }
 
   RolloutSetting rollout_setting(const PromptSet& prompts) {
@@ -345,6 +341,7 @@ class Loop {
     announce(Phase::gen, step);
     Validation made = tessera::validate(rollout_setting(*validation_), step);
     rest_rollout();
+    if (agreed_stop() != StopReason::none) return {};  // scores may not have been awaited
     made.metrics["timing_s/testing"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     if (observer_.validated) observer_.validated(step, made.metrics, made.sequences);
     return std::move(made.metrics);

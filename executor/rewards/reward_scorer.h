@@ -4,6 +4,7 @@
 // one thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -36,6 +37,8 @@ class RewardScorer {
   virtual void poll() = 0;
   /// How many of the submitted requests have their answer.
   virtual std::size_t answered() const = 0;
+  /// Lets work go on until all have their answer, or `most` has passed; whether all have.
+  virtual bool wait(std::chrono::milliseconds most) = 0;
   /// Waits for all; one answer for each request submitted since the last call, in their order.
   virtual std::vector<RewardAnswer> finish() = 0;
 

@@ -111,7 +111,7 @@ Said read_line(const std::string& line, std::int64_t id) {
 }  // namespace
 
 struct RewardWorkers::Worker {
-  static void wait_for(const std::vector<Worker*>& busy);
+  static void wait_for(const std::vector<Worker*>& busy, Clock::time_point until);
 
   WorkerProcess process;
   std::optional<std::size_t> request;  // that it works on
@@ -157,10 +157,10 @@ std::vector<RewardWorkers::Worker*> RewardWorkers::busy() const {
   return found;
 }
 
-/// Waits until one of them has written or is late.
-void RewardWorkers::Worker::wait_for(const std::vector<Worker*>& busy) {
+/// Waits until one of them has written or is late, or the time has come.
+void RewardWorkers::Worker::wait_for(const std::vector<Worker*>& busy, Clock::time_point until) {
   std::vector<pollfd> ends;
-  Clock::time_point first = busy.front()->deadline;
+  Clock::time_point first = until;
   for (const Worker* worker : busy) {
     first = std::min(first, worker->deadline);
     const WorkerProcess& process = worker->process;
@@ -261,8 +261,17 @@ void RewardWorkers::poll() {
   for (const auto& worker : workers_) give_work(*worker);
 }
 
+bool RewardWorkers::wait(std::chrono::milliseconds most) {
+  const Clock::time_point until = Clock::now() + most;
+  for (poll(); answered_ < requests_.size() && Clock::now() < until; poll()) {
+    Worker::wait_for(busy(), until);
+  }
+  return answered_ == requests_.size();
+}
+
 std::vector<RewardAnswer> RewardWorkers::finish() {
-  for (poll(); answered_ < requests_.size(); poll()) Worker::wait_for(busy());
+  while (!wait(std::chrono::minutes(1))) {
+  }
   requests_.clear();
   next_ = answered_ = 0;
   dead_starts_ = 0;

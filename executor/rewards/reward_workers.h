@@ -81,6 +81,7 @@ class RewardWorkers final : public RewardScorer {
   /// Gives waiting requests to free processes and takes in what has been answered, without waiting.
   void poll() override;
   std::size_t answered() const override { return answered_; }
+  bool wait(std::chrono::milliseconds most) override;
   std::vector<RewardAnswer> finish() override;
 
  private:

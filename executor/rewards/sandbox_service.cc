@@ -109,14 +109,23 @@ class SandboxScorer::Lanes {
     }
   }
 
-  std::vector<RewardAnswer> finish() {
+  bool wait(std::chrono::milliseconds most) {
+    const Clock::time_point until = Clock::now() + most;
+    const auto all = [&] { return answered_ == responses_.size(); };
     std::unique_lock lock(mutex_);
-    while (!done_.wait_for(lock, std::chrono::milliseconds(50),
-                           [&] { return answered_ == responses_.size(); })) {
+    while (!done_.wait_for(lock, std::min(most, std::chrono::milliseconds(50)), all)) {
+      if (Clock::now() >= until) return false;
       lock.unlock();
       end_late();
       lock.lock();
     }
+    return true;
+  }
+
+  std::vector<RewardAnswer> finish() {
+    while (!wait(std::chrono::minutes(1))) {
+    }
+    const std::lock_guard lock(mutex_);
     std::vector<RewardAnswer> answers;
     for (Response& response : responses_) answers.push_back(std::move(response.answer));
     responses_.clear();
@@ -228,6 +237,7 @@ SandboxScorer::~SandboxScorer() = default;
 void SandboxScorer::submit(RewardRequest request) { lanes_->submit(request); }
 void SandboxScorer::poll() { lanes_->end_late(); }
 std::size_t SandboxScorer::answered() const { return lanes_->answered(); }
+bool SandboxScorer::wait(std::chrono::milliseconds most) { return lanes_->wait(most); }
 std::vector<RewardAnswer> SandboxScorer::finish() { return lanes_->finish(); }
 
 }  // namespace tessera

@@ -42,6 +42,7 @@ class SandboxScorer final : public RewardScorer {
   void submit(RewardRequest request) override;
   void poll() override;
   std::size_t answered() const override;
+  bool wait(std::chrono::milliseconds most) override;
   std::vector<RewardAnswer> finish() override;
 
  private:

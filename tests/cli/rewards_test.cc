@@ -2,7 +2,14 @@
 // responses that crash and hang them.
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
+#include <chrono>
+#include <thread>
+
+#include "simulator/timeline/rank_status.h"
 #include "tests/cli/programs.h"
+#include "tests/cli/running_program.h"
 #include "tests/executor/python_oracle.h"
 
 namespace tessera {
@@ -59,6 +66,34 @@ TEST_F(RewardRun, APythonFileTrainsAsTheRuleDoes) {
   EXPECT_GT(early[1], 0);
   EXPECT_EQ(metric("file", "reward/exposed_s").size(), 2u);
   EXPECT_TRUE(metric("rule", "reward/overlapped").empty());
+}
+
+/// Kubernetes and Slurm kill half a minute after they have asked.
+TEST_F(RewardRun, ARunThatIsStoppedWaitsForNoReward) {
+  using namespace std::chrono_literals;
+  using Clock = std::chrono::steady_clock;
+  write("slow.py",
+        "import time\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    if extra_info['index'] % 4 == 3: time.sleep(1000)\n"
+        "    return 0.5\n");
+  write("slow.yaml", "data: {train_files: [" + at("prompts.jsonl") +
+                         "]}\nreward: {custom_reward_function: {path: " + at("slow.py") +
+                         "}, workers: {timeout_s: 600}}\ntrainer: {total_training_steps: 2}\n");
+  RunningProgram program(
+      {kTessera, "run", at("plan.json"), "--config", at("slow.yaml"), "-o", at("slow")},
+      at("slow.out"));
+  const auto waits = [] {
+    const auto rank = read_rank_status(folder_ / "slow/ranks/0");
+    return rank && rank->phase == "reward";
+  };
+  const Clock::time_point until = Clock::now() + 120s;
+  while (!waits() && !program.ended() && Clock::now() < until) std::this_thread::sleep_for(10ms);
+  std::this_thread::sleep_for(1s);
+  ASSERT_TRUE(waits()) << program.messages();
+  ASSERT_EQ(::kill(program.pid(), SIGTERM), 0);
+  EXPECT_EQ(program.wait(20s), 130) << program.messages();
+  EXPECT_TRUE(fs::exists(folder_ / "slow/hf/model.safetensors")) << program.messages();
 }
 
 TEST_F(RewardRun, AParquetFileTrainsAsTheSameLinesDo) {
