@@ -137,6 +137,42 @@ std::string go_on(const fs::path& run) {
          (run / "run.yaml").string() + " --resume -o " + run.string();
 }
 
+/// What the code of a run that has ended asks for; empty where it asks for nothing.
+std::string advice_of_code(const fs::path& run, const RunDiagnosis& result) {
+  const int code = result.verdict.exit_code;
+  const auto is = [code](ExitCode other) { return code == static_cast<int>(other); };
+  if (code == kOutOfMemory || !result.out_of_memory.empty()) {
+    return "out of memory: " + (run / "oom.json").string() +
+           " has the account and the limit that would fit; --on-oom replan does it";
+  }
+  if (is(ExitCode::bad_input)) {
+    return "an input was refused: the log's last lines name the file and the place";
+  }
+  if (is(ExitCode::io)) {
+    return "a file could not be written or read: look at the disk (df) and the log";
+  }
+  if (is(ExitCode::check_failed)) {
+    return "numbers of the run are not what they must be: the log has which; a run that has "
+           "diverged goes on from a checkpoint before that, with a lower learning rate "
+           "(trainer.resume_from_path), and what its newest one holds may have diverged already";
+  }
+  if (is(ExitCode::missing)) {
+    return "something the run needs is missing, or a server ended: see the log; tessera doctor "
+           "looks at this machine";
+  }
+  if (!result.verdict.lost.empty()) {
+    return "a process ended without a word: killed (dmesg | grep -i 'killed process' tells of a "
+           "full host memory), or its host is gone; with --restarts N a run goes on by itself, "
+           "with --elastic without what was lost";
+  }
+  if (is(ExitCode::peer_lost)) {
+    return "its ranks were terminated: by SIGTERM, or as the command that had started them was "
+           "killed";
+  }
+  return is(ExitCode::internal) ? "an error of tessera's own: the log has it; please report it"
+                                : "";
+}
+
 void add_advice(const fs::path& run, RunDiagnosis& result) {
   std::vector<std::string>& advice = result.advice;
   if (result.alive) {
@@ -155,36 +191,14 @@ void add_advice(const fs::path& run, RunDiagnosis& result) {
     if (advice.empty()) advice.emplace_back("nothing: it runs; --stacks shows what each rank does");
     return;
   }
-  const int code = result.verdict.exit_code;
-  const auto is = [code](ExitCode other) { return code == static_cast<int>(other); };
   if (result.ranks.empty()) {
     advice.emplace_back("no rank has started: what the command said on the terminal tells why");
     return;
   }
-  if (code == kOutOfMemory || !result.out_of_memory.empty()) {
-    advice.push_back("out of memory: " + (run / "oom.json").string() +
-                     " has the account and the limit that would fit; --on-oom replan does it");
-  } else if (is(ExitCode::bad_input)) {
-    advice.emplace_back("an input was refused: the log's last lines name the file and the place");
-  } else if (is(ExitCode::io)) {
-    advice.emplace_back("a file could not be written or read: look at the disk (df) and the log");
-  } else if (is(ExitCode::missing)) {
-    advice.emplace_back(
-        "something the run needs is missing, or a server ended: see the log; "
-        "tessera doctor looks at this machine");
-  } else if (!result.verdict.lost.empty()) {
-    advice.emplace_back(
-        "a process ended without a word: killed (dmesg | grep -i 'killed process' "
-        "tells of a full host memory), or its host is gone; with --restarts N a "
-        "run goes on by itself, with --elastic without what was lost");
-  } else if (is(ExitCode::peer_lost)) {
-    advice.emplace_back(
-        "its ranks were terminated: by SIGTERM, or as the command that had started "
-        "them was killed");
-  } else if (is(ExitCode::internal)) {
-    advice.emplace_back("an error of tessera's own: the log has it; please report it");
+  if (std::string said = advice_of_code(run, result); !said.empty()) {
+    advice.push_back(std::move(said));
   }
-  if (code == 0) {
+  if (result.verdict.exit_code == 0) {
     advice.emplace_back("nothing: the run has ended as planned");
   } else if (result.checkpoint) {
     advice.push_back("go on from step " + std::to_string(*result.checkpoint) + ": " + go_on(run));

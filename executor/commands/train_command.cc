@@ -2,12 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "cost_models/documents/document.h"
@@ -18,6 +20,7 @@
 #include "executor/commands/check_run.h"
 #include "executor/commands/commands.h"
 #include "executor/commands/memory_report.h"
+#include "executor/commands/rank_error.h"
 #include "executor/commands/run_inputs.h"
 #include "executor/commands/run_records.h"
 #include "executor/launch/device_setup.h"
@@ -25,12 +28,12 @@
 #include "executor/launch/start_stages.h"
 #include "executor/launch/stop_signals.h"
 #include "executor/loop/resume.h"
-#include "executor/loop/reward_scores.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
 #include "executor/nvml/device_sampler.h"
+#include "executor/rl/sampling.h"
 #include "planner/plan/plan.h"
 #include "simulator/flight_recorder/flight_recorder.h"
 #include "simulator/timeline/rank_status.h"
@@ -82,20 +85,6 @@ MemoryOptions memory_options(const TrainerConfig& trainer) {
           .allocator = trainer.allocator};
 }
 
-/// The code that the process ends with because of an error.
-ExitCode code_of(const std::exception& error) {
-  if (const auto* own = dynamic_cast<const Error*>(&error)) return own->code();
-  const bool peer = dynamic_cast<const PeerLost*>(&error) != nullptr;
-  return peer ? ExitCode::peer_lost : ExitCode::internal;
-}
-
-/// Every rank has the error, with the same words.
-bool is_of_all(const std::exception& error) {
-  return code_of(error) == ExitCode::check_failed ||
-         dynamic_cast<const ServerLost*>(&error) != nullptr ||
-         dynamic_cast<const RewardsFailed*>(&error) != nullptr;
-}
-
 /// Until now the rank's process was started.
 StartStages after_processes() {
   StartStages stages;
@@ -137,6 +126,13 @@ class Rank {
       status_->finish(code);
       leave_together();
       return code;
+    } catch (const NoDraw&) {  // others wait for this rank, or draw none themselves
+      const Error error = broken_weights(worker_, inputs_.plan, phase_, step_);
+      status_->finish(static_cast<int>(error.code()));
+      // Launchers end the others as soon as one has left: the log is rank 0's.
+      if (records_) records_->detail(error.what());
+      if (!records_) std::this_thread::sleep_for(std::chrono::seconds(1));
+      throw error;
     } catch (const std::exception& error) {
       const auto refusal = setup_.memory->refusal_of(error);
       if (!refusal) {
@@ -252,14 +248,21 @@ class Rank {
     enter(Phase::save_checkpoint, result.steps);
     const Timeline all = share_spans(setup_.host(), result.timeline);
     if (setup_.rank == 0) write_trace(all);
+    return leave_model(saver, result);
+  }
+
+  /// Exports the model of a run that has ended, and returns the code to end with.
+  int leave_model(RunSaver& saver, const LoopResult& result) {
+    const bool asked = result.stopped != StopReason::none, sound = saver.sound(result.steps);
+    const bool unsaved = asked && sound && !saver.saved(result.steps);
     // Who queues the run again waits, and the checkpoint holds the model.
-    if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
-    if (inputs_.config.validation.only) return 0;  // the model is as it was
-    const bool sound = saver.sound(result.steps);
-    if (sound) {
-      save_actor(worker_, plan, inputs_.config, saver.origin(result.steps), folder_ / "hf");
+    const bool requeued = result.stopped == StopReason::requeue;
+    if (sound && !requeued && !inputs_.config.validation.only) {
+      save_actor(worker_, inputs_.plan, inputs_.config, saver.origin(result.steps), folder_ / "hf");
     }
-    if (result.stopped == StopReason::stop) return static_cast<int>(ExitCode::stopped);
+    if (unsaved) return static_cast<int>(ExitCode::io);
+    if (requeued) return static_cast<int>(ExitCode::requeue);
+    if (asked) return static_cast<int>(ExitCode::stopped);
     return static_cast<int>(sound ? ExitCode::ok : ExitCode::check_failed);
   }
 

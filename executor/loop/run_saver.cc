@@ -162,6 +162,15 @@ bool RunSaver::sound(std::int64_t step) {
   return false;
 }
 
+bool RunSaver::saved(std::int64_t step) const {
+  if (holds(step)) return true;
+  if (note_) {
+    note_("[Checkpoint] the state after step " + std::to_string(step) + " is not saved; " +
+          newest_checkpoint());
+  }
+  return false;
+}
+
 /// The name of a trained tensor, of any rank.
 std::string RunSaver::weight_not_finite() const {
   std::string mine;
@@ -216,9 +225,12 @@ bool RunSaver::has_room(std::int64_t step, const std::vector<StateTensor>& tenso
 
 void RunSaver::settle() {
   if (!writer_.pending()) return;
-  const bool failed = any_rank(*worker_.context.host, !writer_.await_own().empty());
+  Communicator& host = *worker_.context.host;
+  const bool failed = any_rank(host, !writer_.await_own().empty());
   writer_.settle(!failed);
-  if (failed) last_ = kNone;  // where the run stops here, it is tried once more
+  const fs::path folder = checkpoints_of(run_) / steps_name(last_);
+  const bool absent = host.rank() == 0 && !fs::exists(folder / kManifestName);
+  if (any_rank(host, absent)) last_ = kNone;  // where the run stops here, it is tried once more
 }
 
 void RunSaver::finish() {

@@ -44,7 +44,7 @@ class RunSaver {
   TrainingOrigin origin(std::int64_t steps) const;
   /// Whether something is to be saved after the step.
   bool due(std::int64_t step) const { return checkpoint_due(step) || export_due(step); }
-  /// Whether a checkpoint of the step has been begun, or was resumed from.
+  /// Whether a checkpoint of the step has been begun and has not failed, or was resumed from.
   bool holds(std::int64_t step) const { return step == last_; }
 
   /// A step has ended with these numbers, equal on every rank. Where one of a trained role is NaN
@@ -54,6 +54,10 @@ class RunSaver {
   /// the step's numbers nor a weight are NaN or infinite. Says so where not, and from which step
   /// the run can go on, once for a step. Collective.
   bool sound(std::int64_t step);
+
+  /// Whether the checkpoint of the state after `step` steps is there, of a run that has finish()ed.
+  /// Says so where not, and from which step the run can go on. Alike on every rank.
+  bool saved(std::int64_t step) const;
 
   /// Saves what is due, and keeps room on the disk for the run's last checkpoint. `numbers`: the
   /// step's, equal on every rank. Collective.

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
 #include "executor/rl/draw_weight.h"
 
 namespace tessera {
@@ -23,9 +22,7 @@ std::size_t largest(std::span<const float> logits) {
     if (logits[i] > logits[best]) best = i;
     bad = bad || std::isnan(logits[i]);
   }
-  if (bad || !std::isfinite(logits[best])) {
-    throw Error(ExitCode::internal, "a row of logits holds NaN, +inf or nothing finite");
-  }
+  if (bad || !std::isfinite(logits[best])) throw NoDraw();
   return best;
 }
 

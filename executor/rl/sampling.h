@@ -14,7 +14,15 @@
 #include <cstdint>
 #include <span>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
+
+/// A row of logits holds NaN, +inf or nothing finite: no token can be drawn. Of one rank alone.
+class NoDraw : public Error {
+ public:
+  NoDraw() : Error(ExitCode::check_failed, "a row of logits holds NaN, +inf or nothing finite") {}
+};
 
 /// Which token is drawn. `position` counts from 0 at the response's first token.
 struct DrawIndex {
@@ -48,7 +56,7 @@ struct Draw {
 };
 
 /// Draws from one row of logits with `uniform` in [0, 1). Logits may be -inf but not all of them.
-/// Throws Error{internal} where a logit is NaN or +inf.
+/// Throws NoDraw where a logit is NaN or +inf.
 Draw draw(std::span<const float> logits, const SamplingOptions& options, double uniform);
 
 /// The log_prob of a draw of `token` from this row of logits. Throws as draw().

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/problem.h"
 #include "executor/rl/draw_weight.h"
 
 namespace tessera {
@@ -103,9 +102,7 @@ std::vector<Draw> draws_of(const DrawnRows& drawn) {
   const auto* score = scores.const_data_ptr<float>();
   std::vector<Draw> draws;
   for (std::int64_t i = 0; i < tokens.size(0); ++i) {
-    if (token[i] < 0) {
-      throw Error(ExitCode::internal, "a row of logits holds NaN, +inf or nothing finite");
-    }
+    if (token[i] < 0) throw NoDraw();
     draws.push_back({token[i], score[i]});
   }
   return draws;

@@ -131,6 +131,31 @@ TEST_F(Resume, AFullDiskCostsTheCheckpointsThatDoNotFit) {
                    folder_ / whole() / "hf/model.safetensors");
 }
 
+/// The disk has no room for what a run is asked to save when it is stopped: its code says that it
+/// is not saved, and its words which step is.
+TEST_F(Resume, ARunThatCannotSaveWhereItIsStoppedSaysSo) {
+  if (std::system("unshare -rm true 2>/dev/null") != 0) GTEST_SKIP() << "no mount namespaces here";
+  fs::create_directory(folder_ / "small");
+  for (const char* signal : {"USR1", "TERM"}) {
+    std::ofstream(at("small.sh")) << "mount -t tmpfs -o size=6m tmpfs " << at("small") << "\ncd "
+                                  << at("small") << "\n"
+                                  << kTessera << " " << words("small/run", 500, "ppo.json")
+                                  << "--set trainer.save_freq=1 &\nrun=$!\n"
+                                     "await() { for i in $(seq 600); do \"$@\" && return; sleep "
+                                     "0.1; done; kill $run; exit 9; "
+                                     "}\n"
+                                     "await grep -q 'step 3 was not saved' "
+                                  << at("messages") << "\nkill -" << signal
+                                  << " $run\nwait $run\nexit $?\n";
+    const std::string line = "unshare -rm sh " + at("small.sh") + " >" + at("messages") + " 2>&1";
+    const int status = std::system(line.c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, static_cast<int>(ExitCode::io))
+        << messages();
+    EXPECT_THAT(messages(), HasSubstr(" is not saved; the newest checkpoint is of step 2\n"));
+    EXPECT_THAT(messages(), testing::Not(HasSubstr("saved, to be queued again")));
+  }
+}
+
 /// Somebody else fills the disk: checkpoints that are due are told as not saved, and the last one,
 /// when the run is stopped, takes the room that was kept for it.
 TEST_F(Resume, TheLastCheckpointHasRoomOnADiskThatOthersFill) {

@@ -265,6 +265,32 @@ TEST_F(RulesRun, NumbersThatAreNoneAreCounted) {
                                      "no checkpoint\n"));
 }
 
+/// A model whose file holds a number that is none: the run names the file and the tensor, and is
+/// not begun anew from them.
+TEST_F(RulesRun, AModelWithANumberThatIsNoneIsRefused) {
+  fs::copy(folder_ / "model", folder_ / "nan-model");
+  std::fstream file(folder_ / "nan-model/model.safetensors",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  std::uint64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length);
+  std::string header(length, ' ');
+  file.read(header.data(), static_cast<std::streamsize>(length));
+  const auto offsets = nlohmann::json::parse(header).at("model.norm.weight").at("data_offsets");
+  file.seekp(static_cast<std::streamoff>(8 + length + offsets.at(0).get<std::uint64_t>()));
+  file.write("\xff\xff\xff\xff", 4);
+  file.close();
+  ASSERT_EQ(run("plan --model " + at("nan-model") +
+                " --cluster local-cpu --workload grpo-digits -o " + at("nan.json")),
+            0);
+  EXPECT_EQ(train("nan", 2, "--restarts 2", "nan.json"), static_cast<int>(ExitCode::bad_input));
+  EXPECT_THAT(log("nan"), HasSubstr("nan-model:model.norm.weight: found weights that are NaN or "
+                                    "infinite, expected numbers\n"));
+  const std::string said = at("nan-doctor.txt");
+  std::system((kTessera + " doctor " + at("nan") + " >" + said + " 2>&1").c_str());
+  EXPECT_THAT(text_of(said), HasSubstr("an input was refused"));
+  EXPECT_THAT(text_of(said), testing::Not(HasSubstr("tessera's own")));
+}
+
 /// What a diverged step leaves never takes the place of the checkpoint before it, under a rule and
 /// without one: step 1 has a learning rate of 0, step 2 one that no weight survives.
 TEST_F(RulesRun, ADivergedStepIsNotSaved) {
@@ -273,7 +299,9 @@ TEST_F(RulesRun, ADivergedStepIsNotSaved) {
       "trainer.save_freq=1 trainer.hf_save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
   EXPECT_EQ(train("ruled", 6, diverges + "trainer.rules=default"),
             static_cast<int>(ExitCode::stopped));
-  EXPECT_NE(train("not-ruled", 3, diverges), 0);
+  EXPECT_EQ(train("not-ruled", 4, diverges + "--restarts 2"),
+            static_cast<int>(ExitCode::check_failed));
+  EXPECT_THAT(log("not-ruled"), HasSubstr(" of step 3: no token can be drawn: "));
   for (const char* name : {"ruled", "not-ruled"}) {
     EXPECT_TRUE(fs::exists(checkpoint(name, 1))) << log(name);
     EXPECT_FALSE(fs::exists(checkpoint(name, 2))) << log(name);

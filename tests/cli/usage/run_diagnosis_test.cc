@@ -96,6 +96,13 @@ TEST_F(Diagnosis, ARankThatFailedIsNamedWithItsCodeAndWhatThatMeans) {
   EXPECT_THAT(run.advice, Contains(HasSubstr("no checkpoint")));
 }
 
+TEST_F(Diagnosis, ARunThatDivergedIsNoErrorOfTheProgram) {
+  ended(rank(0, [](RankStatusFile& file) { file.finish(1); }));
+  const RunDiagnosis run = found();
+  EXPECT_THAT(run.advice, Contains(HasSubstr("with a lower learning rate")));
+  EXPECT_THAT(run.advice, Not(Contains(HasSubstr("report it"))));
+}
+
 TEST_F(Diagnosis, OutOfMemoryHasItsAccount) {
   ended(rank(0, [](RankStatusFile& file) { file.finish(71); }));
   write("oom.json", R"({"rank": 0, "phase": "gen"})");
