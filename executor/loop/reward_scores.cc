@@ -12,6 +12,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/loop/calls.h"
 #include "executor/loop/share.h"
+#include "executor/rewards/program_words.h"
 
 namespace tessera {
 namespace {
@@ -34,10 +35,10 @@ struct Scores {
   }
 };
 
-/// How programs did: the words of one failure, seconds that this rank waited for them, and of its
-/// responses those whose answer was there before it waited.
+/// How programs did: what all ranks' said beside scores, seconds that this rank waited for them,
+/// and of its responses those whose answer was there before it waited.
 struct ProgramRound {
-  std::string failure;
+  ProgramWords words;
   double waited_s = 0;
   std::int64_t asked = 0, early = 0;
   bool given_up = false;  // the run is to end
@@ -139,9 +140,7 @@ std::vector<ProgramScore> collect(RewardWorkersOfRank& own, const PromptSet& set
     std::vector<RewardAnswer> answers = own.by_function[f]->finish();
     round.asked += static_cast<std::int64_t>(answers.size());
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (!answers[i].score && round.failure.empty()) {
-        round.failure = set.rewards[f].name + ": " + answers[i].failure;
-      }
+      add_words(round.words, set.rewards[f].name, answers[i]);
       scores.push_back({.sequence = which[i],
                         .function = static_cast<std::uint32_t>(f),
                         .score = answers[i].score.value_or(kNoScore),
@@ -153,7 +152,7 @@ std::vector<ProgramScore> collect(RewardWorkersOfRank& own, const PromptSet& set
 
 /// Exchanges what the programs of all ranks have said.
 void exchange(Communicator& host, std::span<const ProgramScore> mine, Scores& scores,
-              std::string& failure) {
+              ProgramWords& words) {
   for (const std::string& block : share_texts(host, packed(mine))) {
     for (ProgramScore& score : unpacked(block)) {
       const std::size_t at = score.sequence * scores.functions + score.function;
@@ -162,9 +161,7 @@ void exchange(Communicator& host, std::span<const ProgramScore> mine, Scores& sc
       scores.known[at] = true;
     }
   }
-  for (const std::string& told : share_texts(host, std::string(failure))) {
-    if (failure.empty()) failure = told;
-  }
+  words = words_of_all(share_texts(host, packed_words(words)));
 }
 
 /// The sequences that were begun while others still grew.
@@ -212,7 +209,7 @@ ProgramRound score_by_programs(RewardWorkersOfRank& own, Communicator& host, con
     if (round.given_up) return;
     const std::vector<ProgramScore> mine = collect(own, set, which, round);
     round.waited_s += std::chrono::duration<double>(Clock::now() - begin).count();
-    exchange(host, mine, scores, round.failure);
+    exchange(host, mine, scores, round.words);
   };
   for (const auto& workers : own.by_function) {
     if (workers == nullptr) continue;
@@ -262,7 +259,7 @@ bool has_programs(const PromptSet& set) {
 
 /// Counts responses without a score of some program, and tells of them.
 Metrics count_failures(RewardWorkersOfRank& own, const PromptSet& set, std::size_t sequences,
-                       Scores& scores, const std::string& failure, const Note& note) {
+                       Scores& scores, const ProgramWords& words, const Note& note) {
   std::size_t failed = 0;
   for (std::size_t i = 0; i < sequences; ++i) {
     bool whole = true;
@@ -270,12 +267,13 @@ Metrics count_failures(RewardWorkersOfRank& own, const PromptSet& set, std::size
     failed += whole ? 0 : 1;
   }
   own.answered = own.answered || failed < sequences;
-  const std::string told = std::to_string(failed) + " of " + std::to_string(sequences) +
-                           " responses have no score (" + failure + ")";
-  if (!own.answered && sequences > 0) {
-    throw RewardsFailed(ExitCode::bad_input, "reward: " + told + ", and none ever had one");
+  const std::vector<std::string> lines = lines_of(words, failed, sequences, own.told);
+  const bool learns = own.answered || sequences == 0;
+  for (std::size_t i = learns ? 0 : 1; i < lines.size() && note; ++i) note("[Reward] " + lines[i]);
+  if (!learns) {
+    throw RewardsFailed(ExitCode::bad_input,
+                        "reward: " + lines.front() + ", and none ever had one");
   }
-  if (failed > 0 && note) note("[Reward] " + told);
   return {{"reward/failed", static_cast<double>(failed)}};
 }
 
@@ -350,7 +348,7 @@ Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Seque
     const ProgramRound round =
         score_by_programs(worker.rewards, *worker.context.host, set, sequences, stop, scores);
     if (round.given_up) return {};
-    metrics = count_failures(worker.rewards, set, sequences.size(), scores, round.failure, note);
+    metrics = count_failures(worker.rewards, set, sequences.size(), scores, round.words, note);
     metrics["reward/exposed_s"] = round.waited_s;
     metrics["reward/overlapped"] = overlapped_share(*worker.context.host, round);
   }

@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "executor/adapters/adapter_reshard.h"
 #include "executor/certificate/certificate.h"
@@ -79,6 +81,7 @@ struct RewardWorkersOfRank {
   std::vector<int> ranks;       // in the order in which processes are dealt
   bool answered = false;        // some response has had its score
   std::vector<Response> begun;  // submitted to every program of this rank, and not yet asked for
+  std::set<std::string> told = {};  // tracebacks and what was left out, of which a run tells once
 };
 
 struct Worker {

@@ -23,8 +23,11 @@ struct RewardRequest {
 
 struct RewardAnswer {
   std::optional<double> score;  // finite
-  std::string failure;          // why there is none
+  std::string failure;          // why there is none, in one line
   ScoreDetail detail;           // of a score
+  std::string kind = {};        // of an exception: where it is raised and its type
+  std::string traceback = {};   // of an exception, several lines
+  std::string left_out = {};    // what was said beside a score and is not taken, and why
 };
 
 class RewardScorer {

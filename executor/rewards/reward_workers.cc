@@ -31,8 +31,25 @@ std::string line_of(const RewardRequest& request, std::int64_t id) {
          "}";
 }
 
-std::string shortened(const std::string& text) {
-  return text.size() <= 80 ? text : text.substr(0, 80) + "...";
+constexpr std::size_t kWords = 80, kException = 400, kTraceback = 8000;  // bytes that are told
+
+std::string shortened(const std::string& text, std::size_t bytes = kWords) {
+  return text.size() <= bytes ? text : valid_utf8(text.substr(0, bytes)) + "...";
+}
+
+/// Without control characters; line ends stay where it has `lines`.
+std::string printable(std::string text, bool lines = false) {
+  for (char& c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) c = lines && c == '\n' ? c : ' ';
+  }
+  return text;
+}
+
+/// What an answer says under a name, or nothing.
+std::string text_at(const Node& answer, const char* name) {
+  const Node* const found = answer.find(name);
+  return found != nullptr && found->is(Node::Kind::string) ? found->text : "";
 }
 
 /// What a line says.
@@ -77,9 +94,8 @@ ScoreDetail detail_of(const Node& answer) {
 std::optional<StartRefusal> refusal_of(const Node* root) {
   const Node* const why = root == nullptr ? nullptr : root->find("refused");
   if (why == nullptr || !why->is(Node::Kind::string)) return std::nullopt;
-  const Node* const file = root->find("file");
   const Node* const line = root->find("line");
-  return StartRefusal{.file = file != nullptr && file->is(Node::Kind::string) ? file->text : "",
+  return StartRefusal{.file = text_at(*root, "file"),
                       .line = line != nullptr && line->is(Node::Kind::integer) ? line->integer : 0,
                       .found = why->text};
 }
@@ -100,12 +116,20 @@ Said read_line(const std::string& line, std::int64_t id) {
   const Node* const score = root->find("score");
   if (score != nullptr && (score->is(Node::Kind::integer) || score->is(Node::Kind::number))) {
     return {.is_answer = true,
-            .answer = {.score = score->number, .failure = {}, .detail = detail_of(*root)}};
+            .answer = {.score = score->number,
+                       .failure = {},
+                       .detail = detail_of(*root),
+                       .left_out = shortened(printable(text_at(*root, "left_out")))}};
   }
   const Node* const error = root->find("error");
   if (error == nullptr || !error->is(Node::Kind::string)) return {};
-  return {.is_answer = true,
-          .answer = {.score = {}, .failure = shortened(error->text), .detail = {}}};
+  return {
+      .is_answer = true,
+      .answer = {.score = {},
+                 .failure = shortened(printable(error->text), kException),
+                 .detail = {},
+                 .kind = shortened(printable(text_at(*root, "kind")), kException),
+                 .traceback = shortened(printable(text_at(*root, "traceback"), true), kTraceback)}};
 }
 
 }  // namespace

@@ -17,16 +17,23 @@ namespace fs = std::filesystem;
 /// Where answers go, before anything prints: the output that others write to becomes the error
 /// output.
 constexpr const char* kAnswersFirst = R"py(
-import asyncio, importlib.util, inspect, json, os, sys
+import asyncio, importlib.util, inspect, json, math, os, sys, traceback
 answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
+folder = None
+
+def own_place(error):
+    """File and line of the last frame that is of a file in the folder of the reward."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__)
+           if not frame.filename.startswith("<") and os.path.dirname(os.path.abspath(frame.filename)) == folder]
+    return (own[-1].filename, own[-1].lineno) if own else None
 )py";
 
 /// `function` and `options` of a file; the arguments are the file, the function's name and the
 /// options. A file that cannot be loaded, and a function that cannot be called, is refused with the
 /// line that is at fault: of the file, or of another one in its folder.
 constexpr const char* kFunctionOfFile = R"py(
-import importlib.machinery, traceback
+import importlib.machinery
 file, name, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 folder = os.path.dirname(os.path.abspath(file))
 sys.path.insert(0, folder)
@@ -45,9 +52,7 @@ def load():
     except SyntaxError as error:
         refuse(error.filename or file, error.lineno or 0, f"{type(error).__name__}: {error.msg}")
     except BaseException as error:
-        own = [frame for frame in traceback.extract_tb(error.__traceback__)
-               if os.path.dirname(os.path.abspath(frame.filename)) == folder]
-        where, line = (own[-1].filename, own[-1].lineno) if own else (file, 0)
+        where, line = own_place(error) or (file, 0)
         refuse(where, line, f"{type(error).__name__}: {error}".removesuffix(": "))
     return module
 
@@ -187,8 +192,49 @@ def function(data_source, solution_str, ground_truth, extra_info, tests=10, test
     return sum(right) / len(right) if right else 1.0
 )py";
 
-/// Answers requests with `function`.
+/// Answers requests with `function`. A score or an accuracy that is not finite is none, and has
+/// the name that JSON writers give it.
 constexpr const char* kAnswerLoop = R"py(
+def utf8(text):
+    return text.encode("utf-8", "replace").decode()
+
+def put_extras(result, said):
+    """verl's "acc" and "pred"."""
+    accuracy = result.get("acc")
+    if isinstance(accuracy, (bool, int, float)):
+        if not isinstance(accuracy, float) or math.isfinite(accuracy):
+            said["acc"] = float(accuracy)
+        else:
+            said["left_out"] = f"acc: found {json.dumps(accuracy)}, expected a finite number: left out"
+    if result.get("pred") is not None:
+        said["pred"] = utf8(str(result["pred"]))
+
+def score_of(request, said):
+    result = function(**request, **options)
+    if inspect.iscoroutine(result):
+        result = asyncio.run(result)
+    if isinstance(result, dict):
+        put_extras(result, said)
+        result = result["score"]
+    else:
+        said["plain_number"] = True
+        if isinstance(result, (list, tuple)):
+            result = result[0]
+    if isinstance(result, (str, bytes)):
+        raise TypeError(f"a score is a number, not the text {result!r}")
+    return float(result)
+
+def raised(error):
+    kind = type(error).__name__
+    said = {"error": utf8(f"{kind}: {error}".removesuffix(": "))[:1000], "kind": kind}
+    place = own_place(error)
+    if place:
+        where = f"{os.path.basename(place[0])}:{place[1]}: "
+        error.__traceback__ = error.__traceback__.tb_next.tb_next  # from score_of on
+        said = {"error": where + said["error"], "kind": where + kind,
+                "traceback": utf8("".join(traceback.format_exception(error)).rstrip())[-8000:]}
+    return said
+
 def answer(said):
     print(json.dumps(said), file=answers, flush=True)
 answer({"ready": True})
@@ -196,24 +242,13 @@ for line in sys.stdin:
     request = json.loads(line)
     said = {"id": request.pop("id")}
     try:
-        result = function(**request, **options)
-        if inspect.iscoroutine(result):
-            result = asyncio.run(result)
-        if isinstance(result, dict):
-            if isinstance(result.get("acc"), (bool, int, float)):
-                said["acc"] = float(result["acc"])
-            if result.get("pred") is not None:
-                said["pred"] = str(result["pred"])
-            result = result["score"]
+        score = score_of(request, said)
+        if math.isfinite(score):
+            said["score"] = score
         else:
-            said["plain_number"] = True
-            if isinstance(result, (list, tuple)):
-                result = result[0]
-        if isinstance(result, (str, bytes)):
-            raise TypeError(f"a score is a number, not the text {result!r}")
-        said["score"] = float(result)
+            said = {"id": said["id"], "error": f"found {json.dumps(score)}, expected a finite number"}
     except Exception as error:
-        said = {"id": said["id"], "error": f"{type(error).__name__}: {error}".removesuffix(": ")}
+        said = {"id": said["id"], **raised(error)}
     answer(said)
 )py";
 

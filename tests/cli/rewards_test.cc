@@ -172,9 +172,11 @@ TEST_F(RewardRun, AProgramThatHoldsMuchMemoryAndNeverAnswersHasItsWords) {
                        "{custom_reward_function: {path: " + at("heavy.py") + "}, num_workers: 1}"),
             65);
   const std::string told = text_of(at("heavy.out"));
-  const auto first = told.find("no score from this heap");
+  const std::string words = "(heavy: heavy.py:3: RuntimeError: no score from this heap), and none";
+  const auto first = told.find(words);
   EXPECT_NE(first, std::string::npos) << told;
-  EXPECT_EQ(told.find("no score from this heap", first + 1), std::string::npos) << "told twice";
+  EXPECT_EQ(told.find(words, first + 1), std::string::npos) << "told twice";
+  EXPECT_NE(told.find("heavy.py\", line 3, in compute_score"), std::string::npos) << told;
 }
 
 /// Nothing has been started and nothing is left where a file cannot be loaded or called.

@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
 
 #include "cost_models/documents/problem.h"
+#include "executor/rewards/program_words.h"
 #include "executor/rewards/reward_workers.h"
 #include "tests/executor/rewards/python_reward.h"
 #include "tests/executor/temporary_folder.h"
@@ -55,6 +58,77 @@ TEST(RewardWorkers, AnExceptionAndANumberThatIsNoneCostTheirResponse) {
   expect_only_bad_lost(PythonReward(misbehaving("return float('nan')")).score(kMixed), "NaN");
   expect_only_bad_lost(PythonReward(misbehaving("return float('inf')")).score(kMixed), "Infinity");
   expect_only_bad_lost(PythonReward(misbehaving("return None")).score(kMixed), "TypeError");
+}
+
+/// Python has written every answer's process id: the ones that are lost cost no process.
+TEST(RewardWorkers, AScoreThatIsNotFiniteCostsNoProcess) {
+  PythonReward reward("");
+  const std::string starts = reward.at("starts");
+  std::ofstream(reward.at("reward.py"))
+      << "open('" + starts + "', 'a').write('s')\n" + misbehaving("return float('nan')");
+  expect_only_bad_lost(reward.score(kMixed, 1), "found NaN, expected a finite number");
+  EXPECT_EQ(std::filesystem::file_size(starts), 1u) << "one process, started once";
+}
+
+TEST(RewardWorkers, AnAccuracyThatIsNotFiniteIsLeftOutOfItsScore) {
+  const auto answers = PythonReward(misbehaving("return {'score': 0.5, 'acc': float('nan'), "
+                                                "'pred': 'x' + chr(0xd800)}"))
+                           .score(kMixed);
+  EXPECT_EQ(answers[1].score, 0.5) << answers[1].failure;
+  EXPECT_FALSE(answers[1].detail.accuracy);
+  EXPECT_EQ(answers[1].detail.answer, "x?");
+  EXPECT_EQ(answers[1].left_out, "acc: found NaN, expected a finite number: left out");
+  EXPECT_TRUE(answers[0].left_out.empty());
+}
+
+/// Python's own traceback of the file is the oracle: line 4 of misbehaving() is the statement.
+TEST(RewardWorkers, AnExceptionSaysWhereItIsRaisedAndHow) {
+  const std::string words(200, 'w');
+  const auto answers =
+      PythonReward(misbehaving("raise KeyError('" + words + "\\n\\x1b[31m\\ud800')")).score(kMixed);
+  const RewardAnswer& bad = answers[1];
+  EXPECT_EQ(bad.kind, "reward.py:4: KeyError");
+  EXPECT_TRUE(bad.failure.starts_with("reward.py:4: KeyError: '" + words)) << bad.failure;
+  EXPECT_EQ(bad.failure.find('\n'), std::string::npos);
+  EXPECT_TRUE(bad.traceback.starts_with("Traceback (most recent call last):\n  File \""))
+      << bad.traceback;
+  EXPECT_NE(bad.traceback.find("reward.py\", line 4, in compute_score\n    raise KeyError("),
+            std::string::npos)
+      << bad.traceback;
+  EXPECT_EQ(bad.traceback.find("<string>"), std::string::npos) << "the file's frames alone";
+  EXPECT_EQ(bad.traceback.find('\x1b'), std::string::npos);
+}
+
+TEST(RewardWorkers, AnExceptionOfTheCallHasNoPlaceInTheFile) {
+  const auto answers = PythonReward(misbehaving("return {'acc': 1}")).score(kMixed);
+  EXPECT_EQ(answers[1].failure, "KeyError: 'score'");
+  EXPECT_EQ(answers[1].kind, "KeyError");
+  EXPECT_TRUE(answers[1].traceback.empty());
+}
+
+TEST(ProgramWords, EachKindOfFailureIsToldOnceARoundAndItsTracebackOnceARun) {
+  const auto failed = [](const std::string& kind, const std::string& text) {
+    return RewardAnswer{.failure = kind + ": " + text, .kind = kind, .traceback = "T\n" + text};
+  };
+  ProgramWords one, other;
+  add_words(one, "f", failed("a.py:1: KeyError", "'x'"));
+  add_words(one, "f", failed("a.py:1: KeyError", "'y'"));
+  add_words(other, "f", failed("a.py:1: KeyError", "'z'"));
+  add_words(other, "f", failed("a.py:2: ValueError", "v"));
+  add_words(other, "f", {.score = 1, .left_out = "acc: found NaN"});
+  add_words(other, "f", {.failure = "no answer in time"});
+  const ProgramWords all = words_of_all({packed_words(one), packed_words({}), packed_words(other)});
+  std::set<std::string> told;
+  EXPECT_EQ(lines_of(all, 5, 9, told),
+            (std::vector<std::string>{"5 of 9 responses have no score (f: a.py:1: KeyError: 'x')",
+                                      "the first f: a.py:1: KeyError\n  T\n  'x'",
+                                      "some of them: f: a.py:2: ValueError: v",
+                                      "the first f: a.py:2: ValueError\n  T\n  v",
+                                      "some of them: f: no answer in time", "f: acc: found NaN"}));
+  EXPECT_EQ(lines_of(all, 5, 9, told),
+            (std::vector<std::string>{"5 of 9 responses have no score (f: a.py:1: KeyError: 'x')",
+                                      "some of them: f: a.py:2: ValueError: v",
+                                      "some of them: f: no answer in time"}));
 }
 
 TEST(RewardWorkers, AHangCostsItsResponseAndTheTimeLimit) {
