@@ -12,6 +12,7 @@
 #include "cost_models/documents/problem.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/run_folder.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera {
 namespace {
@@ -227,8 +228,7 @@ std::optional<RunDiagnosis> diagnose(const fs::path& run, bool stacks, Problems&
   if (!result.alive && !result.ranks.empty()) {
     result.verdict = judged(run, result.ranks, result.waits.waited_for);
   }
-  result.holder = whole_text(run / "lock");
-  while (!result.holder.empty() && result.holder.back() == '\n') result.holder.pop_back();
+  result.holder = holder_of_lock(run / "lock");
   result.checkpoint = newest_checkpoint(run);
   add_numbers(run, result);
   result.out_of_memory = whole_text(run / "oom.json");

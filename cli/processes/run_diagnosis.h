@@ -26,7 +26,7 @@ struct RankFinding {
 struct RunDiagnosis {
   Verdict verdict;     // of a run that has ended
   bool alive = false;  // some rank lives
-  std::string holder;  // what the lock's file says of who held the run; may be empty
+  std::string holder;  // who holds the run's lock now; empty = nobody
   std::vector<RankFinding> ranks;
   FlightRecords collectives;  // the last ones of each rank
   CollectiveWaits waits;      // of a run that lives, those that last for two seconds at least

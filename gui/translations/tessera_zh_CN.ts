@@ -3804,6 +3804,10 @@ select it to plan it in full</source>
         <translation>它与训练并行：日志记录的是等待它的时间，而不是它的用时</translation>
     </message>
     <message>
+        <source>the plan has no price for the user&apos;s reward functions</source>
+        <translation>方案没有为用户自己的奖励函数计价</translation>
+    </message>
+    <message>
         <source>the plan has no price for it</source>
         <translation>方案没有为它计价</translation>
     </message>

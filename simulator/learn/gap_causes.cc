@@ -34,7 +34,7 @@ std::string other_lengths(const GapFacts& facts) {
   return text + printed(": with those %.3f s are predicted", facts.at_measured_lengths_s);
 }
 
-constexpr std::array<GapRule, 13> kRules = {{
+constexpr std::array<GapRule, 14> kRules = {{
     {[](const GapFacts& facts) { return facts.outside && !facts.untimed.empty(); },
      [](const GapFacts& facts) {
        return "phases that the run does not time lie in it: " + facts.untimed +
@@ -49,6 +49,10 @@ constexpr std::array<GapRule, 13> kRules = {{
     {[](const GapFacts& facts) { return facts.waited; },
      [](const GapFacts&) {
        return std::string("it runs beside the trainer: the log has the wait for it, not its time");
+     }},
+    {[](const GapFacts& facts) { return facts.by_programs; },
+     [](const GapFacts&) {
+       return std::string("the plan has no price for the user's reward functions");
      }},
     {lengths_explain, other_lengths},
     {[](const GapFacts& facts) { return facts.predicted_s <= 0; },

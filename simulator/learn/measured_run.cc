@@ -16,6 +16,7 @@
 namespace tessera {
 namespace {
 
+constexpr const char* kProgramSeconds = "reward/exposed_s";  // of runs that have programs
 constexpr double kSlow = 1.25;        // times the median of later steps: still warming up
 constexpr double kRounding = 0.5;     // tokens by which a mean of whole numbers may be off
 constexpr double kLongest = 1 << 30;  // tokens of a prompt
@@ -131,9 +132,9 @@ std::vector<StepNumbers> without_warm_up(const std::vector<LoggedStep>& steps,
 }  // namespace
 
 bool is_compared(std::string_view name) {
-  static constexpr std::array<std::string_view, 7> kRead{
+  static constexpr std::array<std::string_view, 8> kRead{
       "timing_s/",      "perf/max_memory_", "actor/perf/max_memory_", "memory_gib/",
-      "prompt_length/", "response_length/", "reshard/bytes"};
+      "prompt_length/", "response_length/", "reshard/bytes",          kProgramSeconds};
   return std::any_of(kRead.begin(), kRead.end(),
                      [&](std::string_view part) { return name.starts_with(part); });
 }
@@ -166,6 +167,7 @@ std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
     return std::nullopt;
   }
   run.memory = memory_of(run.steps);
+  run.has_reward_programs = mean_number(run.steps, kProgramSeconds).has_value();
   const bool waits = engine_named(run.plan.engine).logs_wait_for_rollout;
   if (waits && is_one_step_off(run.plan.schedule)) run.waits = {Phase::gen};
   if (!take_lengths(run, problems)) return std::nullopt;

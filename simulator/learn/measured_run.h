@@ -49,6 +49,7 @@ struct MeasuredRun {
   RunMemory memory;
   /// Phases that run beside the trainer, whose time in the log is the trainer's wait for them.
   std::vector<Phase> waits;
+  bool has_reward_programs = false;  // Python files, programs or a service scored the responses
 };
 
 /// Whether measured_run(), means_of() or compare_run() reads the number of that name: who follows a

@@ -70,6 +70,7 @@ GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Pric
   GapFacts facts{.what = row.phase, .predicted_s = row.predicted_s, .measured_s = row.measured_s};
   facts.phase = phase_from(row.phase).value_or(Phase::gen);
   facts.waited = std::count(run.waits.begin(), run.waits.end(), facts.phase) > 0;
+  facts.by_programs = facts.phase == Phase::reward && run.has_reward_programs;
   facts.predicted_deviation_s = row.predicted_deviation_s;
   facts.measured_deviation_s = row.measured_deviation_s;
   facts.at_measured_lengths_s = priced.at_measured_lengths[facts.phase].value;

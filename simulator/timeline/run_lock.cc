@@ -35,6 +35,15 @@ std::string own_name() {
 
 }  // namespace
 
+std::string holder_of_lock(const std::filesystem::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  std::string name = held ? holder_of(descriptor) : "";
+  ::close(descriptor);
+  return name;
+}
+
 std::optional<RunLock> RunLock::take(const std::filesystem::path& file, double patience_s,
                                      Problems& problems) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

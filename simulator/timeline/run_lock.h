@@ -6,10 +6,14 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "cost_models/documents/problem_list.h"
 
 namespace tessera {
+
+/// Who holds the lock of `file` now, as its text names the process; empty where nobody does.
+std::string holder_of_lock(const std::filesystem::path& file);
 
 class RunLock {
  public:

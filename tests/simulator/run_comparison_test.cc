@@ -237,6 +237,24 @@ TEST(RunComparison, APhaseWithoutATimeIsNotMeasured) {
   expect_schema("comparison", to_json(result));
 }
 
+/// The plan prices rules, and nothing of the user's: not on processors either.
+TEST(RunComparison, TheUsersRewardFunctionsHaveNoPrice) {
+  PlanRequest on_processors = request("tessera", {"actor.tp=2", "actor.pp=1"});
+  on_processors.cluster.device.name = "cpu";
+  const auto cause = [&](bool programs) {
+    const RunComparison result = compare_run(run_of(planned(on_processors),
+                                                    [&](Data& data) {
+                                                      data["timing_s/reward"] = 100;
+                                                      if (programs) data["reward/exposed_s"] = 99;
+                                                    }),
+                                             h100());
+    EXPECT_EQ(result.gaps.at(0).what, "reward");
+    return result.gaps.at(0).cause;
+  };
+  EXPECT_THAT(cause(true), HasSubstr("no price for the user's reward functions"));
+  EXPECT_THAT(cause(false), testing::Not(HasSubstr("the user's")));
+}
+
 /// The same error bar of a measured mean as tessera learn prints.
 TEST(RunComparison, MeasurementsHaveTheDeviationThatLearnTakes) {
   const MeasuredRun run = run_of(own_plan(), [](Data&) {});

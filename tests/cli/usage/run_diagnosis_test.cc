@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "cost_models/documents/problem.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera {
 namespace {
@@ -61,6 +62,17 @@ class Diagnosis : public testing::Test {
   fs::path run_;
   std::vector<int> left_;
 };
+
+/// The file stays when a run has ended, with the name of a process that is gone.
+TEST_F(Diagnosis, ALockHasAHolderWhileItIsHeldAlone) {
+  write("run.yaml", "version: 1\n");
+  write("lock", "process 4239 on node1\n");
+  EXPECT_EQ(found().holder, "");
+  Problems problems;
+  const auto lock = RunLock::take(run_ / "lock", 0, problems);
+  ASSERT_TRUE(lock);
+  EXPECT_THAT(found().holder, HasSubstr("process " + std::to_string(::getpid()) + " on "));
+}
 
 TEST_F(Diagnosis, ARankThatWasKilledIsTheCauseAndTheCheckpointTheWayOn) {
   ended(rank(0, [](RankStatusFile& file) { file.finish(75); }));
