@@ -26,6 +26,7 @@
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
+#include "cost_models/documents/yaml_overrides.h"
 #include "cost_models/layout/reshard_transport.h"
 #include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/read_plan.h"
@@ -60,39 +61,6 @@ Plan checked_plan(const std::string& file) {
   return *plan;
 }
 
-/// Sets `key` (a.b.c) of a YAML map to `value`, itself YAML.
-void set_key(YAML::Node node, const std::string& word) {
-  const size_t equals = word.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw Error(ExitCode::usage, "--set " + word + ": expected KEY=VALUE");
-  }
-  const std::string key = word.substr(0, equals);
-  for (size_t at = 0;;) {
-    const size_t dot = key.find('.', at);
-    const std::string part = key.substr(at, dot == std::string::npos ? dot : dot - at);
-    if (dot == std::string::npos) {
-      node[part] = YAML::Load(word.substr(equals + 1));
-      return;
-    }
-    YAML::Node child = node[part];
-    if (!child.IsMap()) child = node[part] = YAML::Node(YAML::NodeType::Map);
-    node.reset(child);
-    at = dot + 1;
-  }
-}
-
-/// `text`, a YAML map, with the words KEY=VALUE merged in.
-std::string merged(const std::string& text, const std::vector<std::string>& words,
-                   const std::string& file) {
-  try {
-    YAML::Node root = YAML::Load(text);
-    for (const std::string& word : words) set_key(root, word);
-    return YAML::Dump(root) + "\n";
-  } catch (const YAML::Exception& error) {
-    throw Error(ExitCode::bad_input, {Problem{.file = file, .found = error.what()}});
-  }
-}
-
 constexpr const char* kResume = "trainer.resume_mode=auto";
 
 /// Whether the ranks go on from a checkpoint of the run's own folder.
@@ -113,7 +81,8 @@ std::string merged_config(const RunOptions& options) {
   if (!file) throw Error(ExitCode::bad_input, std::move(problems));
   const auto text = read_text_file(*file, kMostYaml, problems);
   if (!text) throw Error(ExitCode::bad_input, std::move(problems));
-  return options.overrides.empty() ? *text : merged(*text, options.overrides, file->string());
+  return options.overrides.empty() ? *text
+                                   : with_overrides(*text, options.overrides, file->string());
 }
 
 std::string default_output(const std::string& plan) {
@@ -266,7 +235,7 @@ int run_attempts(Plan plan, std::string config, const RunOptions& options, const
     } else {
       return code;
     }
-    config = merged(config, {kResume}, "run.yaml");
+    config = with_overrides(config, {kResume}, "run.yaml");
   }
 }
 

@@ -292,4 +292,23 @@ std::optional<Document> parse_yaml_as_far(std::string_view text, const std::stri
   return parse(text, file, true, problems, limits);
 }
 
+std::string place_of_key(const Document& document, const std::string& key) {
+  const Node* node = &document.root;
+  for (std::size_t at = 0; node != nullptr && at < key.size();) {
+    const std::size_t dot = std::min(key.find('.', at), key.size());
+    const std::string part = key.substr(at, dot - at);
+    at = dot + 1;
+    if (node->is(Node::Kind::list)) {
+      std::size_t item = node->items.size();
+      const char* const end = part.data() + part.size();
+      const bool whole = std::from_chars(part.data(), end, item).ptr == end;
+      node = whole && item < node->items.size() ? &node->items[item] : nullptr;
+    } else {
+      node = node->is(Node::Kind::map) ? node->find(part) : nullptr;
+    }
+  }
+  if (node == nullptr || node->line == 0) return key;
+  return std::to_string(node->line) + ":" + std::to_string(node->column) + " (" + key + ")";
+}
+
 }  // namespace tessera

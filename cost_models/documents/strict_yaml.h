@@ -32,4 +32,8 @@ std::optional<Document> parse_yaml_as_far(std::string_view text, const std::stri
                                           Problems& problems,
                                           const ParseLimits& limits = {.bytes = kMostYaml});
 
+/// "line:column (key)" of the value of a key with dots between its parts, of a list's item its
+/// number (from 0); the key alone where there is none.
+std::string place_of_key(const Document& document, const std::string& key);
+
 }  // namespace tessera

@@ -1,12 +1,16 @@
 #include "executor/commands/check_run.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "cost_models/layout/parameter_table.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/comm/nccl_world.h"
@@ -15,6 +19,8 @@
 
 namespace tessera {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// All ranks on this host: each wants a GPU.
 void require_gpus(int ranks) {
@@ -53,6 +59,36 @@ void check_resume(const CheckpointConfig& config) {
   }
 }
 
+/// A profile of rules by name or path; what it says is read by RunRules.
+void look_for_rules(const RunInputs& inputs, Problems& problems) {
+  const std::string& rules = inputs.config.trainer.rules;
+  Problems missing;
+  if (rules.empty() || find_config(rules, "rules", ".json", missing)) return;
+  for (Problem& problem : missing) {
+    problem.found = "'" + problem.file + "', " + problem.found;
+    problem.file = inputs.config.reward.functions.programs.run_file;
+    problem.place = "trainer.rules";
+    problems.push_back(std::move(problem));
+  }
+}
+
+/// Gives keys of the run file their line, where what was read is the file that messages name: with
+/// --set it is another text.
+void place_keys(const TrainOptions& options, const RunInputs& inputs, Problems& problems) {
+  const std::string& name = inputs.config.reward.functions.programs.run_file;
+  Problems none;
+  const auto file = find_config(name, "runs", ".yaml", none);
+  const auto text = file ? read_text_file(*file, kMostYaml, none) : std::nullopt;
+  const auto read = options.run.empty()
+                        ? text
+                        : read_text_file(fs::path(options.run) / "run.yaml", kMostYaml, none);
+  if (!text || text != read) return;
+  const auto document = parse_yaml(*text, name, none);
+  for (Problem& problem : problems) {
+    if (document && problem.file == name) problem.place = place_of_key(*document, problem.place);
+  }
+}
+
 }  // namespace
 
 void check_run(const TrainOptions& options, const RunInputs& inputs) {
@@ -67,6 +103,8 @@ void check_run(const TrainOptions& options, const RunInputs& inputs) {
     if (error.code() != ExitCode::bad_input) throw;
     problems.insert(problems.end(), error.problems().begin(), error.problems().end());
   }
+  look_for_rules(inputs, problems);
+  place_keys(options, inputs, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   check_resume(inputs.config.trainer.checkpoint);
   const std::string& rules = inputs.config.trainer.rules;

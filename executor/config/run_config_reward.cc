@@ -96,6 +96,7 @@ void read_functions(ObjectReader& reward, std::vector<RewardFunction>& functions
   std::set<std::string> names;
   for (ObjectReader& reader : readers) {
     functions.push_back(read_function(reader));
+    functions.back().key = "reward.functions." + std::to_string(functions.size() - 1) + ".path";
     const std::string& name = functions.back().name;
     if (!names.insert(name).second) reader.refuse("name", "a name of its own");
     if (name.find_first_not_of(kNameCharacters) != std::string::npos) {

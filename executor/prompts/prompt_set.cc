@@ -36,9 +36,17 @@ struct FilePrompts {
   }
 };
 
-FilePrompts read_all(const std::vector<std::filesystem::path>& files, Problems& problems) {
+FilePrompts read_all(const PromptSetOptions& options, Problems& problems) {
   FilePrompts all;
-  for (const std::filesystem::path& file : files) {
+  for (const std::filesystem::path& file : options.files) {
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) {
+      problems.push_back({.file = options.rewards.programs.run_file,
+                          .place = options.key,
+                          .found = "'" + file.string() + "', no such file",
+                          .expected = "a file of JSON lines, or of Parquet that ends in .parquet"});
+      continue;
+    }
     std::optional<std::vector<Prompt>> prompts = read_prompts(file, problems);
     if (!prompts) continue;
     all.files.push_back(file);
@@ -232,7 +240,7 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   Problems problems;
   std::optional<Tokenizer> tokenizer = Tokenizer::open(options.model, problems);
   const std::optional<ChatTemplate> chat = ChatTemplate::open(options.model, problems);
-  FilePrompts all = read_all(options.files, problems);
+  FilePrompts all = read_all(options, problems);
   keep_first(options.most, all);
   std::vector<std::int32_t> ends = end_tokens(options.model, problems);
   std::vector<std::string> notes;

@@ -78,9 +78,12 @@ void check_reward_functions(const RewardOptions& options, Problems& problems) {
     }
     std::error_code error;
     if (!function.file.empty() && !std::filesystem::is_regular_file(function.file, error)) {
-      problems.push_back({.file = function.file.string(),
-                          .found = "no file",
-                          .expected = "a Python file with " + function.function});
+      const bool folder = std::filesystem::is_directory(function.file, error);
+      problems.push_back(
+          {.file = options.programs.run_file,
+           .place = function.key,
+           .found = "'" + function.file.string() + "', " + (folder ? "a folder" : "no such file"),
+           .expected = "a Python file with " + function.function});
       continue;
     }
     bool boxed = false;

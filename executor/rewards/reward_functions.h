@@ -27,7 +27,8 @@ struct RewardFunction {
   double weight = 1;
   const RewardRule* rule = nullptr;
   std::filesystem::path file;
-  std::string function = "compute_score", kwargs = "{}";  // of the file; a JSON object
+  std::string key = "reward.custom_reward_function.path";  // of run.yaml, that names the file
+  std::string function = "compute_score", kwargs = "{}";   // of the file; a JSON object
   std::vector<std::string> command;
   bool unit_tests = false;  // with `kwargs`
   bool service = false;     // RewardPrograms::service

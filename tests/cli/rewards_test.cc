@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "simulator/timeline/rank_status.h"
+#include "tests/cli/called.h"
 #include "tests/cli/programs.h"
 #include "tests/cli/running_program.h"
 #include "tests/executor/python_oracle.h"
@@ -200,7 +201,9 @@ TEST_F(RewardRun, AFileThatCannotScoreIsRefusedBeforeRanksStart) {
   write("few.py", "\n\ndef compute_score(solution_str):\n    return 1\n");
   EXPECT_NE(refused("few", at("few.py")).find(at("few.py") + ":3: found compute_score("),
             std::string::npos);
-  EXPECT_NE(refused("absent", "/no/such/file.py").find("/no/such/file.py: found no file"),
+  EXPECT_NE(refused("absent", "/no/such/file.py")
+                .find(at("absent.yaml") + ":2:40 (reward.custom_reward_function.path): found "
+                                          "'/no/such/file.py', no such file"),
             std::string::npos);
 }
 
@@ -236,9 +239,36 @@ TEST_F(RewardRun, RefusalsNameTheUsersFilesAndLines) {
       std::string::npos)
       << text_of(at("long.out"));
   EXPECT_EQ(train_with("source", "{function: by_data_source}"), 65);
-  EXPECT_NE(text_of(at("source.out")).find(at("source.yaml") + ":reward.function: found by_data"),
-            std::string::npos)
+  EXPECT_NE(
+      text_of(at("source.out")).find(at("source.yaml") + ":2:20 (reward.function): found by_data"),
+      std::string::npos)
       << text_of(at("source.out"));
+}
+
+/// What a key names and is not there is told with the key, and its line where that is the user's.
+TEST_F(RewardRun, RefusalsNameTheKeyThatNamesAFile) {
+  EXPECT_EQ(train_with("data", "{function: fraction}", 1, "absent.parquet"), 65);
+  EXPECT_NE(text_of(at("data.out"))
+                .find(at("data.yaml") + ":1:21 (data.train_files): found '" + at("absent.parquet") +
+                      "', no such file"),
+            std::string::npos)
+      << text_of(at("data.out"));
+  write("rules.yaml",
+        "data: {train_files: [" + at("prompts.jsonl") + "]}\ntrainer: {total_training_steps: 1}\n");
+  const Called rules = call("run " + at("plan.json") + " --config " + at("rules.yaml") +
+                            " --set trainer.rules=defualt -o " + at("rules"));
+  EXPECT_EQ(rules.code, 65);
+  EXPECT_NE(rules.out.find(at("rules.yaml") + " with --set:trainer.rules: found 'defualt', no such "
+                                              "file or preset"),
+            std::string::npos)
+      << rules.out;
+  EXPECT_NE(rules.out.find("did you mean 'default'?"), std::string::npos) << rules.out;
+  const Called word = call("run " + at("plan.json") + " --config " + at("rules.yaml") +
+                           " --set 'data.train_files=[a' -o " + at("word"));
+  EXPECT_EQ(word.code, 64);
+  EXPECT_NE(word.out.find("--set data.train_files=[a: found '[a', a list without its ]"),
+            std::string::npos)
+      << word.out;
 }
 
 }  // namespace

@@ -111,6 +111,17 @@ TEST(ObjectReader, NamesJsonPlacesByPointer) {
   EXPECT_EQ(problems[2].place, "1:36 (/a~1b)");
 }
 
+TEST(ObjectReader, AKeyByItsPathHasThePlaceOfItsValue) {
+  Problems problems;
+  const auto yaml = parse_yaml("a:\n  b: [x, {c: 3}]\nd: 1\n", "f.yaml", problems);
+  ASSERT_TRUE(yaml);
+  EXPECT_EQ(place_of_key(*yaml, "a.b.1.c"), "2:14 (a.b.1.c)");
+  EXPECT_EQ(place_of_key(*yaml, "d"), "3:4 (d)");
+  for (const char* absent : {"a.b.2", "a.b.x", "a.b.1.e", "d.e", "e", "a.b (x)"}) {
+    EXPECT_EQ(place_of_key(*yaml, absent), absent);
+  }
+}
+
 TEST(ObjectReader, RefusesARootThatIsNotAMapOnceAndNothingElse) {
   Problems problems;
   const auto document = parse_json("[1]", "f.json", problems);

@@ -123,8 +123,10 @@ TEST(RewardStart, ProgramsThatAreNotThereAreNamedByTheRunFile) {
 TEST(RewardStart, AFileThatIsNotThereIsNamed) {
   const PythonReward reward(kGood);
   std::filesystem::remove(reward.folder.path / "reward.py");
-  EXPECT_THAT(said_of(reward), HasSubstr("/reward.py: found no file, expected a Python file with "
-                                         "compute_score"));
+  EXPECT_THAT(said_of(reward),
+              AllOf(StartsWith("mine.yaml:reward.custom_reward_function.path: found '/"),
+                    HasSubstr("/reward.py', no such file, expected a Python file with "
+                              "compute_score")));
 }
 
 /// As it is said where a file breaks while a run goes on.
