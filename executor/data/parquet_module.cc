@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
@@ -17,12 +18,13 @@
 namespace tessera {
 namespace {
 
-/// A value that no document has.
+/// A value that no document has; of a number where it stands in its row.
 struct UnknownType {
   std::string type;
 };
-struct NotFinite {
+struct Infinite {
   double value = 0;
+  std::string path = {};
 };
 
 template <class Array>
@@ -35,8 +37,10 @@ Node integer_at(const arrow::Array& array, std::int64_t i) {
   return node_of(static_cast<std::int64_t>(static_cast<const Array&>(array).Value(i)));
 }
 
+/// NaN is pandas' missing value.
 Node number_at(double value) {
-  if (!std::isfinite(value)) throw NotFinite{value};
+  if (std::isnan(value)) return {};
+  if (std::isinf(value)) throw Infinite{value};
   return node_of(value);
 }
 
@@ -49,12 +53,23 @@ Node unsigned_at(std::uint64_t value) {
 
 Node node_at(const arrow::Array& array, std::int64_t i);
 
+/// A value below a name, or a number of an item.
+Node member_at(const arrow::Array& array, std::int64_t i, const std::string& name) {
+  try {
+    return node_at(array, i);
+  } catch (Infinite& value) {
+    value.path.insert(0, "/" + name);
+    throw;
+  }
+}
+
 template <class Array>
 Node list_at(const arrow::Array& array, std::int64_t i) {
   const auto& lists = static_cast<const Array&>(array);
   Node list = list_node();
   for (std::int64_t at = lists.value_offset(i); at < lists.value_offset(i + 1); ++at) {
-    list.items.push_back(node_at(*lists.values(), at));
+    list.items.push_back(
+        member_at(*lists.values(), at, std::to_string(at - lists.value_offset(i))));
   }
   return list;
 }
@@ -62,7 +77,8 @@ Node list_at(const arrow::Array& array, std::int64_t i) {
 Node struct_at(const arrow::StructArray& array, std::int64_t i) {
   Node map = map_node();
   for (int field = 0; field < array.num_fields(); ++field) {
-    add(map, array.struct_type()->field(field)->name(), node_at(*array.field(field), i));
+    const std::string& name = array.struct_type()->field(field)->name();
+    add(map, name, member_at(*array.field(field), i, name));
   }
   return map;
 }
@@ -134,6 +150,24 @@ std::vector<int> leaves_of(const parquet::FileMetaData& file,
   return leaves;
 }
 
+/// The path of the first name that stands twice in a group: in the file, below the columns asked
+/// for, or in a struct.
+std::optional<std::string> double_name(const parquet::schema::GroupNode& group,
+                                       const std::vector<std::string>* columns,
+                                       const std::string& path) {
+  std::set<std::string> names;
+  for (int i = 0; i < group.field_count(); ++i) {
+    const auto& field = *group.field(i);
+    if (columns != nullptr && std::ranges::find(*columns, field.name()) == columns->end()) continue;
+    std::string here = path + "/" + field.name();
+    if (!names.insert(field.name()).second) return here;
+    if (!field.is_group()) continue;
+    const auto& below = static_cast<const parquet::schema::GroupNode&>(field);
+    if (auto found = double_name(below, nullptr, here)) return found;
+  }
+  return std::nullopt;
+}
+
 /// One row group after the other, so that a file need not fit into memory twice. `refused`: what no
 /// document has, where it stands.
 arrow::Status read_groups(const std::string& file, const std::vector<std::string>& columns,
@@ -141,7 +175,12 @@ arrow::Status read_groups(const std::string& file, const std::vector<std::string
                           std::optional<Problem>& refused) {
   ARROW_ASSIGN_OR_RAISE(auto input, arrow::io::ReadableFile::Open(file));
   ARROW_ASSIGN_OR_RAISE(auto reader, parquet::arrow::OpenFile(input, arrow::default_memory_pool()));
-  const std::vector<int> leaves = leaves_of(*reader->parquet_reader()->metadata(), columns);
+  const parquet::FileMetaData& metadata = *reader->parquet_reader()->metadata();
+  const std::vector<int> leaves = leaves_of(metadata, columns);
+  if (const auto twice = double_name(*metadata.schema()->group_node(), &columns, "")) {
+    refused = {.place = *twice, .found = "two columns of this name", .expected = "every name once"};
+    return arrow::Status::OK();
+  }
   std::int64_t row = 0;
   for (int group = 0; group < reader->num_row_groups(); ++group) {
     ARROW_ASSIGN_OR_RAISE(auto table, reader->ReadRowGroup(group, leaves));
@@ -152,14 +191,14 @@ arrow::Status read_groups(const std::string& file, const std::vector<std::string
       for (int column = 0; column < batch->num_columns(); ++column) {
         const std::string& name = batch->column_name(column);
         try {
-          add(values, name, node_at(*batch->column(column), i));
+          add(values, name, member_at(*batch->column(column), i, name));
         } catch (const UnknownType& unknown) {
           refused = {.place = name,
                      .found = "a column of type " + unknown.type,
                      .expected = "texts, numbers, booleans, dates, lists and structs"};
           return arrow::Status::OK();
-        } catch (const NotFinite& value) {
-          refused = {.place = "row " + std::to_string(row) + ", " + name,
+        } catch (const Infinite& value) {
+          refused = {.place = "row " + std::to_string(row) + " (" + value.path + ")",
                      .found = arrow::DoubleScalar(value.value).ToString(),
                      .expected = "a finite number"};
           return arrow::Status::OK();

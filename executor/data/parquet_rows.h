@@ -20,8 +20,9 @@ namespace tessera {
 bool reads_parquet();
 
 /// Calls `take` with every row (from 1) as a map of those of `columns` that the file has, until it
-/// returns false. Texts, numbers, booleans, lists, structs and nulls are values; columns of other
-/// types are Problems, and so is a file that is damaged or not there.
+/// returns false. Texts, numbers, booleans, lists, structs and nulls are values, and so is NaN,
+/// pandas' missing value, as null; columns of other types, two of one name and infinite numbers are
+/// Problems, and so is a file that is damaged or not there.
 void read_parquet(const std::filesystem::path& file, const std::vector<std::string>& columns,
                   const std::function<bool(std::int64_t row, const Node& values)>& take,
                   Problems& problems);

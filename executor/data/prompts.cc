@@ -146,12 +146,31 @@ void place_in_file(Problems& problems, std::size_t from, std::int64_t number) {
 
 namespace {
 
+/// What no row of the file has, as its first row, which has every column and field, tells.
+void refuse_missing(const std::string& file, const Node& values, Problems& problems) {
+  const auto refuse = [&](const std::string& path, const std::string& expected) {
+    problems.push_back(
+        {.file = file, .place = path, .found = "no such column", .expected = expected});
+  };
+  for (const char* name : {"data_source", "prompt", "reward_model"}) {
+    if (values.find(name) == nullptr) {
+      refuse("/" + std::string(name), "the columns data_source, prompt and reward_model");
+    }
+  }
+  const Node* const reward = values.find("reward_model");
+  if (reward != nullptr && reward->is(Kind::map) && reward->find("ground_truth") == nullptr) {
+    refuse("/reward_model/ground_truth", "a text, or any value");
+  }
+}
+
 std::optional<std::vector<Prompt>> read_rows(const std::filesystem::path& file,
                                              Problems& problems) {
   const std::size_t before = problems.size();
   const std::string name = file.string();
   std::vector<Prompt> prompts;
   const auto take = [&](std::int64_t row, const Node& values) {
+    if (row == 1) refuse_missing(name, values, problems);
+    if (row == 1 && problems.size() != before) return false;
     Line line{name, row, problems, /*is_row=*/true};
     prompts.push_back(read_prompt(line, values));
     return problems.size() - before < kMostProblems;

@@ -28,7 +28,15 @@ kinds = {"u64": pa.array([7], pa.uint64()), "when": pa.array([0], pa.timestamp("
 pq.write_table(pa.table({"data_source": ["d"], "prompt": ["p"], "reward_model": [{"ground_truth": "t"}],
                          "extra_info": pa.StructArray.from_arrays(list(kinds.values()), list(kinds))}), f"{folder}/kinds.parquet")
 pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["p", "p"], "reward_model": [{"ground_truth": "t"}] * 2,
-                         "extra_info": [{"x": 1.0}, {"x": float("nan")}]}), f"{folder}/nan.parquet")
+                         "extra_info": [{"x": 1.0, "y": [{"z": 0.0}]}, {"x": float("nan"), "y": [{"z": float("nan")}]}]}), f"{folder}/nan.parquet")
+pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["p", "p"], "reward_model": [{"ground_truth": "t"}] * 2,
+                         "extra_info": [{"y": [{"z": 0.0}]}, {"y": [{"z": 1.0}, {"z": float("-inf")}]}]}), f"{folder}/inf.parquet")
+pq.write_table(large.append_column("prompt", pa.array(["again"] * 1000)), f"{folder}/twice.parquet")
+pq.write_table(large.append_column("extra", pa.array(["x"] * 1000)).append_column("extra", pa.array(["y"] * 1000)), f"{folder}/twice_unread.parquet")
+twice = pa.StructArray.from_arrays([pa.array(["a"]), pa.array(["b"])], ["ground_truth", "ground_truth"])
+pq.write_table(pa.table({"data_source": ["d"], "prompt": ["p"], "reward_model": twice}), f"{folder}/twice_inside.parquet")
+pq.write_table(large.drop_columns(["reward_model", "data_source"]), f"{folder}/missing.parquet")
+pq.write_table(pa.table({"data_source": ["d"] * 300, "prompt": ["p"] * 300, "reward_model": [{"style": "rule"}] * 300}), f"{folder}/no_truth.parquet")
 pq.write_table(pa.table({"data_source": pa.array([], pa.string())}), f"{folder}/empty.parquet")
 with open(f"{folder}/train.parquet", "rb") as whole, open(f"{folder}/cut.parquet", "wb") as cut:
     cut.write(whole.read()[:5000])

@@ -67,10 +67,36 @@ TEST_F(ParquetPrompts, OrdinaryTypesAreRead) {
   }
 }
 
-TEST_F(ParquetPrompts, NumbersThatAreNoneAreNamed) {
-  EXPECT_FALSE(read("nan.parquet"));
-  EXPECT_NE(told().find("nan.parquet:row 2, extra_info"), std::string::npos) << told();
-  EXPECT_NE(told().find("a finite number"), std::string::npos) << told();
+// pandas writes a missing number as NaN.
+TEST_F(ParquetPrompts, NaNIsNullAndAnInfiniteNumberIsNamed) {
+  const auto prompts = read("nan.parquet");
+  ASSERT_TRUE(prompts) << told();
+  EXPECT_EQ(prompts->at(0).extra_info, R"({"x":1.0,"y":[{"z":0.0}]})");
+  EXPECT_EQ(prompts->at(1).extra_info, R"({"x":null,"y":[{"z":null}]})");
+  EXPECT_FALSE(read("inf.parquet"));
+  EXPECT_NE(told().find("inf.parquet:row 2 (/extra_info/y/1/z): found -inf, expected a finite"),
+            std::string::npos)
+      << told();
+}
+
+TEST_F(ParquetPrompts, ANameThatStandsTwiceIsRefused) {
+  EXPECT_FALSE(read("twice.parquet"));
+  EXPECT_NE(told().find("twice.parquet:/prompt: found two columns of this name"), std::string::npos)
+      << told();
+  EXPECT_FALSE(read("twice_inside.parquet"));
+  EXPECT_NE(told().find(":/reward_model/ground_truth: found two"), std::string::npos) << told();
+  EXPECT_TRUE(read("twice_unread.parquet")) << told() << ": nobody reads these";
+}
+
+TEST_F(ParquetPrompts, AColumnThatIsMissingIsToldOnce) {
+  EXPECT_FALSE(read("missing.parquet"));
+  ASSERT_EQ(problems_.size(), 2u);
+  EXPECT_NE(told().find("missing.parquet:/data_source: found no such column"), std::string::npos)
+      << told();
+  EXPECT_EQ(problems_[1].place, "/reward_model");
+  EXPECT_FALSE(read("no_truth.parquet"));
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_[0].place, "/reward_model/ground_truth");
 }
 
 TEST_F(ParquetPrompts, BadRowsAndFilesAreNamed) {
