@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -33,7 +35,26 @@ void flush_output() {
                        .found = std::string("cannot write: ") + std::strerror(errno)}});
 }
 
+CLI::Validator number_that(bool (*holds)(double), const std::string& expected) {
+  const auto check = [holds, expected](const std::string& text) -> std::string {
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, number);
+    const bool whole = error == std::errc{} && at == end && std::isfinite(number);
+    return whole && holds(number) ? "" : "found '" + text + "', expected " + expected;
+  };
+  return {[check](std::string& text) { return check(text); }, ""};
+}
+
 }  // namespace
+
+CLI::Validator above_zero() {
+  return number_that([](double number) { return number > 0; }, "a number above 0");
+}
+
+CLI::Validator from_zero() {
+  return number_that([](double number) { return number >= 0; }, "a number of at least 0");
+}
 
 int run_command_line(CLI::App& app, int argc, char** argv, std::span<const std::string> elsewhere) {
   if (argc > 1 && argv[1][0] != '-') refuse_unknown(app, argv[1], elsewhere);

@@ -9,6 +9,11 @@
 
 namespace tessera {
 
+/// Checks of an option's number, which say what was found and what was expected: finite, and above
+/// 0 or 0 and more.
+CLI::Validator above_zero();
+CLI::Validator from_zero();
+
 /// Runs the command that argv names. Returns 0, also for help; the command's own code; or `usage`,
 /// once what is wrong with an option is printed. Throws Error(usage) with the nearest command where
 /// argv names none, and Error(io) where what was printed did not arrive; `elsewhere` are commands

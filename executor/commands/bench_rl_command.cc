@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/command_line.h"
 #include "cost_models/documents/out_of_memory.h"
 #include "executor/bench/memory_peak.h"
 #include "executor/commands/bench_rl_inputs.h"
@@ -301,7 +302,7 @@ void add_bench_rl(CLI::App& bench, const std::vector<std::string>& words) {
   rl->add_option("--lr", options->learning_rate, "Learning rate");
   rl->add_option("--memory-limit-gib", options->memory_limit_gib,
                  "GiB of every device that the plan may fill, its reserve included")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   rl->add_flag("--deterministic", options->deterministic,
                "Backward passes with the same bits in every run");
   rl->callback([options] { run_rl(*options); });

@@ -109,11 +109,27 @@ RunPromptSets read_run_prompts(const RunInputs& inputs) {
   return sets;
 }
 
+namespace {
+
+/// Answers of the most likely tokens are alike: verl reports them as well, without a word.
+std::string validation_note(const ValidationConfig& validation) {
+  if (validation.files.empty() || validation.samples < 2) return {};
+  if (validation.sampling.temperature > 0) return {};
+  const std::string n = std::to_string(validation.samples);
+  return "[Validation] val_kwargs: n is " + n + " without do_sample: the " + n +
+         " answers of a prompt are the same, and best@" + n + " is mean@" + n;
+}
+
+}  // namespace
+
 std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& prompts) {
   std::vector<std::string> all = prompts.train.notes;
   if (prompts.validation) {
     const std::vector<std::string>& more = prompts.validation->notes;
     all.insert(all.end(), more.begin(), more.end());
+  }
+  if (std::string note = validation_note(inputs.config.validation); !note.empty()) {
+    all.push_back(std::move(note));
   }
   if (inputs.origin) all.push_back(note_of(*inputs.origin, inputs, prompts.continued));
   if (const std::string note = generation_note(inputs.plan, inputs.config.rollout); !note.empty())

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/command_line.h"
 #include "cost_models/documents/problem.h"
 #include "executor/bench/train_layout.h"
 #include "executor/comm/nccl_world.h"
@@ -181,19 +182,19 @@ int train(const Options& options) {
 }
 
 void add_optimizer(CLI::App& command, RewardTrainingOptions& training, Options& o) {
-  command.add_option("--lr", training.schedule.lr, "Learning rate")->check(CLI::PositiveNumber);
+  command.add_option("--lr", training.schedule.lr, "Learning rate")->check(above_zero());
   command.add_option("--lr-decay", o.decay, "constant or cosine")
       ->check(CLI::IsMember({"constant", "cosine"}));
   command.add_option("--warmup-ratio", training.schedule.warmup_ratio, "Of the steps")
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--weight-decay", training.optimizer.weight_decay, "Of AdamW")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   command.add_option("--grad-clip", training.optimizer.clip_norm, "Largest norm; 0 = none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   command
       .add_option("--center-coefficient", training.center_coefficient,
                   "Of (chosen + rejected)^2 in the loss; TRL's center_rewards_coefficient")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   command.add_flag("--offload-optimizer", training.optimizer.offload,
                    "Optimizer states in host memory");
 }
@@ -204,7 +205,7 @@ void add_data(CLI::App& command, Options& o) {
       ->required();
   command.add_option("--validation", o.validation, "Files of pairs that are only scored");
   command.add_option("--max-tokens", o.max_tokens, "Of a prompt and an answer; 0 = no limit")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   command
       .add_option("--overlong", o.overlong,
                   "Pairs with more: error, filter (left out), truncate (prompts are cut at "
@@ -232,7 +233,7 @@ void add_train_reward(CLI::App& app, const std::vector<std::string>& words) {
   command->add_option("--epochs", o->epochs, "Times that the pairs are taken")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
   command->add_option("--steps", o->steps, "Instead of epochs; 0 = the epochs'")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   add_optimizer(*command, training, *o);
   command->add_option("--cluster", o->cluster,
                       "Cluster YAML or preset: what is not stated of ranks, layout, micro-batches, "
@@ -254,16 +255,16 @@ void add_train_reward(CLI::App& app, const std::vector<std::string>& words) {
   command
       ->add_option("--micro-batch-tokens", o->micro_batch_tokens,
                    "Per replica; 0 = the plan's, without one a single micro-batch")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   command->add_option("--seed", training.seed, "Of the pairs' order and a drawn head");
   command->add_option("--save-freq", training.save_freq, "Steps between two checkpoints; 0 = none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   command
       ->add_option("--test-freq", training.test_freq,
                    "Steps between two validations; 0 = one after the last step")
-      ->check(CLI::NonNegativeNumber);
+      ->check(from_zero());
   command->add_option("--timeout", o->timeout_s, "Seconds that a rank waits for its peers")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command->add_flag("--resume", training.resume, "From the newest checkpoint of the folder");
   command->callback([o, ranks] {
     o->ranks_stated = ranks->count() > 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/documents/command_line.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/model_spec.h"
 #include "executor/certificate/compare_weights.h"
@@ -197,7 +198,7 @@ void add_verify_weights(CLI::App& app) {
       ->add_option("--as", options->as, "Round the weights of folders to fp32, bf16 or fp16 before")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   command->add_option("--timeout", options->timeout_s, "Seconds that a server has for a reply")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] {
     const ExitCode code = verify(*options);

@@ -80,7 +80,9 @@ void check_monitor(ObjectReader& root, const RunConfig& config) {
 void check_validation(ObjectReader& root, const RunConfig& config) {
   const ValidationConfig& validation = config.validation;
   if (validation.files.empty() && (validation.freq > 0 || validation.only)) {
-    root.refuse("trainer", "data.val_files beside test_freq and val_only");
+    root.refuse("trainer",
+                std::string(validation.only ? "val_only" : "test_freq") + " without data.val_files",
+                "data.val_files, the prompts that a validation answers", {});
   }
   check_monitor(root, config);
   if (!validation.files.empty() && config.reshard.wire_from_step > 1) {

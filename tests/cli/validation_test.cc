@@ -158,6 +158,9 @@ TEST_F(ValidationRun, GreedyAnswersAreTheMostLikelyOnes) {
   for (std::size_t i = 0; i < lines.size(); i += 2) {
     EXPECT_EQ(lines[i].at("response_ids"), lines[i + 1].at("response_ids"));
   }
+  EXPECT_NE(
+      text_of(at("greedy/log.txt")).find("n is 2 without do_sample: the 2 answers of a prompt"),
+      std::string::npos);
 }
 
 /// The newest checkpoint and the best one by a number of the validation stay.

@@ -83,6 +83,16 @@ counted = sum(len(ids(json.loads(line), key)) for line in open(trained) for key 
 assert counted == tokens, (counted, tokens)
 )";
 
+TEST_F(TrainReward, ANumberThatIsNoneIsToldInPlainWords) {
+  for (const char* rate : {"abc", "0", "nan", "1e999"}) {
+    const Called refused = call("train-reward " + at("pairs.jsonl") + " --model " + at("model") +
+                                " --lr " + rate + " -o " + at("no-rate"));
+    EXPECT_EQ(refused.code, 64);
+    EXPECT_THAT(refused.out,
+                HasSubstr("found '" + std::string(rate) + "', expected a number above 0"));
+  }
+}
+
 TEST_F(TrainReward, LearnsToTellAnswersApartAndTransformersScoresAlike) {
   const Called called = train(
       "--ranks 2 --epochs 8 --validation " + at("held-out.jsonl") + " --test-freq 20", "learned");

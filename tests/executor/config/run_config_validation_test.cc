@@ -61,7 +61,8 @@ TEST(RunConfig, AValidationThatCannotBeIsRefused) {
     parse_run_config(with_validation(data, rollout, trainer), "run.yaml", sample_plan(), problems);
     return problems.size() == 1 ? problems[0].expected : std::to_string(problems.size());
   };
-  EXPECT_EQ(refused("", "", "  test_freq: 5\n"), "data.val_files beside test_freq and val_only");
+  EXPECT_EQ(refused("", "", "  test_freq: 5\n"),
+            "data.val_files, the prompts that a validation answers");
   const std::string monitor = "  monitor: val-core/s/reward/mean@1\n";
   EXPECT_EQ(refused("", "", monitor), "2") << "neither key that it needs";
   EXPECT_EQ(refused("  val_files: v\n", "", monitor),
