@@ -77,6 +77,18 @@ std::string joined(const std::vector<std::string>& names) {
   return names.size() == 1 ? text : "one of " + text;
 }
 
+/// The nearest known key, or the one of the initials of an unknown one ("lr" of "learning_rate").
+std::string hint_of(const std::string& key, const std::vector<std::string>& known) {
+  std::string hint = did_you_mean(key, known);
+  if (!hint.empty() || key.empty()) return hint;
+  std::string initials = key.substr(0, 1);
+  for (std::size_t i = 1; i < key.size(); ++i) {
+    if (key[i - 1] == '_' && key[i] != '_') initials += key[i];
+  }
+  const bool is_known = initials.size() > 1 && std::ranges::find(known, initials) != known.end();
+  return is_known ? "did you mean '" + initials + "'?" : "";
+}
+
 }  // namespace
 
 ObjectReader::ObjectReader(const Document& document, Problems& problems)
@@ -358,8 +370,7 @@ void ObjectReader::refuse_unknown_keys() {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     if (++unknown > kMostTold) continue;
     problems_->push_back({document_->file, place_of(node_->items[i], path_of(key)),
-                          "the unknown key '" + key + "'", "a known key",
-                          did_you_mean(key, known_)});
+                          "the unknown key '" + key + "'", "a known key", hint_of(key, known_)});
   }
   if (unknown <= kMostTold) return;
   problems_->push_back({document_->file,

@@ -65,14 +65,6 @@ const std::string* with_words(std::string_view word, std::span<const std::string
   return best;
 }
 
-// The known name that is made of the initials of these words ("lr" of "learning_rate").
-const std::string* by_initials(std::string_view word, std::span<const std::string> known) {
-  std::string initials;
-  for (const std::string_view each : words_of(word)) initials += each.substr(0, 1);
-  const auto found = std::ranges::find(known, initials);
-  return initials.size() < 2 || found == known.end() ? nullptr : &*found;
-}
-
 bool of_options(const Problems& problems) {
   return std::any_of(problems.begin(), problems.end(),
                      [](const Problem& problem) { return problem.file.starts_with("--"); });
@@ -116,7 +108,6 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> kno
     }
   }
   if (best == nullptr) best = with_words(word, known);
-  if (best == nullptr) best = by_initials(word, known);
   return best == nullptr ? std::string{} : "did you mean '" + *best + "'?";
 }
 

@@ -202,7 +202,7 @@ TEST_F(RewardRun, AFileThatCannotScoreIsRefusedBeforeRanksStart) {
   EXPECT_NE(refused("few", at("few.py")).find(at("few.py") + ":3: found compute_score("),
             std::string::npos);
   EXPECT_NE(refused("absent", "/no/such/file.py")
-                .find(at("absent.yaml") + ":2:40 (reward.custom_reward_function.path): found "
+                .find(at("absent.yaml") + ":2:41 (reward.custom_reward_function.path): found "
                                           "'/no/such/file.py', no such file"),
             std::string::npos);
 }

@@ -111,6 +111,19 @@ TEST(ObjectReader, NamesJsonPlacesByPointer) {
   EXPECT_EQ(problems[2].place, "1:36 (/a~1b)");
 }
 
+TEST(ObjectReader, AnUnknownKeyOfAKnownOnesInitialsIsMeantByIt) {
+  Problems problems;
+  const auto yaml = parse_yaml("learning_rate: 1\nlast_step: 2\n", "f.yaml", problems);
+  ASSERT_TRUE(yaml);
+  ObjectReader reader(*yaml, problems);
+  double lr = 0;
+  reader.optional("lr", lr);
+  reader.refuse_unknown_keys();
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].hint, "did you mean 'lr'?");
+  EXPECT_EQ(problems[1].hint, "");
+}
+
 TEST(ObjectReader, AKeyByItsPathHasThePlaceOfItsValue) {
   Problems problems;
   const auto yaml = parse_yaml("a:\n  b: [x, {c: 3}]\nd: 1\n", "f.yaml", problems);

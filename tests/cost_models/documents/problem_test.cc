@@ -39,9 +39,6 @@ TEST(Problem, SuggestsTheNearestKnownWordOnly) {
   EXPECT_EQ(did_you_mean("node", known), "did you mean 'nodes'?");
   EXPECT_EQ(did_you_mean("tensor_paralel", known), "did you mean 'tensor_parallel'?");
   EXPECT_EQ(did_you_mean("quantum", known), "");
-  const std::vector<std::string> optimizer{"lr", "weight_decay"};
-  EXPECT_EQ(did_you_mean("learning_rate", optimizer), "did you mean 'lr'?");
-  EXPECT_EQ(did_you_mean("last_step", optimizer), "");
 }
 
 TEST(Problem, SuggestsAWordOfWhichPartsWereLeftOut) {
