@@ -29,7 +29,7 @@ namespace {
 using namespace tessera;
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMatrices = 28 * 7;  // layers, and of each
+constexpr std::int64_t kMatrices = std::int64_t{28} * 7;  // layers, and of each
 
 struct Cost {
   double seconds = 0, processor_seconds = 0;  // a GB

@@ -37,7 +37,7 @@ void check_weights(const RunInputs& inputs, std::vector<std::string>& notes, Pro
   for (const RolePlan& role : inputs.plan.roles) {
     const ModelSpec model = inputs.plan.model_of(role.role);
     const std::string& path = inputs.plan.models.at(role.model).path;
-    const bool read = role.role != Role::rollout && role.ranks.size() > 0;
+    const bool read = role.role != Role::rollout && !role.ranks.empty();
     if (!read || !seen.emplace(path, model.head == ModelHead::value).second) continue;
     const auto folder = ModelFolder::open(path, problems);
     const ParameterTable table = parameter_table(model);
