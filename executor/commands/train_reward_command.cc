@@ -11,6 +11,7 @@
 
 #include "cost_models/documents/command_line.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "executor/bench/train_layout.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/commands/bench_run.h"
@@ -119,7 +120,7 @@ void check_alone(const Options& options, const ModelSpec& model) {
 
 /// A plan's seconds and bytes are those of its own devices.
 void check_device(const Plan& plan, const RankSetup& setup) {
-  const bool gpus = plan.cluster.device.name != "cpu";
+  const bool gpus = !is_cpu(plan.cluster.device);
   if (gpus == setup.device.is_cuda()) return;
   throw Error(ExitCode::bad_input,
               {{.file = "--cluster",
@@ -152,9 +153,9 @@ int train(const Options& options) {
   const bool alone = !launched();
   if (alone) check_alone(options, model);
   check_count(options, pairs);
+  std::optional<Plan> plan;
   if (alone) {
-    const auto plan =
-        planned(options, pairs, model, options.ranks_stated ? options.start.ranks : 0);
+    plan = planned(options, pairs, model, options.ranks_stated ? options.start.ranks : 0);
     const int ranks = plan ? plan->world_size() : options.start.ranks;
     if (options.check) {
       print_start(pairs, validation, plan);
@@ -167,7 +168,7 @@ int train(const Options& options) {
   }
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);
   watch_stop_signals(/*all=*/true);
-  const auto plan = planned(options, pairs, model, setup.size);
+  if (!alone) plan = planned(options, pairs, model, setup.size);
   if (plan) check_device(*plan, setup);
   if (setup.rank == 0) print_start(pairs, validation, plan);
   RewardTrainingOptions training = complete(options, pairs, model, plan, setup);

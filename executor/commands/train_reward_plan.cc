@@ -8,6 +8,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "cost_models/spec/length_table.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
@@ -50,24 +51,19 @@ Workload workload_of(const RewardPlanQuestion& question, const PreferenceSet& pa
 
 /// The better of the plans with the optimizer's states on the device and in host memory: a training
 /// has no other phase in which weights could leave the device.
-PlanOutcome best_of(const PlanRequest& request, std::vector<std::string> fixed) {
+PlanOutcome best_of(const PlanRequest& request) {
   Problems problems;
   std::optional<PlanOutcome> best;
-  const bool stated = request.fixed.find(Role::critic, Field::offload).has_value();
-  for (const char* where : {"critic.offload=none", "critic.offload=optimizer"}) {
+  for (const std::int64_t where : {kOffloadNone, kOffloadOptimizer}) {
+    if (!request.fixed.allows(Role::critic, Field::offload, where)) continue;
     PlanRequest one = request;
-    if (!stated) {
-      fixed.emplace_back(where);
-      one.fixed = parse_settings(fixed, problems);
-      fixed.pop_back();
-    }
+    one.fixed.values[{Role::critic, Field::offload}] = where;
     PlanOutcome outcome = required(make_plan(one, problems), problems);
     const auto* const found = std::get_if<Plan>(&outcome);
     const auto* const known = best ? std::get_if<Plan>(&*best) : nullptr;
     const bool better = found != nullptr &&
                         (known == nullptr || found->prediction.step_s < known->prediction.step_s);
     if (!best || better) best = std::move(outcome);
-    if (stated) break;
   }
   return *std::move(best);
 }
@@ -102,12 +98,12 @@ Plan plan_reward_training(const RewardPlanQuestion& question, const PreferenceSe
   request.workload = workload_of(question, pairs);
   request.calibration = required(calibration_for_cluster(request.cluster, problems), problems);
   RoleDTypes types = dtypes_of(request, Role::critic);
-  const bool cpu = request.cluster.device.name == "cpu";
-  types.param = types.wire = question.dtype.value_or(cpu ? DType::fp32 : DType::bf16);
+  const DType fallback = is_cpu(request.cluster.device) ? DType::fp32 : DType::bf16;
+  types.param = types.wire = question.dtype.value_or(fallback);
   request.dtypes.emplace(Role::critic, types);
   request.tessera_version = TESSERA_VERSION;
   request.created = utc_now();
-  PlanOutcome outcome = best_of(request, question.fixed);
+  PlanOutcome outcome = best_of(request);
   if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
     throw Error(ExitCode::infeasible, describe(*infeasible));
   }

@@ -145,14 +145,15 @@ void RunSaver::tell_unranked(std::int64_t step, const Metrics& numbers) {
 void RunSaver::judge(std::int64_t step, const Metrics& numbers) {
   const auto found = numbers.find("training/not_finite");
   not_finite_ = found != numbers.end() && found->second > 0 ? step : kNone;
-  told_ = kNone;
+  looked_at_ = kNone;
 }
 
 bool RunSaver::sound(std::int64_t step) {
-  if (step == told_) return false;
+  if (step == looked_at_) return sound_;
   const std::string weight = weight_not_finite();
-  if (step != not_finite_ && weight.empty()) return true;
-  told_ = step;
+  looked_at_ = step;
+  sound_ = step != not_finite_ && weight.empty();
+  if (sound_) return true;
   settle();
   if (!note_) return false;
   note_("[Checkpoint] the state after step " + std::to_string(step) +

@@ -98,13 +98,15 @@ class RunSaver {
   CheckpointData data_;
   std::map<Role, std::int64_t> parameters_;  // that are trained, of all ranks once
   std::map<Role, RoleSnapshot> snapshots_;
-  std::int64_t not_finite_ = -1, told_ = -1;  // steps after which the state is not sound
-  std::vector<CheckpointEnd> refused_;        // on rank 0: not begun for want of room
-  std::vector<torch::Tensor> generators_;     // of the last snapshot
-  std::int64_t bytes_ = 0;                    // of the last checkpoint, of all ranks
-  bool told_unranked_ = false;                // that a checkpoint lacks the monitored number
-  DiskReserve reserve_;                       // on rank 0
-  CheckpointWriter writer_;                   // last: its thread reads what is above
+  std::int64_t not_finite_ = -1;           // the step whose numbers are not
+  std::int64_t looked_at_ = -1;            // the step after which the state was looked at
+  bool sound_ = true;                      // that state
+  std::vector<CheckpointEnd> refused_;     // on rank 0: not begun for want of room
+  std::vector<torch::Tensor> generators_;  // of the last snapshot
+  std::int64_t bytes_ = 0;                 // of the last checkpoint, of all ranks
+  bool told_unranked_ = false;             // that a checkpoint lacks the monitored number
+  DiskReserve reserve_;                    // on rank 0
+  CheckpointWriter writer_;                // last: its thread reads what is above
 };
 
 }  // namespace tessera

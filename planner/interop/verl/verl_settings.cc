@@ -57,11 +57,10 @@ void write_model(VerlWriter& w) {
 
 // The preset whose calls in bypass mode these are; empty where there is none.
 std::string_view bypassed_preset(const Workload& work) {
-  const bool model = std::any_of(work.dataflow.begin(), work.dataflow.end(), [](const Call& call) {
-    return call.role == Role::reward && call.kind == CallKind::infer;
-  });
-  for (const std::string_view preset : {"grpo", "ppo"}) {
-    if (work.dataflow == bypassing(preset_dataflow(preset, work.kl, model))) return preset;
+  for (const std::string_view preset : kPresetAlgorithms) {
+    for (const bool model : {false, true}) {
+      if (work.dataflow == bypassing(preset_dataflow(preset, work.kl, model))) return preset;
+    }
   }
   return {};
 }
