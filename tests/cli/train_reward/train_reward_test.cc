@@ -181,7 +181,8 @@ TEST_F(TrainReward, IsPlannedForAClusterAndFollowsThePlan) {
   // Sequences of 2 + 2 tokens and the one that ends them: 64 in each of 8 steps.
   EXPECT_EQ(stated.workload.sequences(), 64);
   EXPECT_EQ(stated.workload.prompt_tokens + stated.workload.response_tokens.max, 6);
-  const Called compared = call("compare " + at("planned/plan.json") + " " + at("planned"));
+  const Called compared =
+      call("compare " + at("planned/plan.json") + " " + at("planned") + " --warm-up 1");
   EXPECT_EQ(compared.code, 0);
   EXPECT_THAT(compared.out, AllOf(HasSubstr("values "), HasSubstr("update_critic "),
                                   HasSubstr("means over 3 steps")));
