@@ -6,6 +6,8 @@
 #include <QStyle>
 #include <QStyleOptionSlider>
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 
@@ -76,6 +78,35 @@ TEST_F(Sliders, PlanWhileTheyMoveAndAreOneEdit) {
   ASSERT_TRUE(answered({}));
   EXPECT_EQ(document().plan->prediction.step_s.value, before);
   EXPECT_EQ(number("Prompts a step")->value(), document().plan->workload.prompts_per_step);
+}
+
+/// A hand that never rests: what it passes is left out, and plans are shown all the while.
+TEST_F(Sliders, AreFollowedWhileTheyNeverRest) {
+  ask(small_query());
+  StepSlider* tokens = slider("Response tokens");
+  const int from = tokens->value();
+  int at = from, step = -1, moves = 0;
+  std::set<double> shown;
+  QTest::mousePress(tokens, Qt::LeftButton, {}, handle(tokens, at));
+  EXPECT_TRUE(wait_for([&] {
+    if (std::abs(at + step - from) > 8) step = -step;
+    at += step;
+    QTest::mouseMove(tokens, handle(tokens, at));
+    ++moves;
+    const bool planned = document().valid() && document().question.batch.response_tokens > 0;
+    if (planned) shown.insert(document().plan->workload.response_tokens.mean);
+    return shown.size() >= 5;
+  })) << shown.size()
+      << " plans in " << moves << " moves";
+  EXPECT_TRUE(tokens->isSliderDown());
+  let_go(tokens);
+  ASSERT_TRUE(wait_for([&] {
+    return document().valid() && !document().planning &&
+           std::llround(document().plan->workload.response_tokens.mean) ==
+               number("Response tokens")->value();
+  }));
+  QTest::keyClick(&window, Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_EQ(document().question, small_query()) << "all of it is one edit";
 }
 
 /// The same numbers in a workload's file: the planner's own way to ask it.
