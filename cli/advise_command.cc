@@ -14,7 +14,7 @@
 #include "planner/advice/run_advice.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/plan_json.h"
-#include "simulator/learn/learned_runs.h"
+#include "simulator/learn/learned_report.h"
 
 namespace tessera {
 namespace {
@@ -35,7 +35,12 @@ void advise_command(const AdviseCommand& command) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw Error(ExitCode::io, folder.string() + ": " + error.message());
-  Calibration learned = learn_from_runs(runs, base).learned.calibration;
+  const LearnedRuns lesson = learn_from_runs(runs, base);
+  const LessonWorth worth = worth_of(lesson);
+  if (worth == LessonWorth::noise || worth == LessonWorth::no_better) {
+    std::fprintf(stderr, "advise: learned constants: %s\n", worth_text(lesson).c_str());
+  }
+  Calibration learned = lesson.learned.calibration;
   learned.name = base.name + ", learned";
   learned.created = utc_now();
   const fs::path calibration = folder / "calibration.json", plan = folder / "plan.json";

@@ -12,6 +12,7 @@
 #include "planner/interop/import.h"
 #include "planner/interop/price.h"
 #include "planner/interop/read_config.h"
+#include "simulator/learn/learned_runs.h"
 #include "simulator/timeline/metrics.h"
 
 namespace tessera {
@@ -113,10 +114,7 @@ NamedRuns read_measured_runs(const RunNames& names) {
 Calibration base_calibration(const std::vector<MeasuredRun>& runs, const RunNames& names) {
   const std::string& device = runs.front().plan.cluster.device.name;
   for (const MeasuredRun& run : runs) {
-    if (!run.plan.cluster.groups.empty()) {
-      throw Error(ExitCode::bad_input, {Problem{run.name, "cluster", "several GPU types",
-                                                "a run on GPUs of one type", ""}});
-    }
+    if (auto problem = unlearnable(run)) throw Error(ExitCode::bad_input, {*std::move(problem)});
     if (run.plan.cluster.device.name == device) continue;
     throw Error(ExitCode::bad_input,
                 {Problem{run.name, "cluster", "'" + run.plan.cluster.device.name + "'",

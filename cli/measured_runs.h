@@ -40,7 +40,8 @@ struct NamedRuns {
 NamedRuns read_measured_runs(const RunNames& names);
 
 /// The constants that the runs are held against: those named, else those of the first run's plan.
-/// Throws Error (bad_input) where the runs were on devices of several kinds.
+/// Throws Error (bad_input) where the runs were on devices of several kinds, or of another than
+/// their plans are for.
 Calibration base_calibration(const std::vector<MeasuredRun>& runs, const RunNames& names);
 
 }  // namespace tessera

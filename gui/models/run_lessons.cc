@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/run_lessons.h"
 
-#include "gui/document/words.h"
-
 #include <exception>
 #include <utility>
 
@@ -22,14 +20,11 @@ namespace {
 
 MeasuredRun run_at(const std::filesystem::path& folder, const Plan& plan) {
   Problems problems;
-  if (!plan.cluster.groups.empty()) {
-    throw Error(ExitCode::bad_input,
-                Words::tr("The run was on several GPU types: constants are of one.").toStdString());
-  }
   auto steps = read_metrics(folder / "metrics.jsonl", problems);
   if (!steps) throw Error(std::move(problems));
   auto run = measured_run(folder.string(), plan, *std::move(steps), std::nullopt, problems);
   if (!run) throw Error(std::move(problems));
+  if (auto problem = unlearnable(*run)) throw Error(ExitCode::bad_input, {*std::move(problem)});
   return *std::move(run);
 }
 
@@ -48,10 +43,10 @@ Lesson told(const Work& work) {
   try {
     return work();
   } catch (const Error& error) {
-    return {
-        {}, {}, error.problems().empty() ? QString(error.what()) : problemsText(error.problems())};
+    return {.problem =
+                error.problems().empty() ? QString(error.what()) : problemsText(error.problems())};
   } catch (const std::exception& error) {
-    return {{}, {}, QString(error.what())};
+    return {.problem = QString(error.what())};
   }
 }
 
@@ -60,7 +55,7 @@ Lesson told(const Work& work) {
 Lesson learned_from(const std::filesystem::path& run, const Plan& plan) {
   return told([&]() -> Lesson {
     const LearnedRuns learned = learn(run_at(run, plan));
-    return {saidLines(to_text(learned)), learned.learned.calibration, {}};
+    return {saidLines(to_text(learned)), learned.learned.calibration, worth_of(learned), {}};
   });
 }
 
@@ -68,12 +63,15 @@ Lesson advice_for(const std::filesystem::path& run, const Plan& plan,
                   const std::filesystem::path& folder) {
   return told([&]() -> Lesson {
     const MeasuredRun measured = run_at(run, plan);
-    const Calibration learned = learn(measured).learned.calibration;
+    const LearnedRuns lesson = learn(measured);
+    const Calibration& learned = lesson.learned.calibration;
     const auto calibration_file = folder / "calibration.json", plan_file = folder / "plan.json";
     write_calibration(learned, calibration_file);
     write_plan(repriced(measured.plan, learned).plan, plan_file);
     const RunAdvice advice = advise(measured.plan, Seconds{means_of(measured).step.mean}, learned);
-    return {saidLines(to_text(advice, plan_file.string(), calibration_file.string())), learned, {}};
+    const std::string text = worth_text(lesson) + "\n\n" +
+                             to_text(advice, plan_file.string(), calibration_file.string());
+    return {saidLines(text), learned, worth_of(lesson), {}};
   });
 }
 

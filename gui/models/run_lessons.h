@@ -10,12 +10,14 @@
 
 #include "cost_models/calibration.h"
 #include "gui/document/shared_plan.h"
+#include "simulator/learn/learned_runs.h"
 
 namespace tessera::gui {
 
 struct Lesson {
   QString text;                        // the command's own report
   std::optional<Calibration> learned;  // nullopt where `problem` says why
+  LessonWorth worth = LessonWorth::untold;
   QString problem;
 };
 

@@ -351,10 +351,14 @@ void RunPage::showLesson(const QString& title, const Lesson& lesson) {
   auto* text = new QPlainTextEdit(lesson.text);
   showAsFixedText(*text, title);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
-  buttons->button(QDialogButtonBox::Save)->setText(Words::tr("Save the calibration..."));
+  const bool poor = lesson.worth == LessonWorth::noise || lesson.worth == LessonWorth::no_better;
+  buttons->button(QDialogButtonBox::Save)
+      ->setText(poor ? Words::tr("Save the calibration all the same...")
+                     : Words::tr("Save the calibration..."));
   auto* layout = new QVBoxLayout(dialog);
   layout->addWidget(text);
   layout->addWidget(buttons);
+  buttons->button(poor ? QDialogButtonBox::Close : QDialogButtonBox::Save)->setDefault(true);
   connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
   connect(buttons, &QDialogButtonBox::accepted, dialog, [this, dialog, lesson] {
     const QString file =

@@ -14,6 +14,10 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "found %1, expected %2 (%3)"),
     QT_TRANSLATE_NOOP("Words", "found %1, expected %2"),
     QT_TRANSLATE_NOOP("Words", "did you mean '%1'?"),
+    // Runs that no constants are learned from (simulator/learn/learned_runs.cc).
+    QT_TRANSLATE_NOOP("Words", "several GPU types"),
+    QT_TRANSLATE_NOOP("Words", "a run on GPUs of one type"),
+    QT_TRANSLATE_NOOP("Words", "a run on the devices that its plan is for"),
     // Texts, tables and maps (cost_models/documents).
     QT_TRANSLATE_NOOP("Words", "a list of %1 items"),
     QT_TRANSLATE_NOOP("Words", "a map of %1 keys"),

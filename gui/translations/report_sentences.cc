@@ -88,6 +88,15 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "constants: %1 measured, %2 shipped (calibration %3)"),
     QT_TRANSLATE_NOOP("Words", "no feasible plan"), QT_TRANSLATE_NOOP("Words", "nearest fix: %1"),
     // What a run's log taught (simulator/learn/learned_report.cc).
+    QT_TRANSLATE_NOOP("Words", "worth using: the steps held out are %1% off with it, %2% before"),
+    QT_TRANSLATE_NOOP("Words",
+                      "not worth using: the steps held out are %1% off with it, %2% before"),
+    QT_TRANSLATE_NOOP("Words", "nothing to use: no constant moved"),
+    QT_TRANSLATE_NOOP("Words", "not known to be worth using: nothing is held out"),
+    QT_TRANSLATE_NOOP(
+        "Words",
+        "noise, not worth using: steps of %1 differ by %2% among themselves, as ranks "
+        "share the processors with one another and with whatever else runs there"),
     QT_TRANSLATE_NOOP("Words", "%1: %2 steps, %3 left out as warm-up"),
     QT_TRANSLATE_NOOP("Words",
                       "%1: left out, as the log has the trainer's wait for it, not its time"),

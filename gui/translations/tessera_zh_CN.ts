@@ -1044,8 +1044,40 @@ select it to plan it in full</source>
         <translation>建议</translation>
     </message>
     <message>
-        <source>The run was on several GPU types: constants are of one.</source>
-        <translation>该运行使用了多种 GPU：校准常数只针对一种。</translation>
+        <source>several GPU types</source>
+        <translation>多种 GPU 型号</translation>
+    </message>
+    <message>
+        <source>a run on GPUs of one type</source>
+        <translation>在同一种 GPU 上的运行</translation>
+    </message>
+    <message>
+        <source>a run on the devices that its plan is for</source>
+        <translation>在方案所针对的设备上的运行</translation>
+    </message>
+    <message>
+        <source>worth using: the steps held out are %1% off with it, %2% before</source>
+        <translation>值得使用：用它预测留出的步误差为 %1%，此前为 %2%</translation>
+    </message>
+    <message>
+        <source>not worth using: the steps held out are %1% off with it, %2% before</source>
+        <translation>不值得使用：用它预测留出的步误差为 %1%，此前为 %2%</translation>
+    </message>
+    <message>
+        <source>nothing to use: no constant moved</source>
+        <translation>没有可用的结果：没有常数变化</translation>
+    </message>
+    <message>
+        <source>not known to be worth using: nothing is held out</source>
+        <translation>不知是否值得使用：没有留出数据</translation>
+    </message>
+    <message>
+        <source>noise, not worth using: steps of %1 differ by %2% among themselves, as ranks share the processors with one another and with whatever else runs there</source>
+        <translation>是噪声，不值得使用：%1 的各步之间相差 %2%，因为各 rank 彼此共享处理器，也与其上运行的其他程序共享</translation>
+    </message>
+    <message>
+        <source>Save the calibration all the same...</source>
+        <translation>仍然保存校准结果...</translation>
     </message>
     <message>
         <source>Reward</source>

@@ -34,7 +34,7 @@ std::string other_lengths(const GapFacts& facts) {
   return text + printed(": with those %.3f s are predicted", facts.at_measured_lengths_s);
 }
 
-constexpr std::array<GapRule, 14> kRules = {{
+constexpr std::array<GapRule, 15> kRules = {{
     {[](const GapFacts& facts) { return facts.outside && !facts.untimed.empty(); },
      [](const GapFacts& facts) {
        return "phases that the run does not time lie in it: " + facts.untimed +
@@ -54,6 +54,8 @@ constexpr std::array<GapRule, 14> kRules = {{
      [](const GapFacts&) {
        return std::string("the plan has no price for the user's reward functions");
      }},
+    {[](const GapFacts& facts) { return !facts.other_devices.empty(); },
+     [](const GapFacts& facts) { return facts.other_devices; }},
     {lengths_explain, other_lengths},
     {[](const GapFacts& facts) { return facts.predicted_s <= 0; },
      [](const GapFacts&) { return std::string("the plan has no price for it"); }},

@@ -17,6 +17,7 @@ struct GapFacts {
   bool outside = false;        // of all phases that the run timed
   bool waited = false;         // the measured time is the trainer's wait for a phase beside it
   bool by_programs = false;    // the user's own reward functions ran in it, which no plan knows
+  std::string other_devices;   // why its time says nothing of the run: it is of other devices
   std::string untimed;         // of what lies outside: the plan's phases without a time
   double untimed_s = 0;        // predicted for them
   double predicted_s = 0, measured_s = 0;

@@ -136,6 +136,34 @@ std::string memory_text(const LearnedMemory& memory) {
       memory.runs == 1 ? "" : "s");
 }
 
+std::string percent_of(double part) { return printed("%.1f%%", part * 100); }
+
+}  // namespace
+
+std::string worth_text(const LearnedRuns& result) {
+  const HeldOutError error = held_out_error(result.held_out);
+  const std::string off = "the steps held out are " + percent_of(error.after) + " off with it, " +
+                          percent_of(error.before) + " before";
+  switch (worth_of(result)) {
+    case LessonWorth::better:
+      return "worth using: " + off;
+    case LessonWorth::no_better:
+      return "not worth using: " + off;
+    case LessonWorth::nothing:
+      return "nothing to use: no constant moved";
+    case LessonWorth::untold:
+      return "not known to be worth using: nothing is held out";
+    case LessonWorth::noise:
+      break;
+  }
+  const FittedRun& run = *noisy_run(result);
+  return "noise, not worth using: steps of " + run.name + " differ by " + percent_of(run.scatter) +
+         " among themselves, as ranks share the processors with one another and with whatever "
+         "else runs there";
+}
+
+namespace {
+
 Node node_of(const std::vector<FittedPhase>& phases) {
   Node list = list_node();
   for (const FittedPhase& each : phases) {
@@ -176,6 +204,7 @@ Node node_of(const FittedRun& run) {
   add(node, "run", tessera::node_of(std::string_view(run.name)));
   add(node, "steps", tessera::node_of(run.steps));
   add(node, "warm_up", tessera::node_of(static_cast<std::int64_t>(run.warm_up)));
+  add(node, "scatter", tessera::node_of(run.scatter));
   add(node, "lengths_measured", tessera::node_of(run.lengths_measured));
   add(node, "lengths", node_of(run.lengths));
   add(node, "phases", node_of(run.phases));
@@ -185,7 +214,7 @@ Node node_of(const FittedRun& run) {
 }  // namespace
 
 std::string to_text(const LearnedRuns& result) {
-  std::string text;
+  std::string text = worth_text(result) + "\n\n";
   for (const FittedRun& run : result.runs) {
     text += printed("%s: %lld steps, %zu left out as warm-up\n", run.name.c_str(),
                     static_cast<long long>(run.steps), run.warm_up);
@@ -226,6 +255,7 @@ std::string to_json(const LearnedRuns& result) {
   Node errors = map_node();
   add(errors, "before", tessera::node_of(error.before));
   add(errors, "after", tessera::node_of(error.after));
+  add(root, "worth", tessera::node_of(name_of(worth_of(result))));
   add(root, "constants", std::move(constants));
   add(root, "spread_before", tessera::node_of(result.learned.spread_before));
   add(root, "spread_after", tessera::node_of(result.learned.spread_after));

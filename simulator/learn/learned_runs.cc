@@ -5,15 +5,26 @@
 #include <memory>
 #include <utility>
 
+#include "cost_models/spec/device/device_kind.h"
+#include "cost_models/spec/enum_names.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/solution_pricer.h"
 #include "planner/request/plan_request.h"
+#include "simulator/rules/plan_metrics.h"
 
 namespace tessera {
 namespace {
 
 // Times below a part of the step are no evidence: clocks, calls of processes, rounding.
 constexpr double kLeastShare = 0.002;
+// Of processors whose steps differ by more other work takes a part that changes.
+constexpr double kScatter = 0.1;
+
+constexpr EnumNames kWorths = enum_names<LessonWorth>({{LessonWorth::better, "better"},
+                                                       {LessonWorth::no_better, "no_better"},
+                                                       {LessonWorth::nothing, "nothing"},
+                                                       {LessonWorth::untold, "untold"},
+                                                       {LessonWorth::noise, "noise"}});
 
 // Some of a run's steps, and what they are priced with.
 struct Part {
@@ -156,6 +167,39 @@ HeldOutError held_out_error(const std::vector<HeldOut>& parts) {
   return error;
 }
 
+std::string_view name_of(LessonWorth worth) { return kWorths[worth]; }
+
+const FittedRun* noisy_run(const LearnedRuns& learned) {
+  const auto noisy = std::find_if(
+      learned.runs.begin(), learned.runs.end(),
+      [](const FittedRun& run) { return run.on_processors && run.scatter > kScatter; });
+  return noisy == learned.runs.end() ? nullptr : &*noisy;
+}
+
+LessonWorth worth_of(const LearnedRuns& learned) {
+  if (noisy_run(learned) != nullptr) return LessonWorth::noise;
+  const auto& constants = learned.learned.constants;
+  if (std::none_of(constants.begin(), constants.end(),
+                   [](const LearnedConstant& each) { return each.fate == ConstantFate::moved; })) {
+    return LessonWorth::nothing;
+  }
+  if (learned.held_out.empty()) return LessonWorth::untold;
+  const HeldOutError error = held_out_error(learned.held_out);
+  return error.after < error.before ? LessonWorth::better : LessonWorth::no_better;
+}
+
+std::optional<Problem> unlearnable(const MeasuredRun& run) {
+  if (!run.plan.cluster.groups.empty()) {
+    return Problem{run.name, "cluster", "several GPU types", "a run on GPUs of one type", ""};
+  }
+  if (run.on_other_devices) {
+    return Problem{run.name, "cluster",
+                   why_times_are_not_judged(RoughTimes::other_device, run.plan),
+                   "a run on the devices that its plan is for", ""};
+  }
+  return std::nullopt;
+}
+
 LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibration& base,
                             const LearnOptions& options) {
   Parts parts;
@@ -171,9 +215,11 @@ LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibrat
   for (const Part& part : parts) {
     const MeasuredRun& run = *part.run;
     result.runs.push_back({run.name, fitted_phases(part, base, result.learned.calibration),
-                           run.warm_up, part.means.steps, run.planned.response_tokens,
-                           run.plan.workload.response_tokens, run.lengths_measured,
-                           run.planned.prompt_tokens, run.prompt_mean, run.waits});
+                           part.means.step.spread / part.means.step.mean,
+                           is_cpu(run.plan.cluster.device), run.warm_up, part.means.steps,
+                           run.planned.response_tokens, run.plan.workload.response_tokens,
+                           run.lengths_measured, run.planned.prompt_tokens, run.prompt_mean,
+                           run.waits});
   }
   return result;
 }

@@ -7,9 +7,12 @@
 // seconds.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/learned_constants.h"
 #include "simulator/learn/measured_run.h"
 
@@ -25,6 +28,8 @@ struct FittedPhase {
 struct FittedRun {
   std::string name;
   std::vector<FittedPhase> phases;  // in the order of enum Phase, the step last
+  double scatter = 0;               // standard deviation between its steps, relative to their mean
+  bool on_processors = false;
   std::size_t warm_up = 0;
   std::int64_t steps = 0;
   LengthSpec planned_lengths, lengths;
@@ -58,6 +63,23 @@ struct HeldOutError {
   double before = 0, after = 0;
 };
 HeldOutError held_out_error(const std::vector<HeldOut>& parts);
+
+/// What learned constants are worth, as far as the runs tell.
+enum class LessonWorth {
+  better,     // what was held out is predicted better with them
+  no_better,  // it is not
+  nothing,    // none moved
+  untold,     // nothing was held out
+  noise,      // of a run on processors, whose steps differ by more than a tenth
+};
+std::string_view name_of(LessonWorth worth);
+LessonWorth worth_of(const LearnedRuns& learned);
+/// The run that makes it noise; nullptr: none does.
+const FittedRun* noisy_run(const LearnedRuns& learned);
+
+/// Why no constants are learned from a run: it was on several GPU types, or not on the devices that
+/// its plan is for. nullopt: they are.
+std::optional<Problem> unlearnable(const MeasuredRun& run);
 
 /// Precondition: at least one run; all on devices of one kind, which `base` is of.
 LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibration& base,

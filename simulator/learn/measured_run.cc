@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/schedule.h"
+#include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/measured_phase.h"
 #include "simulator/timeline/step_order.h"
 
@@ -132,9 +134,10 @@ std::vector<StepNumbers> without_warm_up(const std::vector<LoggedStep>& steps,
 }  // namespace
 
 bool is_compared(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> kRead{
-      "timing_s/",      "perf/max_memory_", "actor/perf/max_memory_", "memory_gib/",
-      "prompt_length/", "response_length/", "reshard/bytes",          kProgramSeconds};
+  static constexpr std::array<std::string_view, 9> kRead{
+      "timing_s/",     "perf/max_memory_", "actor/perf/max_memory_",
+      "memory_gib/",   "prompt_length/",   "response_length/",
+      "reshard/bytes", kProgramSeconds,    "plan/predicted_step_s"};
   return std::any_of(kRead.begin(), kRead.end(),
                      [&](std::string_view part) { return name.starts_with(part); });
 }
@@ -168,6 +171,9 @@ std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
   }
   run.memory = memory_of(run.steps);
   run.has_reward_programs = mean_number(run.steps, kProgramSeconds).has_value();
+  const auto& last = run.steps.back().data;
+  run.on_other_devices =
+      ranks_on_processors({last.begin(), last.end()}) && !is_cpu(run.plan.cluster.device);
   const bool waits = engine_named(run.plan.engine).logs_wait_for_rollout;
   if (waits && is_one_step_off(run.plan.schedule)) run.waits = {Phase::gen};
   if (!take_lengths(run, problems)) return std::nullopt;

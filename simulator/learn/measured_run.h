@@ -50,6 +50,7 @@ struct MeasuredRun {
   /// Phases that run beside the trainer, whose time in the log is the trainer's wait for them.
   std::vector<Phase> waits;
   bool has_reward_programs = false;  // Python files, programs or a service scored the responses
+  bool on_other_devices = false;     // its ranks ran on processors, and the plan is for GPUs
 };
 
 /// Whether measured_run(), means_of() or compare_run() reads the number of that name: who follows a

@@ -17,6 +17,7 @@
 #include "planner/request/plan_request.h"
 #include "simulator/learn/gap_causes.h"
 #include "simulator/learn/measured_run.h"
+#include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/measured_phase.h"
 
 namespace tessera {
@@ -71,6 +72,9 @@ GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Pric
   facts.phase = phase_from(row.phase).value_or(Phase::gen);
   facts.waited = std::count(run.waits.begin(), run.waits.end(), facts.phase) > 0;
   facts.by_programs = facts.phase == Phase::reward && run.has_reward_programs;
+  if (run.on_other_devices) {
+    facts.other_devices = why_times_are_not_judged(RoughTimes::other_device, run.plan);
+  }
   facts.predicted_deviation_s = row.predicted_deviation_s;
   facts.measured_deviation_s = row.measured_deviation_s;
   facts.at_measured_lengths_s = priced.at_measured_lengths[facts.phase].value;

@@ -255,6 +255,27 @@ TEST(RunComparison, TheUsersRewardFunctionsHaveNoPrice) {
   EXPECT_THAT(cause(false), testing::Not(HasSubstr("the user's")));
 }
 
+/// Ranks on processors say which step their plan promises, and nothing of a GPU's memory.
+TEST(RunComparison, OtherDevicesThanThePlansAreTheCauseOfEveryPhase) {
+  const auto compared = [](bool with_memory) {
+    return compare_run(run_of(own_plan(),
+                              [&](Data& data) {
+                                for (auto& [name, value] : data) value *= 500;
+                                data["plan/predicted_step_s"] = 1;
+                                if (with_memory) data["perf/max_memory_allocated_gb"] = 60;
+                              }),
+                       h100());
+  };
+  const RunComparison elsewhere = compared(false);
+  ASSERT_EQ(elsewhere.gaps.size(), 3U);
+  for (const Gap& gap : elsewhere.gaps) {
+    EXPECT_EQ(gap.cause, "the plan is for H100-SXM-80GB, and its ranks run on processors");
+  }
+  for (const Gap& gap : compared(true).gaps) {
+    EXPECT_THAT(gap.cause, testing::Not(HasSubstr("the plan is for"))) << gap.what;
+  }
+}
+
 /// The same error bar of a measured mean as tessera learn prints.
 TEST(RunComparison, MeasurementsHaveTheDeviationThatLearnTakes) {
   const MeasuredRun run = run_of(own_plan(), [](Data&) {});
@@ -298,6 +319,9 @@ TEST(RunComparison, EveryRuleOfTheTableIsReached) {
   facts = plain;
   facts.waited = true;
   EXPECT_THAT(cause_of(facts), HasSubstr("beside the trainer"));
+  facts = plain;
+  facts.other_devices = "the plan is for H100, and its ranks run on processors";
+  EXPECT_EQ(cause_of(facts), facts.other_devices);
   facts = plain;
   facts.measured_deviation_s = 2;
   EXPECT_THAT(cause_of(facts), HasSubstr("more steps tell"));
