@@ -1,8 +1,8 @@
 // A plan's reshards against the fastest that its cluster allows.
 //
 // Pure functions over a plan and a calibration. The bound counts bytes that travel directly from a
-// holder (cost_models/reshard/reshard_bound.h). Where the rollout has GPUs of its own the
-// prediction passes weights on from rank to rank, which may be faster than that.
+// holder (cost_models/reshard/reshard_bound.h). An engine that gathers whole tensors passes weights
+// on from rank to rank where the rollout has GPUs of its own, which may be faster than that.
 #pragma once
 
 #include <string>

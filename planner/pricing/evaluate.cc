@@ -127,6 +127,12 @@ Seconds CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& 
   return std::max(own, seen_by(actor.view).reshard->seconds(actor, rollout, shared));
 }
 
+Seconds CostEvaluator::reshard_apart(const Evaluator::Senders& from, const Candidate& rollout) {
+  const Seconds own = seen_by(rollout.view).reshard->seconds_apart(from.share, rollout);
+  if (from.view == rollout.view) return own;
+  return std::max(own, seen_by(from.view).reshard->seconds_apart(from.share, rollout));
+}
+
 Bytes CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
   return busiest_bytes(actor, rollout).received;
 }
@@ -147,35 +153,40 @@ Seconds CostEvaluator::least_software(int view) {
 Evaluator CostEvaluator::evaluator() {
   std::vector<Bytes> limits;
   for (const auto& own : views_) limits.push_back(memory_limit(own->assumed.request));
-  return {[this, limits](const Candidate& candidate) {
-            RoleCost cost = pricer(candidate.role, candidate.view)
-                                .cost(candidate, limits[static_cast<std::size_t>(candidate.view)]);
-            if (candidate.role == Role::rollout) {
-              cost.seconds[Phase::reshard] += least_software(candidate.view);
-            }
-            return cost;
-          },
-          [this](const Candidate& candidate) {
-            PhaseSeconds all = seconds(candidate);
-            if (candidate.role == Role::rollout) {
-              all[Phase::reshard] += least_software(candidate.view);
-            }
-            return all;
-          },
-          [this](const Candidate& actor, const Candidate& rollout, bool shared) {
-            return reshard_seconds(actor, rollout, shared) - least_software(rollout.view);
-          },
-          [this](const Candidate& candidate, std::int64_t smallest) {
-            PhaseSeconds least = least_seconds(candidate, smallest);
-            if (candidate.role == Role::rollout) {
-              least[Phase::reshard] += least_software(candidate.view);
-            }
-            return least;
-          },
-          [this, limits](const Candidate& candidate) {
-            return pricer(candidate.role, candidate.view)
-                .bytes(candidate, limits[static_cast<std::size_t>(candidate.view)]);
-          }};
+  return {
+      [this, limits](const Candidate& candidate) {
+        RoleCost cost = pricer(candidate.role, candidate.view)
+                            .cost(candidate, limits[static_cast<std::size_t>(candidate.view)]);
+        if (candidate.role == Role::rollout) {
+          cost.seconds[Phase::reshard] += least_software(candidate.view);
+        }
+        return cost;
+      },
+      [this](const Candidate& candidate) {
+        PhaseSeconds all = seconds(candidate);
+        if (candidate.role == Role::rollout) {
+          all[Phase::reshard] += least_software(candidate.view);
+        }
+        return all;
+      },
+      [this](const Candidate& actor, const Candidate& rollout, bool shared) {
+        return reshard_seconds(actor, rollout, shared) - least_software(rollout.view);
+      },
+      [this](const Candidate& actor) { return seen_by(actor.view).reshard->busiest_share(actor); },
+      [this](const Evaluator::Senders& from, const Candidate& rollout) {
+        return reshard_apart(from, rollout) - least_software(rollout.view);
+      },
+      [this](const Candidate& candidate, std::int64_t smallest) {
+        PhaseSeconds least = least_seconds(candidate, smallest);
+        if (candidate.role == Role::rollout) {
+          least[Phase::reshard] += least_software(candidate.view);
+        }
+        return least;
+      },
+      [this, limits](const Candidate& candidate) {
+        return pricer(candidate.role, candidate.view)
+            .bytes(candidate, limits[static_cast<std::size_t>(candidate.view)]);
+      }};
 }
 
 Seconds host_call_seconds(const Call& call, const Workload& workload, const EngineTraits& traits,

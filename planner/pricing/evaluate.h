@@ -33,16 +33,27 @@ class PackedSequences;  // role/role_model.h
 /// of the reshard's seconds no layout changes are the rollout's own in that phase;
 /// `reshard_seconds` are the rest. They depend on the layouts of both candidates only (where states
 /// are evicted before, HandoverTraits, also on the ZeRO stage, which a request fixes then), and
-/// where the rollout has ranks of its own (not `shared`) on its candidate alone. Where a cost
-/// states `bytes`, a call depends on no token limit but its own, and resident and in_reshard on
-/// none.
+/// where the rollout has ranks of its own (not `shared`) on its candidate and the actor's Senders.
+/// Where a cost states `bytes`, a call depends on no token limit but its own, and resident and
+/// in_reshard on none.
 struct Evaluator {
+  /// An actor as a rollout on ranks of its own sees it.
+  struct Senders {
+    int view = 0;
+    /// Of all that the rollout's ranks receive, what the busiest rank sends. Seconds do not fall
+    /// with it, and do not depend on it where the rollout has no more than 1 / share ranks.
+    double share = 0;
+  };
+
   /// Phases that need more than the search's limit may have no seconds.
   std::function<RoleCost(const Candidate&)> role;
   /// The same seconds whatever memory the candidate needs; empty = those of `role`.
   std::function<PhaseSeconds(const Candidate&)> seconds;
   std::function<Seconds(const Candidate& actor, const Candidate& rollout, bool shared)>
       reshard_seconds;
+  /// Empty = 0 of every layout, and reshard_seconds from any actor of that view.
+  std::function<double(const Candidate& actor)> busiest_share;
+  std::function<Seconds(const Senders&, const Candidate& rollout)> seconds_apart;
   /// What no candidate takes less than that differs in its token limits alone, none of which is
   /// above the candidate's or below `smallest`; empty = the least of all of them is worked out.
   std::function<PhaseSeconds(const Candidate&, std::int64_t smallest)> least_seconds;
@@ -51,6 +62,13 @@ struct Evaluator {
 
   RoleCost bytes_of(const Candidate& candidate) const {
     return bytes ? bytes(candidate) : role(candidate);
+  }
+  double share_of(const Candidate& actor) const { return busiest_share ? busiest_share(actor) : 0; }
+  Seconds reshard_apart(const Senders& from, const Candidate& rollout) const {
+    if (seconds_apart) return seconds_apart(from, rollout);
+    Candidate source;
+    source.view = from.view;
+    return reshard_seconds(source, rollout, false);
   }
 };
 
@@ -79,6 +97,8 @@ class CostEvaluator {
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
   /// pools have other GPU types at the rate of the slower. The whole reshard, software included.
   Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
+  /// The same to a rollout on ranks of its own.
+  Seconds reshard_apart(const Evaluator::Senders& from, const Candidate& rollout);
   /// The software's part of it, which depends on no layout.
   Seconds handover_seconds(const Candidate& rollout, bool shared);
 

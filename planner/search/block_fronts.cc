@@ -25,27 +25,32 @@ BlockFronts::BlockFronts(const PlacementFrame& frame, BlockBounds& bounds, std::
 void BlockFronts::begin(const std::vector<int>& views, std::size_t width) {
   views_ = views;
   width_ = width;
-  for (auto& fronts : fronts_of_) fronts.assign(frame_.sizes.size(), std::nullopt);
+  for (auto& fronts : fronts_of_) {
+    fronts.clear();
+    fronts.resize(frame_.sizes.size());
+  }
 }
 
-const BlockFront& BlockFronts::at(std::size_t block, std::size_t size, const Rivals& rivals) {
-  auto& cached = fronts_of_[block][size];
-  if (cached) return *cached;
-  cached.emplace();
-  cached->least.fill(kForever);
-  Query query{.block = block, .gpus = frame_.sizes[size]};
+const BlockFront& BlockFronts::at(std::size_t block, std::size_t size, double share,
+                                  const Rivals& rivals) {
+  if (!frame_.rollout_alone(block) || share * frame_.sizes[size] <= 1) share = 0;
+  const auto [entry, fresh] = fronts_of_[block][size].try_emplace(share);
+  BlockFront& cached = entry->second;
+  if (!fresh) return cached;
+  cached.least.fill(kForever);
+  Query query{.block = block, .gpus = frame_.sizes[size], .share = share};
   query.limit = rivals.step_limit(frame_.problem.objective, with_others(block, query.gpus));
   const auto rest = rest_of(block, size, rivals);
-  if (!rest) return *cached;
+  if (!rest) return cached;
   query.open = *rest;
   // What a narrow search finds in the layouts that look best; in more where nothing fits.
   query.most = width_ == kWhole ? kWhole : kFewLayouts;
   for (bool all = false; !all; query.most *= 2) {
     all = query.most == kWhole;
     cached = merged(query, all);
-    if (!cached->points.empty()) break;
+    if (!cached.points.empty()) break;
   }
-  return *cached;
+  return cached;
 }
 
 // Least GPUs with one block of `size`.
@@ -268,14 +273,12 @@ std::vector<FrontPoint> BlockFronts::paired(const Query& query, Chosen chosen) {
   return pairs_of(frame_.iteration, fronts(query.block), pairs, pruned_);
 }
 
-Option BlockFronts::option_of(std::size_t block, Role role, int gpus, int index) {
+Option BlockFronts::option_of(std::size_t block, Role role, int gpus, int index, double share) {
   Option option = fronts(block).option(role, gpus, index, frame_.apart);
-  if (frame_.apart && role == Role::rollout && views_.front() != views_[block]) {
-    Candidate source;
-    source.view = views_.front();
+  if (frame_.apart && role == Role::rollout && (share > 0 || views_.front() != views_[block])) {
     option.seconds[Phase::reshard] =
         fronts(block).option(role, gpus, index).seconds[Phase::reshard] +
-        frame_.problem.evaluator.reshard_seconds(source, option.candidate, false);
+        frame_.problem.evaluator.reshard_apart({views_.front(), share}, option.candidate);
   }
   return option;
 }
@@ -284,11 +287,14 @@ std::vector<FrontPoint> BlockFronts::projected(const Query& query, Role role,
                                                const Selection& selection) {
   std::vector<FrontPoint> points;
   for (const int index : selection.options) {
-    const Option option = option_of(query.block, role, query.gpus, index);
+    const Option option = option_of(query.block, role, query.gpus, index, query.share);
     FrontPoint& point = points.emplace_back();
     point.seconds = frame_.of_block(query.block, option.seconds);
     point.resident = option.resident;
     point.transient = option.transient;
+    if (frame_.apart && role == Role::actor) {
+      point.share = frame_.problem.evaluator.share_of(option.candidate);
+    }
     point.option[0] = index;
   }
   keep_front(points, used_);
@@ -320,6 +326,7 @@ std::vector<FrontPoint> BlockFronts::sums_of(const Query& query,
       sum.resident = resident;
       sum.transient = transient;
       sum.option[position] = addition.option[0];
+      sum.share = std::max(point.share, addition.share);
       if (position == 0) sum.rollout = addition.rollout;
     }
   }

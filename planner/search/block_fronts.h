@@ -2,12 +2,14 @@
 // size, without points that cannot be part of a plan better than its rivals.
 //
 // They are those of one assignment of views at a time. A narrow pass keeps few points of the
-// layouts that look best. They are kept by block and size; a front that was built against older
-// rivals stays sound. One thread.
+// layouts that look best. They are kept by block and size, of a rollout alone also by what the
+// busiest sender of its weights sends; a front that was built against older rivals stays sound. One
+// thread.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -34,17 +36,19 @@ class BlockFronts {
 
   /// From now on for these views of the blocks, with at most `width` points each (kWhole: all).
   void begin(const std::vector<int>& views, std::size_t width);
-  /// Index into PlacementFrame::sizes.
-  const BlockFront& at(std::size_t block, std::size_t size, const Rivals& rivals);
-  /// An option as it is in this assignment: weights that come from other GPU types arrive at the
-  /// rate of the slower end.
-  Option option_of(std::size_t block, Role role, int gpus, int index);
+  /// `size`: index into PlacementFrame::sizes. `share`: of the actor's busiest sender, where the
+  /// block is a rollout alone (Evaluator::Senders); else without effect.
+  const BlockFront& at(std::size_t block, std::size_t size, double share, const Rivals& rivals);
+  /// An option as it is in this assignment: weights that come from elsewhere arrive as such a
+  /// sender lets them, and from other GPU types at the rate of the slower end.
+  Option option_of(std::size_t block, Role role, int gpus, int index, double share);
 
  private:
   // The limits that the points of one front are chosen by.
   struct Query {
     std::size_t block = 0;
     int gpus = 0;
+    double share = 0;                         // of the busiest sender
     Seconds limit;                            // of the step
     std::size_t most = 0;                     // layouts of each role
     ChunkSeconds open{};                      // least seconds of what is still to be added
@@ -85,7 +89,7 @@ class BlockFronts {
   int used_;  // chunks
   std::vector<int> views_;
   std::size_t width_ = kWhole;
-  std::vector<std::vector<std::optional<BlockFront>>> fronts_of_;  // by block, size
+  std::vector<std::vector<std::map<double, BlockFront>>> fronts_of_;  // by block, size, share
 };
 
 }  // namespace tessera

@@ -315,10 +315,8 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
   if (!apart || (role != Role::actor && role != Role::rollout)) return option;
   option.transient = std::max(option.transient, option.in_reshard);
   if (role == Role::rollout) {
-    Candidate source;
-    source.view = option.candidate.view;
     option.seconds[Phase::reshard] +=
-        problem_.evaluator.reshard_seconds(source, option.candidate, false);
+        problem_.evaluator.reshard_apart({.view = option.candidate.view}, option.candidate);
   }
   return option;
 }

@@ -150,8 +150,8 @@ class Fronts {
 
   const Option& option(Role role, int gpus, int index);
   /// The option with what changes where actor and rollout are in different blocks: weights come
-  /// from elsewhere, which takes as long whatever the actor's layout is, and both roles have their
-  /// peak while they move.
+  /// from elsewhere, in the time of the fewest bytes a sender, and both roles have their peak while
+  /// they move.
   Option option(Role role, int gpus, int index, bool apart);
 
   /// The reshard between two options that share their ranks.

@@ -19,6 +19,7 @@ struct FrontPoint {
   ChunkSeconds seconds;
   Bytes resident, transient;
   Bytes in_reshard;             // on top of resident while weights move; 0 once that is settled
+  double share = 0;             // of an actor whose rollout is elsewhere (Evaluator::Senders)
   Seconds total;                // sum of seconds: the order of the front
   std::array<int, 4> option{};  // what the point stands for
   int rollout = 0;              // the rollout's option beside the actor's, which is option[0]
@@ -26,9 +27,10 @@ struct FrontPoint {
   bool fits(Bytes limit) const { return resident + transient <= limit; }
 };
 
-/// True when `a` is no worse than `b` in any of the first `used` seconds and in memory.
+/// True when `a` is no worse than `b` in any of the first `used` seconds, in memory and as sender.
 inline bool dominates(const FrontPoint& a, const FrontPoint& b, int used) {
-  if (a.resident > b.resident || a.transient > b.transient || a.in_reshard > b.in_reshard) {
+  if (a.resident > b.resident || a.transient > b.transient || a.in_reshard > b.in_reshard ||
+      a.share > b.share) {
     return false;
   }
   for (int i = 0; i < used; ++i) {
@@ -41,7 +43,7 @@ inline bool dominates(const FrontPoint& a, const FrontPoint& b, int used) {
 /// The coordinates of kept points side by side, so that a scan of them reads little memory.
 class FrontKeys {
  public:
-  explicit FrontKeys(int used) : width_(static_cast<std::size_t>(used) + 3) {}
+  explicit FrontKeys(int used) : width_(static_cast<std::size_t>(used) + 4) {}
 
   void add(const FrontPoint& point) {
     const std::size_t begin = keys_.size();
@@ -50,7 +52,7 @@ class FrontKeys {
   }
   /// True when a kept point is no worse in any coordinate; the one that was last so is asked first.
   bool dominate(const FrontPoint& point) {
-    std::array<double, ChunkSeconds::size() + 3> key;
+    std::array<double, ChunkSeconds::size() + 4> key;
     write(point, key.data());
     if (latest_ < keys_.size() && no_worse(latest_, key.data())) return true;
     for (std::size_t begin = 0; begin < keys_.size(); begin += width_) {
@@ -67,7 +69,8 @@ class FrontKeys {
     key[0] = Traffic(point.resident);
     key[1] = Traffic(point.transient);
     key[2] = Traffic(point.in_reshard);
-    std::copy_n(point.seconds.begin(), width_ - 3, key + 3);
+    key[3] = point.share;
+    std::copy_n(point.seconds.begin(), width_ - 4, key + 4);
   }
   bool no_worse(std::size_t begin, const double* key) const {
     for (std::size_t d = 0; d < width_; ++d) {

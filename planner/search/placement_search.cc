@@ -71,18 +71,20 @@ class Recorder {
       : frame_(frame), fronts_(fronts), views_(views) {}
 
   void record(const std::vector<const FrontPoint*>& points, Solution& plan) {
+    const double share = points.front()->share;
     plan.choice.clear();
     plan.seconds = frame_.fronts.problem(views_.front()).fixed_seconds;
     for (std::size_t block = 0; block < points.size(); ++block) {
       const std::vector<Role> roles = frame_.owners(block);
       const int gpus = plan.sizes[block];
       for (std::size_t r = 0; r < roles.size(); ++r) {
-        const Option option = fronts_.option_of(block, roles[r], gpus, points[block]->option[r]);
+        const Option option =
+            fronts_.option_of(block, roles[r], gpus, points[block]->option[r], share);
         add_option(option, plan);
         Fronts& fronts = frame_.fronts.of(views_[block]);
         if (!fronts.paired(roles[r], frame_.apart)) continue;
         const Option rollout =
-            fronts_.option_of(block, Role::rollout, gpus, points[block]->rollout);
+            fronts_.option_of(block, Role::rollout, gpus, points[block]->rollout, share);
         add_option(rollout, plan);
         plan.seconds[Phase::reshard] += fronts.reshard_seconds(gpus, option, rollout);
       }
@@ -236,7 +238,8 @@ class Branching {
         ++pruned_;
         continue;
       }
-      const BlockFront& front = fronts_.at(block, static_cast<std::size_t>(branch.size), rivals_);
+      const BlockFront& front =
+          fronts_.at(block, static_cast<std::size_t>(branch.size), least_share(chosen), rivals_);
       if (front.points.empty()) {
         ++pruned_;
         continue;
@@ -254,8 +257,18 @@ class Branching {
     }
   }
 
-  const BlockFront& front_of(const std::vector<int>& chosen, std::size_t block) {
-    return fronts_.at(block, static_cast<std::size_t>(chosen[block]), rivals_);
+  // Of the busiest sender among the points of the actor's block, which is the first.
+  double least_share(const std::vector<int>& chosen) {
+    if (!frame_.apart || chosen.empty()) return 0;
+    const auto& points = fronts_.at(0, static_cast<std::size_t>(chosen.front()), 0, rivals_).points;
+    const auto least = std::min_element(
+        points.begin(), points.end(),
+        [](const FrontPoint& a, const FrontPoint& b) { return a.share < b.share; });
+    return least == points.end() ? 0 : least->share;
+  }
+
+  const BlockFront& front_of(const std::vector<int>& chosen, std::size_t block, double share) {
+    return fronts_.at(block, static_cast<std::size_t>(chosen[block]), share, rivals_);
   }
 
   void branch_points(const std::vector<int>& chosen) {
@@ -265,8 +278,9 @@ class Branching {
     if (!placed.found()) return;
     std::vector<const FrontPoint*> points;
     ChunkSeconds seconds{};
+    least_share_ = least_share(chosen);
     for (std::size_t block = 0; block < chosen.size(); ++block) {
-      seconds += front_of(chosen, block).least;
+      seconds += front_of(chosen, block, least_share_).least;
     }
     combine(chosen, sizes, placed, points, seconds);
   }
@@ -282,11 +296,12 @@ class Branching {
       if (step < step_limit(bill)) record(sizes, placed, points, step);
       return;
     }
-    const BlockFront& front = front_of(chosen, block);
-    for (const FrontPoint& point : front.points) {
+    const ChunkSeconds& least = front_of(chosen, block, least_share_).least;
+    const double share = points.empty() ? 0 : points.front()->share;
+    for (const FrontPoint& point : front_of(chosen, block, share).points) {
       ChunkSeconds next = seconds;
       ChunkSeconds more = point.seconds;
-      more -= front.least;
+      more -= least;
       next += more;
       if (frame_.step_seconds(next) >= step_limit(bill)) {
         ++pruned_;
@@ -315,6 +330,7 @@ class Branching {
   std::int64_t& pruned_;
   BlockFronts fronts_;
   std::vector<int> views_;  // of the blocks, now tried
+  double least_share_ = 0;  // of the actor's points, now combined
   Solution best_;
 };
 

@@ -2,15 +2,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
+#include "cost_models/collective.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "cost_models/layout/box.h"
+#include "cost_models/layout/model_tensors.h"
+#include "cost_models/layout/reshard_demand.h"
+#include "cost_models/reshard/reshard_bound.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "simulator/engine/simulate.h"
+#include "simulator/reshard/arrivals.h"
 #include "simulator/reshard/methods.h"
 
 namespace tessera {
@@ -140,6 +148,132 @@ TEST(ReshardMethods, TransportAndBucketMatterInPlanSimulationAndTrace) {
   }
   EXPECT_EQ(messages.memory, std::int64_t{512} << 20);
   EXPECT_EQ(say(ReshardTransport::send_recv, std::int64_t{1} << 20).memory, 4 << 20);
+}
+
+/// An actor and a rollout behind it, on nodes of their own.
+struct Pools {
+  const char* model;
+  Candidate actor, rollout;
+};
+
+Candidate pool_of(Role role, Degrees degrees, int gpus) {
+  degrees.dp = gpus / (degrees.tp * degrees.pp);
+  return {degrees, role, gpus};
+}
+
+RankMap ranks_of(const Candidate& candidate, std::int64_t layers, int first) {
+  std::vector<int> ranks(static_cast<std::size_t>(candidate.gpus));
+  std::iota(ranks.begin(), ranks.end(), first);
+  Problems problems;
+  RankMap map = make_rank_map(training_order(candidate), layout_of(candidate, layers), ranks,
+                              nullptr, "", problems);
+  EXPECT_TRUE(problems.empty());
+  return map;
+}
+
+// Of the busiest link, counted box by box: every GPU's own port, its card, its node's uplink, each
+// way.
+Seconds counted_seconds(const std::vector<Transfer>& transfers, const PlanRequest& request) {
+  const ClusterSpec& cluster = request.cluster;
+  const int gpus = static_cast<int>(cluster.gpus_per_node);
+  const int cards = static_cast<int>(cluster.nics_per_node);
+  std::map<std::array<int, 3>, double> bytes;  // by kind, way, number
+  for (const Transfer& transfer : transfers) {
+    for (const int way : {0, 1}) {
+      const int rank = way == 0 ? transfer.source : transfer.destination;
+      const std::array numbers{rank, rank * cards / gpus, rank / gpus};
+      for (int kind = 0; kind < 3; ++kind) {
+        bytes[{kind, way, numbers[static_cast<std::size_t>(kind)]}] +=
+            2.0 * static_cast<double>(volume(transfer.box));
+      }
+    }
+  }
+  const BytesPerSecond card = cluster.nic * request.calibration.inter_efficiency.value;
+  const std::array rates{card, card, cards * card / std::max(1.0, cluster.blocking())};
+  Seconds most;
+  for (const auto& [link, moved] : bytes) {
+    most = std::max(most, Traffic{moved} / rates[static_cast<std::size_t>(link[0])]);
+  }
+  return most;
+}
+
+// Few GPUs that train and many that generate: what leaves the former decides. Oracles: the bytes of
+// every box by sender and receiver, flows over shared cards and uplinks, and the minimum cuts.
+TEST(ReshardMethods, ToMoreGpusThanTheActorsIsPricedByWhatLeavesThem) {
+  const auto actor = [](Degrees degrees, int gpus) { return pool_of(Role::actor, degrees, gpus); };
+  const auto rollout = [](Degrees degrees, int gpus) {
+    return pool_of(Role::rollout, degrees, gpus);
+  };
+  const std::vector<Pools> all = {
+      {"qwen2-7b", actor({.tp = 8}, 8), rollout({.tp = 8}, 16)},
+      {"qwen2-7b", actor({.tp = 2, .pp = 4}, 8), rollout({.tp = 4}, 24)},
+      {"qwen2-7b", actor({.tp = 1, .pp = 3}, 24), rollout({.tp = 1}, 40)},
+      {"qwen2-7b", actor({.tp = 4}, 16), rollout({.tp = 2}, 8)},
+      {"qwen2-7b", actor({.tp = 2}, 8), rollout({.tp = 2, .pp = 2}, 24)},
+      {"qwen2.5-1.5b", actor({.tp = 1, .pp = 4}, 8), rollout({.tp = 2}, 24)}};
+  int by_senders = 0;
+  for (const char* const cluster : {"h100-64", "h100-64-roce-2to1"}) {
+    for (const std::int64_t cards : {8, 2}) {
+      for (const Pools& pools : all) {
+        PlanRequest request = request_for("tessera", {});
+        Problems problems;
+        request.cluster = read_cluster_spec(cluster, problems).value();
+        request.cluster.nics_per_node = cards;
+        request.models["actor"].spec = read_model_spec(pools.model, problems).value();
+        request.models["actor"].spec.layers = 6;  // of which ends are a larger part
+        request.calibration = calibration_for_cluster(request.cluster, problems).value();
+        CostEvaluator costs(request);
+        const Seconds priced = costs.reshard_seconds(pools.actor, pools.rollout, false);
+
+        const ParameterTable table = parameter_table(request.models["actor"].spec);
+        const RankMap from = ranks_of(pools.actor, table.model.layers, 0);
+        const RankMap to = ranks_of(pools.rollout, table.model.layers, pools.actor.gpus);
+        const auto node_of = [](int rank) { return rank / 8; };
+        const ReshardPlan exact =
+            plan_reshard(model_tensors(table, from, to, DType::bf16), {.node_of = node_of});
+        const std::string told = std::string(cluster) + " " + std::to_string(cards) + " cards, " +
+                                 pools.model + " " + std::to_string(pools.actor.gpus) + " to " +
+                                 std::to_string(pools.rollout.gpus);
+        const double counted = counted_seconds(exact.transfers, request).value;
+        EXPECT_NEAR(priced, counted, 0.02 * counted + 1e-3) << told;
+        const std::array element{Bytes{2}};
+        const std::array machines{Machines{request.cluster, request.calibration}};
+        double simulated = 0;
+        for (const Arrival& arrival : arrivals_of(
+                 exact.transfers, element, pools.actor.gpus + pools.rollout.gpus, {}, machines)) {
+          simulated = std::max(simulated, arrival.seconds.value);
+        }
+        // Fair shares of an uplink leave less to the flows that need it longest.
+        const bool uneven = pools.actor.pp > 1 && request.cluster.blocking() > 1;
+        EXPECT_LE(priced, 1.02 * simulated + 1e-3) << told;
+        EXPECT_GE(priced, (uneven ? 0.88 : 0.98) * simulated - 1e-3) << told;
+        const ReshardBound bound = reshard_bound(reshard_demands(table, from, to, DType::bf16),
+                                                 request.cluster, request.calibration);
+        EXPECT_LE(bound.seconds, priced * 1.001) << told;
+        by_senders += exact.bytes_sent > exact.bytes_received ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_EQ(by_senders, 20);
+}
+
+// Plan, simulator and comparison of methods, as a search answers it.
+TEST(ReshardMethods, ToMoreGpusThanTheActorsAgreeInPlanAndSimulation) {
+  PlanRequest request = request_for("tessera", {"placement=actor+reference|rollout", "actor.gpus=8",
+                                                "rollout.gpus=24", "actor.pp=2", "rollout.tp=2"});
+  Problems problems;
+  request.cluster = read_cluster_spec("h100-64", problems).value();
+  request.cluster.nodes = 4;
+  const Plan plan = planned(request);
+  ASSERT_EQ(plan.find(Role::rollout)->ranks.size(), 24);
+  const double priced = plan.prediction.phases_s.at(Phase::reshard).value;
+  const double simulated = simulate(plan, request.calibration).phases_s.at(Phase::reshard);
+  EXPECT_NEAR(priced, simulated, 0.02 * simulated);
+  const MethodCost cost = comparison_of(plan, request.calibration).cost(ReshardMethod::copy_engine);
+  EXPECT_NEAR(cost.total, simulated, 2e-9);
+  EXPECT_GT(cost.sent, cost.received * 2);
+  const auto received = static_cast<double>(cost.received.value);
+  EXPECT_GT(priced, 2 * received / inter_node_bandwidth(plan.cluster, request.calibration).value);
 }
 
 }  // namespace

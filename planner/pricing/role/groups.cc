@@ -245,4 +245,31 @@ MovedBytes spread_over_copy(Traffic bytes, const Candidate& actor, const PlanReq
   return {bytes * local, bytes * (1 - local), over(cluster.pcie_switch), over(cluster.socket)};
 }
 
+double busiest_link(const std::vector<double>& by_stage, const Candidate& candidate,
+                    const PlanRequest& request) {
+  const double busiest = *std::max_element(by_stage.begin(), by_stage.end());
+  const ClusterSpec& cluster = request.cluster;
+  if (candidate.pp == 1 || cluster.nodes == 1) return busiest;
+  const bool apart = dealt_order(candidate, request.traits) == RankOrder::megatron;
+  const int block = candidate.tp * candidate.cp * (apart ? candidate.dp : 1);
+  // Of the links that so many neighbours share, by the mean of those behind one.
+  const auto shared_by = [&](int neighbours) {
+    const int period = std::min(candidate.gpus, std::lcm(neighbours, block * candidate.pp));
+    double most = 0;
+    for (int first = 0; first < period; first += neighbours) {
+      double sum = 0;
+      for (int rank = first; rank < std::min(period, first + neighbours); ++rank) {
+        sum += by_stage[static_cast<std::size_t>(rank / block % candidate.pp)];
+      }
+      most = std::max(most, sum / neighbours);
+    }
+    return most;
+  };
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
+  const int cards = static_cast<int>(std::clamp<std::int64_t>(cluster.nics_per_node, 1, per_node));
+  const double blocking = std::max(1.0, cluster.blocking());
+  const double own = static_cast<double>(cards) / per_node / blocking;
+  return std::max({own * busiest, shared_by(per_node / cards) / blocking, shared_by(per_node)});
+}
+
 }  // namespace tessera

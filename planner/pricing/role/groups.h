@@ -54,6 +54,12 @@ CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request
 GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt);
 CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes);
 
+/// The bytes of a rank that would leave it in the time of the busiest link out of a trained role's
+/// nodes, were every rank to send as much: of its own port, its card or its node's uplink, where a
+/// rank of each stage sends `by_stage`.
+double busiest_link(const std::vector<double>& by_stage, const Candidate& candidate,
+                    const PlanRequest& request);
+
 /// Ranks over which FSDP cuts each parameter; 1 = they are whole. With one mesh of all GPUs
 /// (ShardTraits::over_context) Ulysses' groups are among them.
 int shard_ranks(const Candidate& candidate, const EngineTraits& traits);

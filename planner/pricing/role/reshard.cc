@@ -209,17 +209,10 @@ BusiestBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& 
                                        bool adapters) {
   const PlanRequest& request = assumed_.request;
   const RoleModel& model = actor_->model();
-  const auto of_stage = [&](ModelParts& parts, const Candidate& candidate,
-                            const StageClass& stage) {
-    return adapters ? adapter_sum(parts.adapters(candidate.tp), stage.layers) : stage.elements;
-  };
-  Elements wanted, held;
-  for (const StageClass& stage : rollout_.stages(rollout)) {
-    const Elements own = of_stage(rollout_, rollout, stage);
-    if (own.total() > wanted.total()) wanted = own;
-  }
+  const Elements wanted = fullest_stage(rollout_, rollout, adapters);
+  Elements held;
   for (const StageClass& stage : actor_->stages(actor)) {
-    const Elements own = of_stage(*actor_, actor, stage);
+    const Elements own = held_of_stage(*actor_, actor, stage, adapters);
     if (held.total() == 0 || own.total() < held.total()) held = own;
   }
   const double whole = as_double(adapters ? model.adapter_table->elements() : model.elements);
@@ -309,9 +302,9 @@ Seconds barriers_of(const Assumptions& assumed, int ranks) {
 }  // namespace
 
 Seconds ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout, bool shared) {
-  Seconds before;
-  if (shared) before = seconds_before_handover(assumed_, actor_->model().spec, actor);
-  return moving_seconds(actor, rollout, shared) + before + software(shared);
+  if (!shared) return seconds_apart(busiest_share(actor), rollout);
+  const Seconds before = seconds_before_handover(assumed_, actor_->model().spec, actor);
+  return moving_seconds(actor, rollout) + before + software(true);
 }
 
 Seconds ReshardPricer::software(bool shared) {
@@ -320,9 +313,7 @@ Seconds ReshardPricer::software(bool shared) {
   return *known * assumed_.calibration().handover.value;
 }
 
-Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& rollout,
-                                      bool shared) {
-  if (!shared) return seconds_apart(actor, rollout);
+Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& rollout) {
   const Seconds barriers = barriers_of(assumed_, actor.gpus);
   if (gathers_whole(assumed_.request.engine) && !rollout_.model().lora.moves_adapters()) {
     return seconds_of_gather(actor, rollout, barriers);
@@ -363,36 +354,47 @@ Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate
                                    assumed_.calibration());
 }
 
-// Every destination receives its whole shard from other ranks, which pass it on as a ring or tree
-// (checkpoint engines, NCCL's broadcast): the actor's layout does not matter, and the actor is
-// taken to be as large as the rollout, as the search prices every role's share of such a reshard
-// without knowing the other's.
-Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& rollout) {
+// Checkpoint engines and NCCL's broadcast hand weights on, from receiver to receiver.
+bool ReshardPricer::passed_on() const {
+  const RoleModel& model = rollout_.model();
+  const bool gathered = model.lora.moves_adapters() && model.adapter_table == nullptr;
+  return gathers_whole(assumed_.request.engine) || gathered;
+}
+
+double ReshardPricer::busiest_share(const Candidate& actor) {
+  if (passed_on() || actor_ == nullptr) return 0;
+  const bool adapters = rollout_.model().adapter_table != nullptr;
+  return busiest_link(given_by_stage(*actor_, actor, adapters), actor, assumed_.request);
+}
+
+ReshardPricer::Wanted ReshardPricer::wanted_apart(const Candidate& rollout) {
+  const RoleModel& model = rollout_.model();
+  const bool adapters = model.adapter_table != nullptr;
+  const Traffic wire{as_double(size_of(model.dtypes.wire))};
+  if (model.lora.moves_adapters() && !adapters) {
+    const Traffic moved = as_double(adapter_count(*model.table, model.lora)) * wire;
+    return {moved, rollout.gpus * moved};
+  }
+  const bool whole = gathers_whole(assumed_.request.engine) && !adapters;
+  const Candidate held = whole ? whole_copies(rollout) : rollout;
+  return {as_double(fullest_stage(rollout_, held, adapters).total()) * wire,
+          held_in_all(rollout_, held, adapters) * wire};
+}
+
+Seconds ReshardPricer::seconds_apart(double share, const Candidate& rollout) {
   constexpr int kMessages = 8;
   const Seconds barriers = barriers_of(assumed_, 2 * rollout.gpus);
-  const RoleModel& model = rollout_.model();
-  const bool whole = gathers_whole(assumed_.request.engine);
-  Traffic wanted;
-  if (model.adapter_table != nullptr) {
-    for (const StageClass& stage : rollout_.stages(rollout)) {
-      const Elements own = adapter_sum(rollout_.adapters(rollout.tp), stage.layers);
-      wanted = std::max(wanted, Traffic{Bytes{own.total() * size_of(model.dtypes.wire)}});
-    }
-  } else if (model.lora.moves_adapters()) {
-    wanted = bytes(actor, rollout).received;
-  } else {
-    for (const StageClass& stage : rollout_.stages(whole ? whole_copies(rollout) : rollout)) {
-      wanted =
-          std::max(wanted, Traffic{Bytes{stage.elements.total() * size_of(model.dtypes.wire)}});
-    }
-  }
-  const bool one_node = assumed_.cluster().nodes == 1;
+  const Wanted wanted = wanted_apart(rollout);
   ReshardTravel travel = this->travel();
-  if (whole) travel.bucket = model.bucket_bytes;
-  const MovedBytes received =
-      one_node ? spread_within(wanted, assumed_.cluster()) : MovedBytes{{}, wanted};
-  return barriers + travel_seconds(received, kMessages, {}, travel, assumed_.cluster(),
-                                   assumed_.calibration());
+  if (gathers_whole(assumed_.request.engine)) travel.bucket = rollout_.model().bucket_bytes;
+  const auto moved = [&](Traffic bytes) {
+    const bool one_node = assumed_.cluster().nodes == 1;
+    return one_node ? spread_within(bytes, assumed_.cluster()) : MovedBytes{{}, bytes};
+  };
+  return barriers +
+         travel_seconds(moved(wanted.busiest), kMessages, moved(share * wanted.all), travel,
+                        assumed_.cluster(), assumed_.calibration()) +
+         software(false);
 }
 
 }  // namespace tessera

@@ -38,13 +38,24 @@ class ReshardPricer {
 
   /// `shared`: the rollout is on the actor's ranks, else on ranks of its own.
   Seconds seconds(const Candidate& actor, const Candidate& rollout, bool shared);
+  /// Of what all ranks of a rollout elsewhere receive, the part that the busiest rank of the actor
+  /// sends, as busiest_link counts it: ranks of a stage send alike. 0 where receivers pass on what
+  /// they have, and no sender decides.
+  double busiest_share(const Candidate& actor);
+  /// To a rollout on ranks of its own, from senders of whom the busiest sends this share.
+  Seconds seconds_apart(double share, const Candidate& rollout);
   /// The software's part of it, which depends on no layout (handover_seconds).
   Seconds software(bool shared);
 
  private:
   /// All but the software's part.
-  Seconds moving_seconds(const Candidate& actor, const Candidate& rollout, bool shared);
-  Seconds seconds_apart(const Candidate& actor, const Candidate& rollout);
+  Seconds moving_seconds(const Candidate& actor, const Candidate& rollout);
+  /// What a rollout on ranks of its own receives.
+  struct Wanted {
+    Traffic busiest, all;  // by one rank, by all of them
+  };
+  Wanted wanted_apart(const Candidate& rollout);
+  bool passed_on() const;
   ReshardTravel travel() const;
   /// Where every rank gathers all.
   Seconds seconds_of_gather(const Candidate& actor, const Candidate& rollout, Seconds barriers);

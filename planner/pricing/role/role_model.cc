@@ -234,4 +234,55 @@ Elements adapter_sum(const LayerElements& adapters, const LayerCounts& layers) {
   return sum;
 }
 
+Elements held_of_stage(ModelParts& parts, const Candidate& candidate, const StageClass& stage,
+                       bool adapters) {
+  return adapters ? adapter_sum(parts.adapters(candidate.tp), stage.layers) : stage.elements;
+}
+
+Elements fullest_stage(ModelParts& parts, const Candidate& candidate, bool adapters) {
+  Elements most;
+  for (const StageClass& stage : parts.stages(candidate)) {
+    const Elements own = held_of_stage(parts, candidate, stage, adapters);
+    if (own.total() > most.total()) most = own;
+  }
+  return most;
+}
+
+double held_in_all(ModelParts& parts, const Candidate& candidate, bool adapters) {
+  const ParallelLayout layout = parts.layout(candidate);
+  const ShardElements& cut = parts.shards(candidate.tp, candidate.ep, candidate.etp);
+  double all = 0;
+  for (const StageClass& stage : parts.stages(candidate)) {
+    for (int rank = 0; rank < candidate.tp; ++rank) {
+      const auto held = adapters ? adapter_sum(parts.adapters(candidate.tp), stage.layers).total()
+                                 : stage_elements(cut, layout, stage.index, rank);
+      all += static_cast<double>(held * stage.count);
+    }
+  }
+  return all * candidate.gpus / (candidate.tp * candidate.pp);
+}
+
+std::vector<double> given_by_stage(ModelParts& parts, const Candidate& candidate, bool adapters) {
+  std::vector<double> given(static_cast<std::size_t>(candidate.pp));
+  for (const StageClass& stage : parts.stages(candidate)) {
+    const Elements own = held_of_stage(parts, candidate, stage, adapters);
+    for (const int index : stage.indices) {
+      given[static_cast<std::size_t>(index)] =
+          static_cast<double>(own.dense * candidate.tp + own.expert * candidate.ep * candidate.etp);
+    }
+  }
+  if (candidate.pp > 1 && !adapters) {  // the emptier end first
+    const auto& both = parts.shards(candidate.tp, candidate.ep, candidate.etp).both;
+    const auto tied =
+        static_cast<double>(*std::max_element(both.begin(), both.end()) * candidate.tp);
+    const double ends = given.front() + given.back() - tied;
+    const double first = std::clamp(ends / 2, given.front() - tied, given.front());
+    given.back() = ends - first;
+    given.front() = first;
+  }
+  const double all = std::accumulate(given.begin(), given.end(), 0.0);
+  for (double& share : given) share *= candidate.pp / (all * candidate.gpus);
+  return given;
+}
+
 }  // namespace tessera

@@ -162,6 +162,21 @@ class ModelParts {
   std::map<std::array<int, 6>, LayerRanks> ranks_;  // tp, cp, ep, etp, sequence, ulysses
 };
 
+/// Of a stage's fullest tensor-parallel rank: the model's elements, or those of its `adapters`
+/// alone; and of the fullest stage.
+Elements held_of_stage(ModelParts& parts, const Candidate& candidate, const StageClass& stage,
+                       bool adapters);
+Elements fullest_stage(ModelParts& parts, const Candidate& candidate, bool adapters);
+
+/// Elements that all ranks of a candidate hold together.
+/// Precondition: it is not cut by FSDP.
+double held_in_all(ModelParts& parts, const Candidate& candidate, bool adapters);
+
+/// By stage, the part of all that the model is read for which one rank gives, where every rank of a
+/// stage gives as much: what several ranks hold (norms, shared KV heads) is given by all of them,
+/// and a tied embedding by both its ends, so that the fuller of them gives as little as possible.
+std::vector<double> given_by_stage(ModelParts& parts, const Candidate& candidate, bool adapters);
+
 /// Adapters of so many layers.
 Elements adapter_sum(const LayerElements& adapters, const LayerCounts& layers);
 

@@ -56,9 +56,18 @@ struct RandomCosts {
 
   Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared) const {
     if (shared) return Seconds{draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp};
-    Candidate there = rollout;  // apart, only the view of the actor's pool counts
-    there.view = actor.view;
-    return Seconds{std::max(draw(rollout, 202, 0, 2), draw(there, 202, 0, 2))};
+    return seconds_apart({actor.view, busiest_share(actor)}, rollout);
+  }
+
+  // As if stages were uneven.
+  double busiest_share(const Candidate& actor) const { return draw(actor, 203, 1, 2) / actor.gpus; }
+
+  Seconds seconds_apart(const Evaluator::Senders& from, const Candidate& rollout) const {
+    Candidate there = rollout;
+    there.view = from.view;
+    const double arriving = std::max(draw(rollout, 202, 0, 2), draw(there, 202, 0, 2));
+    const double part = draw(rollout, 204, 0, 1);  // of what the fullest rank receives, the mean
+    return Seconds{arriving * std::max(1.0, part * rollout.gpus * from.share)};
   }
 
   void price(SearchProblem& problem) const {
@@ -68,6 +77,13 @@ struct RandomCosts {
     problem.evaluator.reshard_seconds = [costs = *this](const Candidate& actor,
                                                         const Candidate& rollout, bool shared) {
       return costs.reshard_seconds(actor, rollout, shared);
+    };
+    problem.evaluator.busiest_share = [costs = *this](const Candidate& actor) {
+      return costs.busiest_share(actor);
+    };
+    problem.evaluator.seconds_apart = [costs = *this](const Evaluator::Senders& from,
+                                                      const Candidate& rollout) {
+      return costs.seconds_apart(from, rollout);
     };
   }
 };
