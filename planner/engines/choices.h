@@ -21,12 +21,13 @@ inline constexpr std::string_view kOwnEngineWithVllm = "tessera+vllm";
 /// choice of one.
 inline constexpr std::string_view kAnyEngine = "any";
 
-/// What an engine lets a plan choose beside layouts (RolePlan says it of the actor, and `fsdp` of
-/// each role). A search takes them as they are.
+/// What an engine lets a plan choose beside layouts (RolePlan says it of the actor, and the last
+/// two of each role). A search takes them as they are.
 struct EngineChoices {
   bool fused_loss = false;      // the head and the loss in one kernel, a slice of rows at a time
   bool host_optimizer = false;  // offloaded states stay on the host, which computes the step
   EnumArray<Role, Fsdp> fsdp;
+  EnumArray<Role, bool> no_sync{};
   bool operator==(const EngineChoices&) const = default;
 };
 

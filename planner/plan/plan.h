@@ -61,6 +61,9 @@ struct RolePlan {
   bool host_optimizer = false;
   /// Of actor, critic and reference, where PyTorch's FSDP runs them (verl's strategy).
   Fsdp fsdp = Fsdp::fsdp2;
+  /// Of actor and critic there: a mini-batch's gradients are reduced with its last micro-batch, and
+  /// stay whole until then (torch's no_sync; verl's use_no_sync_for_gradient_accumulation).
+  bool no_sync = false;
   std::map<Phase, MemoryUse> memory;  // of the role's fullest rank, in each phase
   bool operator==(const RolePlan&) const = default;
 };

@@ -133,6 +133,7 @@ void fields(V& v, RolePlan& role) {
   v.stated("fused_loss", role.fused_loss);
   v.stated("host_optimizer", role.host_optimizer);
   v.stated("fsdp", role.fsdp, kFsdps);
+  v.stated("no_sync", role.no_sync);
   v.map("memory", role.memory);
 }
 

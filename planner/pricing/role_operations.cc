@@ -113,8 +113,10 @@ Candidate RoleOperations::candidate_in(Phase phase) const {
 std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double scored,
                                               int micro_batches, bool backward) const {
   const Assumptions& assumed = *layout_.assumed;
-  const MicroBatchCost cost =
+  MicroBatchCost cost =
       price_micro_batch(layout_, candidate_, batch, {scored, batch.sequences, 0}, backward);
+  const double reduced = layout_.model->no_sync ? 1.0 / micro_batches : 1;
+  if (backward && reduced < 1) reduce_last_alone(cost, layout_, candidate_, micro_batches);
   const double slow =
       slowdown(assumed, candidate_,
                static_cast<double>(micro_batches) / (micro_batches + candidate_.pp - 1));
@@ -139,7 +141,7 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
             count * (backward ? cost.backward_shards[kind] : cost.forward_shards[kind]) - fetched;
       }
       pass.gather += count * moved.gather.seconds;
-      if (backward) pass.scatter += count * moved.scatter.seconds;
+      if (backward) pass.scatter += reduced * count * moved.scatter.seconds;
     }
     const auto add_end = [&](const ShownShards& end) {
       communication += end.all - end.fetched;

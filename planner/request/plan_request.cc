@@ -75,6 +75,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
   for (const RolePlan& role : plan.roles) {
     if (role.lora.used()) request.lora.emplace(role.role, role.lora);
     request.choices.fsdp[role.role] = role.fsdp;
+    request.choices.no_sync[role.role] = role.no_sync;
     if (role.role != Role::actor) continue;
     request.choices.fused_loss = role.fused_loss;
     request.choices.host_optimizer = role.host_optimizer;

@@ -14,9 +14,14 @@ FSDP2 with untied ends is left out: its copy of gradients to be reduced (_chunk_
 CPU than its kernel on GPUs.
 
 `loss` begins with the head, `layers` with the last layer's backward pass, `end` after that of the first;
-`score` is what follows the embedding in a pass without gradients.
-Written with torch 2.11.0 and transformers 5.17.0.
+`score` is what follows the embedding in a pass without gradients, `left` what is there once that pass and
+its logits are gone, `cut` the same after the next pass with gradients and its step. Then two micro-batches
+of one step, the first of which reduces nothing (no_sync, set_requires_gradient_sync): `first_end` of it,
+`kept` between the two, `last_layers` and `last_end` of the second.
+Written with torch 2.11.0 and transformers 5.17.0 on a CPU whose products take bf16: others copy the head
+to fp32 for `loss` and `layers`.
 """
+import contextlib
 import gc
 import json
 import pathlib
@@ -62,8 +67,11 @@ def wrapped(net, version, ranks):
     return net
 
 
+PASS = [""]  # a name before the moments of the hooks
+
+
 def mark(moment):
-    with record_function("moment:" + moment):
+    with record_function("moment:" + PASS[0] + moment):
         pass
 
 
@@ -99,6 +107,32 @@ def peaks(recording):
     return most
 
 
+@contextlib.contextmanager
+def synchronised(net, version, reduces):
+    if version == 1 and not reduces:
+        with net.no_sync():
+            yield
+    elif version == 1:
+        yield
+    else:
+        net.set_requires_gradient_sync(reduces)
+        yield
+        net.set_requires_gradient_sync(True)
+
+
+def learn(net, name, optimizer=None):
+    """One pass with gradients, and the step."""
+    PASS[0] = name
+    mark("forward")
+    net(input_ids=torch.zeros(1, TOKENS, dtype=torch.long)).logits.float().pow(2).mean().backward()
+    mark("step")
+    if optimizer is not None:
+        optimizer.step()
+        optimizer.zero_grad()
+    gc.collect()
+    PASS[0] = ""
+
+
 def measure(version, ends, ranks):
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recording:
         net = model_of(ends)
@@ -118,8 +152,18 @@ def measure(version, ends, ranks):
             optimizer.zero_grad()
         with torch.no_grad():
             net(input_ids=ids)
+        gc.collect()
+        mark("left")
+        learn(net, "again_", optimizer)
+        mark("cut")
+        with synchronised(net, version, False):
+            learn(net, "first_")
+        mark("kept")
+        learn(net, "last_", optimizer)
     most = peaks(recording)
-    moments = {each: most[each] - most["before"] for each in ("loss", "layers", "end", "score")}
+    moments = {each: most[each] - most["before"]
+               for each in ("loss", "layers", "end", "score", "left", "cut", "first_end", "kept",
+                            "last_layers", "last_end")}
     return {"fsdp": version, "ends": ends, "ranks": ranks, "elements": elements, "layer": layer, **moments}
 
 

@@ -84,11 +84,7 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
       if (!megatron || !in.flag(name, false)) continue;
       in.note(name + ": the prediction counts these bytes as exposed, which is verl's default.");
     }
-    if (fsdp && in.flag(block + ".use_no_sync_for_gradient_accumulation", false)) {
-      in.note(block +
-              ".use_no_sync_for_gradient_accumulation: whole gradients stay on every GPU between "
-              "micro-batches, which the prediction does not count.");
-    }
+    made.no_sync = fsdp && in.flag(block + ".use_no_sync_for_gradient_accumulation", false);
     made.batching.mini_batch = in.work().sequences() / in.work().mini_batches;
   } else if (fsdp || engine == VerlEngine::torchtitan) {
     made.offload.parameters = true;  // whatever the key says

@@ -31,6 +31,7 @@ void fsdp_block(VerlWriter& w, const std::string& prefix, const RolePlan& role, 
         layout.zero == 3 ? "ZeRO-3" : "parameters stay gathered until the backward pass");
   w.set(prefix + ".param_offload", role.offload.parameters);
   if (trained) w.set(prefix + ".optimizer_offload", role.offload.optimizer);
+  if (role.no_sync) w.set(prefix + ".use_no_sync_for_gradient_accumulation", true);
   w.text(prefix + ".model_dtype", model_dtype(trained ? role.dtypes.master : role.dtypes.param),
          trained ? "master weights" : "");
   w.text(prefix + ".dtype", verl_dtype(role.dtypes.param), "compute and gathered weights");

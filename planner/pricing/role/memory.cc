@@ -7,6 +7,7 @@
 #include "cost_models/executor/call_bytes.h"
 #include "cost_models/executor/share_buffers.h"
 #include "cost_models/transformers/fsdp_pass.h"
+#include "planner/pricing/role/shards.h"
 
 namespace tessera {
 namespace {
@@ -61,6 +62,7 @@ MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& ca
   const Offload& offload = candidate.offload;
   if (offload.parameters && !call && !moves && !lent) use.weights = {};
   if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes;
+  if (!call) use.gathered += left_gathered(layout, candidate, phase);
   if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = {};
   if (offload.optimizer && (!trains || traits.optimizer.offloaded != OffloadedStates::whole)) {
     const Bytes states = use.master_weights + use.optimizer;
@@ -244,26 +246,6 @@ MemoryUse memory_of(const PassBytes& bytes) {
           .workspace = rounded(bytes.workspace)};
 }
 
-GatheredParts gathered_parts(const RoleLayout& role, const Candidate& candidate) {
-  const RoleModel& model = *role.model;
-  GatheredParts parts{.reduced_type = size_of(model.dtypes.grad), .trained = !model.lora.used()};
-  const ParallelLayout layout = shard_degrees(candidate, role.assumed->traits());
-  if (layout.dp_shard <= 1 && candidate.zero < 2) return parts;
-  for (const auto& kind : role.parts->layer) {
-    parts.layer = std::max(parts.layer, kind.front().total());
-  }
-  const std::int64_t end = model.spec.vocab * model.spec.hidden;
-  const bool has_head = model.spec.head != ModelHead::value;
-  if (has_head) parts.head = end;
-  if (model.fsdp == Fsdp::fsdp1) {
-    // The last norm, and a value head with its bias.
-    const std::int64_t rest = model.spec.hidden + (has_head ? 0 : model.spec.hidden + 1);
-    parts.root = (has_head && !model.spec.tied_embeddings ? 2 : 1) * end + rest;
-    parts.padded_root = parts.root % shard_ranks(candidate, role.assumed->traits()) != 0;
-  }
-  return parts;
-}
-
 // A call of transformers' modules under FSDP, at its largest moment. Gradients are stated less
 // what the stage holds of them between calls: a first micro-batch has none before its first layer
 // is done. Then the optimizer reads them (worst_moment).
@@ -285,12 +267,26 @@ MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candid
   const MemoryUse held = resident(layout, candidate, stage);
   const EngineTraits& traits = layout.assumed->traits();
   const bool fresh = gradients_come_and_go(traits, candidate) && batches.count <= 1;
-  const auto moments = training_moments(rank.model, run, parts, load);
   MemoryUse most = optimizer_step(traits, held);
-  for (std::size_t i = 0; i < moments.size(); ++i) {
-    MemoryUse use = memory_of(moments[i]);
-    if (fresh && static_cast<Moment>(i) < Moment::first_layer) use.gradients = -held.gradients;
+  const auto add = [&](const PassBytes& moment, Bytes gradients) {
+    MemoryUse use = memory_of(moment);
+    use.gradients = gradients;
     if (use.total() > most.total()) most = use;
+  };
+  const bool unreduced = layout.model->no_sync && batches.count > 1;
+  const UnreducedGradients kept =
+      unreduced ? unreduced_gradients(layout, candidate, stage) : UnreducedGradients{};
+  const auto moments = training_moments(rank.model, run, parts, load);
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const bool begins = static_cast<Moment>(i) < Moment::first_layer;
+    add(moments[i], !begins ? kept.root : fresh || unreduced ? kept.all - held.gradients : Bytes{});
+  }
+  if (!unreduced) return most;
+  // Of a micro-batch before the last, whose gradients join those of others before it.
+  const auto before = training_moments(rank.model, run, without_reduction(parts), load);
+  const Bytes gradients = (batches.count > 2 ? kept.all : kept.all - kept.root) - held.gradients;
+  for (const Moment moment : {Moment::first_layer, Moment::root}) {
+    add(before[static_cast<std::size_t>(moment)], gradients);
   }
   return most;
 }

@@ -198,4 +198,17 @@ void set_shards(MicroBatchCost& cost, const RoleLayout& layout, const Candidate&
                            cost.forward[last].total(calibration) + cost.forward_comm[last]);
 }
 
+void reduce_last_alone(MicroBatchCost& cost, const RoleLayout& layout, const Candidate& candidate,
+                       double count) {
+  const Assumptions& assumed = *layout.assumed;
+  for (std::size_t k = 0; k < layout.model->layers.size(); ++k) {
+    if (layout.model->layers[k] == 0) continue;
+    ShardSeconds moved = layer_shards(layout, candidate, static_cast<LayerKind>(k));
+    moved.scatter = {};
+    const Seconds layer = cost.backward[k].total(assumed.calibration()) + cost.backward_comm[k];
+    const Seconds others = beside_layer(assumed, moved, true, layer).all;
+    cost.backward_shards[k] = others + (cost.backward_shards[k] - others) / count;
+  }
+}
+
 }  // namespace tessera

@@ -58,5 +58,9 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
 /// Sets what the layers' shards of the candidate add to a micro-batch that knows the rest.
 void set_shards(MicroBatchCost& cost, const RoleLayout& layout, const Candidate& candidate,
                 bool training);
+/// The mean of `count` micro-batches, of which the last alone reduces its gradients
+/// (RolePlan::no_sync). `cost`: of one that trains and reduces them.
+void reduce_last_alone(MicroBatchCost& cost, const RoleLayout& layout, const Candidate& candidate,
+                       double count);
 
 }  // namespace tessera

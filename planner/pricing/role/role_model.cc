@@ -81,6 +81,7 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
   RoleModel model{.role = role, .spec = model_of(request, role)};
   model.dtypes = dtypes_of(request, role);
   model.fsdp = request.choices.fsdp[role];
+  model.no_sync = request.choices.no_sync[role];
   model.table = tables.of(model.spec);
   model.elements = model.table->elements();
   model.trained_tensors = static_cast<double>(model.table->rows.size());

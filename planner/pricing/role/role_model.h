@@ -83,6 +83,7 @@ struct RoleModel {
   LayerKind last_kind = LayerKind::dense;    // of the last layer
   bool trained = false;
   Fsdp fsdp = Fsdp::fsdp2;  // where PyTorch's FSDP runs it
+  bool no_sync = false;     // gradients are reduced once a mini-batch (RolePlan::no_sync)
   Lora lora;
   std::shared_ptr<const ParameterTable> adapter_table;  // where they alone move (AdapterTraits)
   std::int64_t adapter_rank = 0;                        // of those that its passes run

@@ -305,8 +305,11 @@ PipelinePasses& RolePricer::passes(const Candidate& candidate, double count, dou
   if (place != alike.end() && place->count == count && place->share == share) return *place;
   const double each = sequences / count;
   const MicroBatchCost& cost = micro_batch(costs.layout, asked, {each, share}, training);
+  std::optional<MicroBatchCost> mean;
+  if (training && model_.no_sync) reduce_last_alone(mean.emplace(cost), costs.layout, asked, count);
   const double tokens = each * assumed_.sequence * share.tokens;
-  const PipelineTime time = pipeline_time(costs.layout, asked, cost, count, tokens, training);
+  const PipelineTime time =
+      pipeline_time(costs.layout, asked, mean ? *mean : cost, count, tokens, training);
   return *alike.insert(place, {count, share, time});
 }
 

@@ -1,6 +1,7 @@
 #include "planner/pricing/role/shards.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cost_models/compute.h"
 
@@ -162,6 +163,72 @@ ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, i
     add(layer_shards(layout, candidate, kind_of_layer(layout.model->spec, 0)));
   }
   return ends;
+}
+
+GatheredParts gathered_parts(const RoleLayout& layout, const Candidate& candidate) {
+  const RoleModel& model = *layout.model;
+  GatheredParts parts{.reduced_type = size_of(model.dtypes.grad), .trained = !model.lora.used()};
+  const ParallelLayout degrees = shard_degrees(candidate, layout.assumed->traits());
+  if (degrees.dp_shard <= 1 && candidate.zero < 2) return parts;
+  for (const auto& kind : layout.parts->layer) {
+    parts.layer = std::max(parts.layer, kind.front().total());
+  }
+  const std::int64_t end = model.spec.vocab * model.spec.hidden;
+  const bool has_head = model.spec.head != ModelHead::value;
+  if (has_head) parts.head = end;
+  if (model.fsdp == Fsdp::fsdp1) {
+    // The last norm, and a value head with its bias.
+    const std::int64_t rest = model.spec.hidden + (has_head ? 0 : model.spec.hidden + 1);
+    parts.root = (has_head && !model.spec.tied_embeddings ? 2 : 1) * end + rest;
+    parts.padded_root = parts.root % shard_ranks(candidate, layout.assumed->traits()) != 0;
+  }
+  return parts;
+}
+
+namespace {
+
+// Whether the role's last pass before a phase scored, in a step that follows others. Phases of no
+// call are between steps.
+bool scored_last(const RoleModel& model, const Dataflow& calls, Phase phase) {
+  bool scored = false;
+  for (int step = 0; step < 2; ++step) {
+    for (const Call& call : calls) {
+      if (step == 1 && call.phase == phase) return scored;
+      const std::optional<CallKind> own = model.calls[call.phase];
+      if (own == CallKind::infer || own == CallKind::train) scored = own == CallKind::infer;
+    }
+  }
+  return scored;
+}
+
+}  // namespace
+
+Bytes left_gathered(const RoleLayout& layout, const Candidate& candidate, Phase phase) {
+  const RoleModel& model = *layout.model;
+  const Assumptions& assumed = *layout.assumed;
+  const bool over_all = candidate.dp_shard > 1 && candidate.dp_shard == candidate.dp;
+  const bool modules = assumed.traits().kernels.account == ActivationAccount::transformers;
+  if (model.fsdp != Fsdp::fsdp1 || !over_all || !modules || phase == Phase::load) return {};
+  if (!scored_last(model, assumed.workload().dataflow, phase)) return {};
+  return Bytes{gathered_parts(layout, candidate).root * size_of(model.dtypes.param)};
+}
+
+UnreducedGradients unreduced_gradients(const RoleLayout& layout, const Candidate& candidate,
+                                       const StageClass& stage) {
+  const RoleModel& model = *layout.model;
+  const bool first = model.fsdp == Fsdp::fsdp1;
+  const std::int64_t element = size_of(first ? model.dtypes.param : model.dtypes.grad);
+  const Bytes all{trained_elements(layout, stage).total() * element};
+  if (model.lora.used()) return {all, {}};
+  const std::int64_t root =
+      first ? gathered_parts(layout, candidate).root : model.spec.vocab * model.spec.hidden;
+  return {all, Bytes{root * element}};
+}
+
+GatheredParts without_reduction(GatheredParts parts) {
+  parts.reduced_type = 0;
+  parts.padded_root = false;
+  return parts;
 }
 
 ShownShards beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cost_models/spec/units.h"
+#include "cost_models/transformers/fsdp_pass.h"
 #include "planner/pricing/role/role_layout.h"
 
 namespace tessera {
@@ -68,6 +69,26 @@ struct FetchedEnds {
 };
 /// None where both come once a call (exposed_ends). `last_layer`: how long that takes.
 FetchedEnds fetched_ends(const RoleLayout& layout, const Candidate& candidate, Seconds last_layer);
+
+/// What PyTorch's FSDP gathers of a role's modules.
+GatheredParts gathered_parts(const RoleLayout& layout, const Candidate& candidate);
+
+/// Gradients of micro-batches that reduce none, of a whole stage and of what its last backward pass
+/// reduces last: FSDP1's root, else the embedding. FSDP1 sums them in the type of the passes, FSDP2
+/// in that of their reduction.
+struct UnreducedGradients {
+  Bytes all, root;
+};
+UnreducedGradients unreduced_gradients(const RoleLayout& layout, const Candidate& candidate,
+                                       const StageClass& stage);
+/// What such a micro-batch gathers: nothing is copied to be reduced.
+GatheredParts without_reduction(GatheredParts parts);
+
+/// What of it stays on the device in a phase in which the role does not compute: FSDP1's root,
+/// gathered by a pass that scores, is cut again by the next backward pass (torch 2.11,
+/// _runtime_utils.py, _post_forward). verl 0.9.1 cuts it itself where `fsdp_size` is above 1
+/// (EngineEvalModeCtx), which a plan that shards over all its ranks does not write.
+Bytes left_gathered(const RoleLayout& layout, const Candidate& candidate, Phase phase);
 
 /// What a layer's shards add to its `layer`: all they take, or what sticks out and what kernels
 /// lose to them.

@@ -253,6 +253,19 @@ TEST(ImportVerl, FusedKernelsNeverHoldWholeLogits) {
   EXPECT_LT(logits(fused, Phase::old_log_prob), logits(whole, Phase::old_log_prob) / 10);
 }
 
+// Between micro-batches whole gradients stay, in 16 bits under FSDP1, and no layer's are reduced
+// (tests/planner/pricing/fsdp_test.cc).
+TEST(ImportVerl, GradientsThatAreReducedOnceAMiniBatchStayWhole) {
+  const std::string key =
+      "actor_rollout_ref.actor.fsdp_config.use_no_sync_for_gradient_accumulation";
+  const Read every = read(grpo("Qwen/Qwen3-8B", "")),
+             once = read(grpo("Qwen/Qwen3-8B", key + "=True"));
+  ASSERT_TRUE(every.imported && once.imported) << once.told();
+  EXPECT_FALSE(every.role(Role::actor).no_sync);
+  EXPECT_TRUE(once.role(Role::actor).no_sync);
+  EXPECT_EQ(once.told().find("no_sync"), std::string::npos);
+}
+
 // verl's default is FSDP1, whose root keeps both ends gathered: at the loss the embedding beside
 // the head (tests/cost_models/transformers/fsdp_root_test.cc).
 TEST(ImportVerl, TheFirstFsdpKeepsBothEndsGathered) {

@@ -106,6 +106,7 @@ class RandomPlans {
     }
     if (layout.stages.empty()) layout.stages = even_stages(model.layers, layout.pp, layout.vpp);
     const bool trained = role == Role::actor || role == Role::critic;
+    made.no_sync = engine_ == "verl" && trained && plan.workload.mini_batches == 2;
     if (layout.pp > 1 && layout.vpp == 1 && pick<int>({0, 1}) == 1 && trained) {
       shift_stages(layout);
     }

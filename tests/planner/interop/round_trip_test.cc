@@ -52,6 +52,7 @@ void expect_same(const Plan& made, const Plan& read) {
     EXPECT_EQ(made.roles[i].dtypes, read.roles[i].dtypes);
     EXPECT_EQ(made.roles[i].fused_loss, read.roles[i].fused_loss);
     EXPECT_EQ(made.roles[i].fsdp, read.roles[i].fsdp);
+    EXPECT_EQ(made.roles[i].no_sync, read.roles[i].no_sync);
     EXPECT_EQ(made.roles[i].host_optimizer, read.roles[i].host_optimizer);
     EXPECT_EQ(made.models.at(made.roles[i].model).spec, read.models.at(read.roles[i].model).spec);
   }
