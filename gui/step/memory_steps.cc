@@ -105,12 +105,16 @@ std::vector<MemoryColumn> columns_of(const MemorySteps& steps, const TimeAxis& a
   };
   for (int x = 0; x < width; ++x) {
     while (next_ns() <= axis.time_at(x)) ++at;
-    std::size_t shown = at;
-    while (next_ns() < axis.time_at(x + 1)) shown = fuller(steps, shown, ++at);
-    if (!columns.empty() && columns.back().sample == shown) {
+    MemoryColumn column{x, x + 1, at, at};
+    while (next_ns() < axis.time_at(x + 1)) {
+      column.sample = fuller(steps, column.sample, ++at);
+      if (steps.total(at) < steps.total(column.least)) column.least = at;
+    }
+    if (!columns.empty() && columns.back().sample == column.sample &&
+        columns.back().least == column.least) {
       columns.back().to = x + 1;
     } else {
-      columns.push_back({x, x + 1, shown});
+      columns.push_back(column);
     }
   }
   return columns;

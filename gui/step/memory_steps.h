@@ -52,15 +52,16 @@ std::optional<Phase> phase_at(const MemorySteps& steps, double ns);
 /// The fullest of the samples that hold while the phase runs.
 std::optional<std::size_t> fullest_in(const MemorySteps& steps, Phase phase);
 
-/// The pixels [from, to) that show one sample.
+/// The pixels [from, to) into which one range of samples falls.
 struct MemoryColumn {
   int from = 0, to = 0;
-  std::size_t sample = 0;
+  std::size_t sample = 0;  // the fullest
+  std::size_t least = 0;   // the emptiest; the same where nothing changes
   bool operator==(const MemoryColumn&) const = default;
 };
 
-/// From the left without gaps. Of the samples that share a pixel the fullest is shown: no zoom
-/// hides a peak.
+/// From the left without gaps. Of the samples that share a pixel both ends are known: no zoom hides
+/// a peak or a dip.
 std::vector<MemoryColumn> columns_of(const MemorySteps& steps, const TimeAxis& axis, int width);
 
 /// A class of memory by its place in memory_classes.

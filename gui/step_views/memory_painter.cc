@@ -128,10 +128,17 @@ class MemoryPainting {
     return bands;
   }
 
+  int topOf(std::size_t sample) const {
+    return static_cast<int>(
+        std::lround(picture_.yOf(static_cast<double>(picture_.steps.total(sample)))));
+  }
+
   void areas() {
     const auto& classes = picture_.steps.classes;
     std::vector<Room> rooms(classes.size());
     int before = plot_.bottom();
+    QColor shade = text_;  // of what a pixel falls to; the classes are seen through it
+    shade.setAlphaF(0.55F);
     for (const MemoryColumn& column : columns_of(picture_.steps, picture_.axis, plot_.width())) {
       const std::vector<Band> bands = bandsOf(column.sample);
       const int x = plot_.left() + column.from, wide = column.to - column.from;
@@ -140,7 +147,8 @@ class MemoryPainting {
         if (bands[i].height() > 3) painter_.fillRect(x, bands[i].top, wide, 1, base_);
         rooms[i].add(column, bands[i]);
       }
-      const int top = bands.empty() ? plot_.bottom() : bands.back().top;
+      const int top = topOf(column.sample);
+      painter_.fillRect(x, top, wide, topOf(column.least) - top, shade);
       painter_.fillRect(x, top - 1, wide, 2, text_);  // all together, whatever the colours
       if (column.from > 0) {
         painter_.fillRect(x, std::min(top, before) - 1, 1, std::abs(top - before) + 2, text_);

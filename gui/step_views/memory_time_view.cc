@@ -25,7 +25,7 @@ constexpr const char* kStepsAre = QT_TRANSLATE_NOOP(
     "pass "
     "begins or its backward pass ends; in between it is drawn as it is counted, at the most that a "
     "micro-batch of the token limit needs. Where several changes share a pixel the fullest is "
-    "drawn.");
+    "drawn, shaded down to the emptiest.");
 
 /// The rank that all views look at; where none does, the one that the planner's account is of: the
 /// fullest.

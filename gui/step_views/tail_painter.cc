@@ -61,9 +61,9 @@ class TailPainting {
   }
 
   void area(std::size_t lane) {
-    const int room = picture_.lane() - (picture_.lane() > 8 ? 4 : 1);
+    const int room = picture_.lane() - (picture_.lane() > 8 ? 5 : 1);
     const auto most = static_cast<double>(std::max<std::int64_t>(1, picture_.steps.most_active));
-    const int bottom = topOf(lane) + picture_.lane();
+    const int bottom = topOf(lane) + picture_.lane() - 1;  // of the areas: below it lanes part
     const bool chosen = static_cast<int>(lanes_[lane]) == picture_.replica;
     for (const ActiveColumn& column :
          columns_of(picture_.steps, lanes_[lane], picture_.axis, picture_.width)) {
@@ -74,7 +74,7 @@ class TailPainting {
       painter_.fillRect(x, bottom - high, column.to - column.from, high, colourOf(Phase::gen));
       if (chosen) painter_.fillRect(x, bottom - high - 1, column.to - column.from, 2, text_);
     }
-    painter_.fillRect(plot_.left(), bottom - 1, plot_.width(), 1,
+    painter_.fillRect(plot_.left(), bottom, plot_.width(), 1,
                       picture_.palette.color(QPalette::Button));
   }
 
@@ -151,6 +151,7 @@ std::vector<std::size_t> TailPicture::lanes() const {
     return steps.replicas[a].tail.end_ns > steps.replicas[b].tail.end_ns;
   });
   all.resize(room);
+  std::sort(all.begin(), all.end());
   return all;
 }
 

@@ -24,7 +24,8 @@ struct TailPicture : TimePicture {
   int top() const { return kRuler + kMarks; }
   /// Pixels of a lane.
   int lane() const;
-  /// The replicas that have one, from the top: all, or where they are too many those that end last.
+  /// The replicas that have one, from the top in their order: all, or where they are too many those
+  /// that end last.
   std::vector<std::size_t> lanes() const;
   /// The replica at a height; -1 = none.
   int replicaAt(int y) const;

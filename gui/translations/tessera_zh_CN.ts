@@ -2596,8 +2596,8 @@ select it to plan it in full</source>
         <translation>方案可用</translation>
     </message>
     <message>
-        <source>Memory changes where a call begins or ends, and in training where a micro-batch&apos;s forward pass begins or its backward pass ends; in between it is drawn as it is counted, at the most that a micro-batch of the token limit needs. Where several changes share a pixel the fullest is drawn.</source>
-        <translation>显存在一次调用开始或结束时变化，训练中还在微批的前向开始或反向结束时变化；其间按计数方式绘制，即达到 token 上限的微批所需的最大值。多个变化落在同一像素时，画占用最高的。</translation>
+        <source>Memory changes where a call begins or ends, and in training where a micro-batch&apos;s forward pass begins or its backward pass ends; in between it is drawn as it is counted, at the most that a micro-batch of the token limit needs. Where several changes share a pixel the fullest is drawn, shaded down to the emptiest.</source>
+        <translation>显存在一次调用开始或结束时变化，训练中还在微批的前向开始或反向结束时变化；其间按计数方式绘制，即达到 token 上限的微批所需的最大值。多个变化落在同一像素时，画占用最高的，并加阴影直到占用最低处。</translation>
     </message>
     <message>
         <source>F&amp;ullest</source>

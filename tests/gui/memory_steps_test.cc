@@ -5,18 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
+#include <QImage>
+#include <QPainter>
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <random>
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "gui/models/colours.h"
 #include "gui/models/memory_model.h"
 #include "gui/step/memory_moment_model.h"
 #include "gui/step/memory_text.h"
+#include "gui/step_views/memory_painter.h"
 #include "planner/explain/memory_account.h"
 #include "simulator/engine/report.h"
 #include "tests/gui/sample_plans.h"
@@ -160,7 +165,7 @@ TimelineIndex random_memory(unsigned seed, int samples) {
   return index_of(std::move(simulation));
 }
 
-TEST(MemorySteps, EveryPixelShowsTheFullestOfWhatIsInIt) {
+TEST(MemorySteps, EveryPixelShowsTheMostAndTheLeastOfWhatIsInIt) {
   for (const unsigned seed : {1u, 2u, 3u}) {
     const TimelineIndex index = random_memory(seed, 700);
     const MemorySteps steps = memory_steps_of(index, 0);
@@ -168,22 +173,69 @@ TEST(MemorySteps, EveryPixelShowsTheFullestOfWhatIsInIt) {
     for (const double part : {1.0, 0.3, 0.02, 0.001}) {
       constexpr int kWidth = 160;
       const TimeAxis axis = fitted(0.4 * end * (1 - part), (0.4 + 0.6 * part) * end, kWidth);
-      std::vector<std::int64_t> drawn;
+      std::vector<std::int64_t> drawn, least;
       for (const MemoryColumn& column : columns_of(steps, axis, kWidth)) {
         EXPECT_EQ(column.from, static_cast<int>(drawn.size()));
         drawn.resize(static_cast<std::size_t>(column.to), steps.total(column.sample));
+        least.resize(static_cast<std::size_t>(column.to), steps.total(column.least));
       }
       ASSERT_EQ(drawn.size(), static_cast<std::size_t>(kWidth));
       for (int x = 0; x < kWidth; ++x) {
-        std::int64_t fullest = 0;
+        std::int64_t fullest = 0, emptiest = std::numeric_limits<std::int64_t>::max();
         for (std::size_t i = 0; i < steps.samples.size(); ++i) {
           const bool inside = static_cast<double>(steps.samples[i].time_ns) < axis.time_at(x + 1) &&
                               static_cast<double>(steps.end_of(i)) > axis.time_at(x);
-          if (inside) fullest = std::max(fullest, steps.total(i));
+          if (!inside) continue;
+          fullest = std::max(fullest, steps.total(i));
+          emptiest = std::min(emptiest, steps.total(i));
         }
         EXPECT_EQ(drawn[static_cast<std::size_t>(x)], fullest) << part << " " << x;
+        EXPECT_EQ(least[static_cast<std::size_t>(x)], emptiest) << part << " " << x;
       }
     }
+  }
+}
+
+// Three of a thousandth of the step, twenty of a millionth.
+TEST(MemoryPicture, DipsAreSeenAtEveryWidth) {
+  Simulation simulation;
+  constexpr std::int64_t kEnd = 10'000'000;
+  MemoryUse full, low;
+  full.activations = Bytes(60);
+  low.activations = Bytes(20);
+  simulation.timeline.memory.push_back({0, 0, full});
+  std::vector<std::int64_t> dips;
+  for (int i = 1; i <= 23; ++i) {
+    const std::int64_t at = kEnd * i / 24 + 7919 * i, length = i % 8 == 0 ? kEnd / 1000 : 10;
+    simulation.timeline.memory.push_back({at, 0, low});
+    simulation.timeline.memory.push_back({at + length, 0, full});
+    dips.push_back(at);
+  }
+  simulation.timeline.spans.push_back(
+      {0, kEnd, 0, Stream::phases, Phase::update_actor, 0, -1, "update_actor", 0, 0});
+  simulation.ranks.resize(1);
+  const TimelineIndex index = index_of(std::move(simulation));
+  MemoryPicture picture;
+  picture.steps = memory_steps_of(index, 0);
+  picture.palette = paletteOf(Theme::light);
+  const QRgb plain = classColour(picture.steps.classes.front()).rgb();
+  for (int width = 780; width < 1100; width += 17) {
+    picture.width = width;
+    picture.size = {MemoryPicture::kScale + width, 400};
+    picture.axis = fitted(0, static_cast<double>(kEnd), width);
+    QImage image(picture.size, QImage::Format_RGB32);
+    QPainter painter(&image);
+    paint(painter, picture);
+    painter.end();
+    const int below_name = static_cast<int>(picture.yOf(23));
+    int seen = 0;
+    bool before = false;
+    for (int x = 1; x + 1 < width; ++x) {
+      const bool dark = image.pixel(MemoryPicture::kScale + x, below_name) != plain;
+      if (dark && !before) ++seen;
+      before = dark;
+    }
+    EXPECT_EQ(seen, static_cast<int>(dips.size())) << width;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <QAbstractItemModelTester>
 #include <QFile>
 #include <QLabel>
+#include <QPainter>
 #include <QSortFilterProxyModel>
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "gui/models/colours.h"
 #include "gui/pages/export_views.h"
 #include "gui/step/replica_model.h"
 #include "gui/step_views/tail_canvas.h"
@@ -100,6 +102,70 @@ TEST(RolloutSteps, TheTextSaysTheSimulatorsTimes) {
   index.simulation.rollout = {one};
   EXPECT_EQ(tailText(rollout_steps_of(index)),
             "All 4 responses end together, after 2.00 s: there is no tail.");
+}
+
+/// Replicas with 320 sequences each until half of the time, and one each from there to its end.
+TimelineIndex long_tails(int count) {
+  TimelineIndex index;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t end = 900 + (37 * i) % 100;
+    index.simulation.rollout.push_back(
+        {.replica = i, .ranks = {i}, .samples = {{0, 320, 0}, {500, 1, 319}, {end, 0, 320}}});
+  }
+  return index;
+}
+
+TailPicture picture_of(const RolloutSteps& steps, int height) {
+  TailPicture picture;
+  picture.steps = steps;
+  picture.palette = paletteOf(Theme::light);
+  picture.width = 400;
+  picture.size = {TailPicture::kNames + picture.width, height};
+  picture.axis = fitted(0, static_cast<double>(steps.length_ns()), picture.width);
+  return picture;
+}
+
+TEST(TailPicture, OneSequenceIsSeenToItsEndWhateverTheHeight) {
+  const TimelineIndex index = long_tails(16);
+  const RolloutSteps steps = rollout_steps_of(index);
+  const QRgb colour = colourOf(Phase::gen).rgb();
+  for (const int height : {130, 200, 330, 420, 1200}) {
+    const TailPicture picture = picture_of(steps, height);
+    QImage image(picture.size, QImage::Format_RGB32);
+    QPainter painter(&image);
+    paint(painter, picture);
+    painter.end();
+    const std::vector<std::size_t> lanes = picture.lanes();
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      const auto end = steps.since(steps.replicas[lanes[lane]].tail.end_ns);
+      const int last =
+          TailPicture::kNames + static_cast<int>(picture.axis.x_of(static_cast<double>(end))) - 1;
+      const int top = picture.top() + static_cast<int>(lane) * picture.lane();
+      int pixels = 0;
+      for (int y = top; y < top + picture.lane(); ++y) pixels += image.pixel(last, y) == colour;
+      EXPECT_GE(pixels, 1) << height << " lane " << lane;
+      // A lane does not reach into the one above it.
+      EXPECT_NE(image.pixel(TailPicture::kNames + 20, top - 1), colour) << height << " " << lane;
+    }
+  }
+}
+
+TEST(TailPicture, LanesStandInOneOrderWhateverTheHeight) {
+  const TimelineIndex index = long_tails(60);
+  const RolloutSteps steps = rollout_steps_of(index);
+  for (const int height : {120, 200, 280, 400}) {
+    const std::vector<std::size_t> lanes = picture_of(steps, height).lanes();
+    EXPECT_TRUE(std::is_sorted(lanes.begin(), lanes.end())) << height;
+    std::int64_t first_shown = steps.tail.end_ns;
+    for (const std::size_t lane : lanes) {
+      first_shown = std::min(first_shown, steps.replicas[lane].tail.end_ns);
+    }
+    for (std::size_t i = 0; i < steps.replicas.size(); ++i) {
+      if (std::find(lanes.begin(), lanes.end(), i) != lanes.end()) continue;
+      EXPECT_LE(steps.replicas[i].tail.end_ns, first_shown) << height;
+    }
+  }
+  EXPECT_EQ(picture_of(steps, 400).lanes().size(), 60u);
 }
 
 TEST(ReplicaModel, KeepsTheContract) {
