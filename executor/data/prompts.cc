@@ -1,6 +1,8 @@
 #include "executor/data/prompts.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -16,7 +18,63 @@ namespace {
 using Kind = Node::Kind;
 
 constexpr std::size_t kLargestFile = std::size_t{4} << 30;
-constexpr std::size_t kMostProblems = 100;
+
+/// Problems of the lines of a file: a few of each kind, and how many more there are.
+class LineProblems {
+ public:
+  LineProblems(const std::string& file, Problems& problems) : file_(file), problems_(problems) {}
+
+  void add(const Problems& of_line) {
+    for (const Problem& problem : of_line) {
+      Counts& kind = kinds_[{path_in(problem.place), problem.expected}];
+      if (kind.told >= kMostOfKind || told_ >= kMost) {
+        ++kind.untold;
+        continue;
+      }
+      ++kind.told;
+      ++told_;
+      problems_.push_back(problem);
+    }
+  }
+
+  /// After the last line.
+  void end() {
+    std::size_t others = 0;  // of kinds that nothing was told of
+    for (const auto& [kind, counts] : kinds_) {
+      if (counts.told == 0) others += counts.untold;
+      if (counts.told == 0 || counts.untold == 0) continue;
+      tell(kind.first, "the same in " + std::to_string(counts.untold) + " more places",
+           kind.second);
+    }
+    if (others > 0) tell("", std::to_string(others) + " more places that are wrong", "none");
+  }
+
+ private:
+  struct Counts {
+    std::size_t told = 0, untold = 0;
+  };
+  static constexpr std::size_t kMostOfKind = 5, kMost = 40;
+
+  /// "/prompt/N/role" of "12:7 (/prompt/3/role)".
+  static std::string path_in(const std::string& place) {
+    std::string path;
+    for (std::size_t i = std::min(place.find('('), place.size()); i < place.size(); ++i) {
+      const bool digit = place[i] >= '0' && place[i] <= '9';
+      if (digit && path.ends_with('/')) path += 'N';
+      if (!digit && place[i] != '(' && place[i] != ')') path += place[i];
+    }
+    return path;
+  }
+  void tell(const std::string& path, std::string found, const std::string& expected) {
+    problems_.push_back(
+        {.file = file_, .place = path, .found = std::move(found), .expected = expected});
+  }
+
+  const std::string& file_;
+  Problems& problems_;
+  std::map<std::pair<std::string, std::string>, Counts> kinds_;  // by path and what is expected
+  std::size_t told_ = 0;
+};
 
 bool is_parquet(const std::filesystem::path& file) { return file.extension() == ".parquet"; }
 
@@ -134,9 +192,9 @@ Prompt read_prompt(Line& line, const Node& root) {
 }
 
 /// Problems of one line's JSON count columns from the line's start; gives them the line's number.
-void place_in_file(Problems& problems, std::size_t from, std::int64_t number) {
-  for (std::size_t i = from; i < problems.size(); ++i) {
-    std::string& place = problems[i].place;
+void place_in_file(Problems& problems, std::int64_t number) {
+  for (Problem& problem : problems) {
+    std::string& place = problem.place;
     const std::size_t colon = place.find(':');
     place = std::to_string(number) + (colon == std::string::npos ? "" : place.substr(colon));
   }
@@ -168,15 +226,19 @@ std::optional<std::vector<Prompt>> read_rows(const std::filesystem::path& file,
   const std::size_t before = problems.size();
   const std::string name = file.string();
   std::vector<Prompt> prompts;
+  LineProblems all(name, problems);
   const auto take = [&](std::int64_t row, const Node& values) {
     if (row == 1) refuse_missing(name, values, problems);
     if (row == 1 && problems.size() != before) return false;
-    Line line{name, row, problems, /*is_row=*/true};
+    Problems of_row;
+    Line line{name, row, of_row, /*is_row=*/true};
     prompts.push_back(read_prompt(line, values));
-    return problems.size() - before < kMostProblems;
+    all.add(of_row);
+    return true;
   };
   read_parquet(file, {"data_source", "prompt", "ability", "reward_model", "extra_info"}, take,
                problems);
+  all.end();
   if (problems.size() == before && prompts.empty()) {
     problems.push_back({.file = name, .found = "no prompt", .expected = "one prompt per row"});
   }
@@ -190,25 +252,25 @@ std::optional<std::vector<Prompt>> parse_prompts(std::string_view text, const st
                                                  Problems& problems) {
   const std::size_t before = problems.size();
   std::vector<Prompt> prompts;
-  std::int64_t number = 0;
-  while (!text.empty() && problems.size() - before < kMostProblems) {
-    ++number;
+  LineProblems all(file, problems);
+  for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     std::string_view content = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (content.ends_with('\r')) content.remove_suffix(1);
     if (content.find_first_not_of(" \t") == std::string_view::npos) continue;
-    const std::size_t first = problems.size();
-    const auto document = parse_json(content, file, problems);
-    place_in_file(problems, first, number);
-    if (!document) continue;
-    Line line{file, number, problems};
-    if (document->root.is(Kind::map)) {
+    Problems of_line;
+    const auto document = parse_json(content, file, of_line);
+    place_in_file(of_line, number);
+    Line line{file, number, of_line};
+    if (document && document->root.is(Kind::map)) {
       prompts.push_back(read_prompt(line, document->root));
-    } else {
+    } else if (document) {
       line.refuse(document->root, "", describe(document->root), "an object per line");
     }
+    all.add(of_line);
   }
+  all.end();
   if (problems.size() == before && prompts.empty()) {
     problems.push_back({.file = file, .found = "no prompt", .expected = "one prompt per line"});
   }

@@ -3,6 +3,8 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -105,9 +107,50 @@ std::string in_words(const StartRefusal& refusal) {
   return (refusal.file.empty() ? "" : refusal.file + line + ": ") + refusal.found;
 }
 
+/// As Python and JavaScript write them, and C.
+constexpr std::array kNoNumbers = {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"};
+
+/// The line with quotes about words that stand for numbers which JSON does not have.
+std::string with_quoted_words(const std::string& line) {
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  std::string out;
+  bool in_text = false;
+  for (std::size_t i = 0; i < line.size();) {
+    std::size_t end = i + 1;
+    if (in_text) {
+      if (line[i] == '\\' && end < line.size()) ++end;
+    } else if (line[i] == '-' || is_letter(line[i])) {
+      while (end < line.size() && is_letter(line[end])) ++end;
+    }
+    in_text ^= line[i] == '"';
+    const std::string word = line.substr(i, end - i);
+    const bool quotes = !in_text && std::ranges::find(kNoNumbers, word) != kNoNumbers.end();
+    out += quotes ? '"' + word + '"' : word;
+    i = end;
+  }
+  return out;
+}
+
+/// What a program has written where it has no number: null or one of kNoNumbers; empty for
+/// everything else.
+std::string no_number(const Node* value) {
+  if (value == nullptr) return {};
+  if (value->is(Node::Kind::null)) return "null";
+  const bool word = value->is(Node::Kind::string) &&
+                    std::ranges::find(kNoNumbers, value->text) != kNoNumbers.end();
+  return word ? value->text : "";
+}
+
+std::string not_finite(const std::string& found) {
+  return "found " + found + ", expected a finite number";
+}
+
 Said read_line(const std::string& line, std::int64_t id) {
   Problems problems;
-  const auto document = parse_json(line, "answer", problems, {.bytes = kLongestLine});
+  auto document = parse_json(line, "answer", problems, {.bytes = kLongestLine});
+  if (!document) {
+    document = parse_json(with_quoted_words(line), "answer", problems, {.bytes = kLongestLine});
+  }
   const Node* root = document && document->root.is(Node::Kind::map) ? &document->root : nullptr;
   if (root != nullptr && root->find("ready") != nullptr) return {.ready = true};
   if (const auto refusal = refusal_of(root)) return {.refusal = refusal};
@@ -115,11 +158,18 @@ Said read_line(const std::string& line, std::int64_t id) {
   if (number == nullptr || !number->is(Node::Kind::integer) || number->integer != id) return {};
   const Node* const score = root->find("score");
   if (score != nullptr && (score->is(Node::Kind::integer) || score->is(Node::Kind::number))) {
+    const std::string accuracy = no_number(root->find("acc"));
+    const std::string left_out = accuracy.empty() || accuracy == "null"
+                                     ? text_at(*root, "left_out")
+                                     : "acc: " + not_finite(accuracy) + ": left out";
     return {.is_answer = true,
             .answer = {.score = score->number,
                        .failure = {},
                        .detail = detail_of(*root),
-                       .left_out = shortened(printable(text_at(*root, "left_out")))}};
+                       .left_out = shortened(printable(left_out))}};
+  }
+  if (const std::string found = no_number(score); !found.empty()) {
+    return {.is_answer = true, .answer = {.score = {}, .failure = not_finite(found), .detail = {}}};
   }
   const Node* const error = root->find("error");
   if (error == nullptr || !error->is(Node::Kind::string)) return {};

@@ -5,7 +5,8 @@
 // answer a line {"id", "score"} or {"id", "error"} with the same id, beside a score also verl's
 // "acc" (a number) and "pred" (a text), or "plain_number": true for the score of a function that
 // gives a number and no map, or "left_out", what of its result it does not say and why; beside an
-// error "kind" (where an exception is raised, and its type) and "traceback". A process may say
+// error "kind" (where an exception is raised, and its type) and "traceback". A score that is null,
+// or NaN or an infinity as Python, JavaScript or C write them, is none. A process may say
 // {"ready": true} when it has loaded what it needs; the time limit of its first response counts
 // from then on. One that says {"refused": why, "file", "line"} instead cannot score at all. A
 // process that crashes, hangs, answers something else or floods its output is killed and started

@@ -122,6 +122,24 @@ TEST(Prompts, AllBadLinesComeAtOnceAndAnEmptyFileIsRefused) {
   EXPECT_FALSE(read_prompts("/nonexistent.jsonl", problems));
 }
 
+/// What all lines lack is told of the first ones and counted, and hides no other fault.
+TEST(Prompts, WhatManyLinesLackIsToldOfAFewAndCounted) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) {
+    text += with(R"([{"role":"user","content":"2+2?"}])", R"([{"role":"user","content":"a"},)"
+                                                          R"({"content":"b"},{"content":"c"}])") +
+            "\n";
+  }
+  Problems problems;
+  EXPECT_FALSE(parse_prompts(text + "{\n", "p.jsonl", problems));
+  ASSERT_EQ(problems.size(), 7u);
+  EXPECT_TRUE(problems[0].place.starts_with("1:")) << to_string(problems[0]);
+  EXPECT_NE(problems[1].place.find("(/prompt/2/role)"), std::string::npos);
+  EXPECT_TRUE(problems[5].place.starts_with("501")) << to_string(problems[5]);
+  EXPECT_EQ(to_string(problems[6]),
+            "p.jsonl:/prompt/N/role: found the same in 995 more places, expected a string");
+}
+
 TEST(PromptSource, AnEpochTakesEveryPromptAtMostOnceAndInANewOrder) {
   const PromptSource source(100, 7, 42);
   EXPECT_EQ(source.steps_per_epoch(), 14);

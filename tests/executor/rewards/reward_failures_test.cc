@@ -70,6 +70,36 @@ TEST(RewardWorkers, AScoreThatIsNotFiniteCostsNoProcess) {
   EXPECT_EQ(std::filesystem::file_size(starts), 1u) << "one process, started once";
 }
 
+/// What Python's, JavaScript's and C's own writers make of a number that is none.
+TEST(RewardWorkers, AScoreThatIsNoneCostsAProgramNoProcessEither) {
+  for (const std::string none : {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "null"}) {
+    const TemporaryFolder folder;
+    const std::string starts = (folder.path / "starts").string();
+    std::ofstream(folder.path / "program.py")
+        << "import json, sys\n"
+           "open('" +
+               starts +
+               "', 'a').write('s')\n"
+               "for line in sys.stdin:\n"
+               "    request = json.loads(line)\n"
+               "    score = {'bad': '" +
+               none +
+               "', 'good': '1', 'other': '0.25'}[request['solution_str']]\n"
+               "    sys.stdout.write('{\"id\": %d, \"pred\": \"NaN \\\\\" -inf\", "
+               "\"score\":%s}\\n' "
+               "% (request['id'], score))\n"
+               "    sys.stdout.flush()\n";
+    RewardWorkers pool({"python3", (folder.path / "program.py").string()},
+                       {.timeout_s = 30, .sandbox = Sandbox::none}, 1);
+    std::vector<RewardRequest> requests;
+    for (const std::string& response : kMixed) requests.push_back(request(response));
+    const std::vector<RewardAnswer> answers = pool.score(requests);
+    expect_only_bad_lost(answers, "found " + none + ", expected a finite number");
+    EXPECT_EQ(answers[0].detail.answer, "NaN \" -inf");
+    EXPECT_EQ(std::filesystem::file_size(starts), 1u) << none << ": one process, started once";
+  }
+}
+
 TEST(RewardWorkers, AnAccuracyThatIsNotFiniteIsLeftOutOfItsScore) {
   const auto answers = PythonReward(misbehaving("return {'score': 0.5, 'acc': float('nan'), "
                                                 "'pred': 'x' + chr(0xd800)}"))
