@@ -107,7 +107,9 @@ void add_simulate(CLI::App& app) {
                       "NAME=VALUE: another value of a constant of the calibration, of one GPU "
                       "type among several 'TYPE: NAME=VALUE'; of a table or a collective's curve "
                       "a factor of its time; of the network nic_bytes_per_s, nics_per_node, "
-                      "oversubscription, nodes_per_leaf, rails; lost_nics/NODE=CARDS, "
+                      "oversubscription, nodes_per_leaf, rails, of what GPUs of a node share "
+                      "gpus_per_switch, gb_s_per_switch_one_way, gpus_per_socket, "
+                      "gb_s_per_socket_one_way; lost_nics/NODE=CARDS, "
                       "slow_rank/RANK=FACTOR; NCCL_ALGO and NCCL_PROTO, one of NCCL's names each");
   CLI::Option* const sensitivity = command->add_flag(
       "--sensitivity", options->sensitivity, "Print which constants move the step most instead");

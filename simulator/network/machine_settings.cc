@@ -56,8 +56,26 @@ void set_rate(ClusterSpec& cluster, double rate) {
 
 std::int64_t none(const ClusterSpec&) { return 0; }
 
-const std::array<Setting, 7>& every_setting() {
-  static const std::array<Setting, 7> all{{
+/// The links that GPUs of a node share; the names are the cluster's keys.
+constexpr std::string_view kSwitchGpus = "gpus_per_switch", kSwitchRate = "gb_s_per_switch_one_way",
+                           kSocketGpus = "gpus_per_socket", kSocketRate = "gb_s_per_socket_one_way";
+
+template <SharedLink ClusterSpec::*link>
+void set_sharing(ClusterSpec& cluster, MachineSettings& /*settings*/, std::int64_t /*index*/,
+                 double value) {
+  (cluster.*link).gpus = static_cast<std::int64_t>(value);
+}
+
+template <SharedLink ClusterSpec::*link>
+void set_link_rate(ClusterSpec& cluster, MachineSettings& /*settings*/, std::int64_t /*index*/,
+                   double value) {
+  (cluster.*link).rate = gb_per_s(value);
+}
+
+const std::array<Setting, 11>& every_setting() {
+  constexpr std::string_view kSharing = "a whole number from 0 (none share one) to 1024",
+                             kSharedRate = "GB/s from 1e-6 to 1e9";
+  static const std::array<Setting, 11> all{{
       {"nic_bytes_per_s", false, false, 1, kAny, "a rate of at least 1 byte per second",
        [](ClusterSpec& cluster, MachineSettings&, std::int64_t, double value) {
          set_rate(cluster, value);
@@ -82,6 +100,12 @@ const std::array<Setting, 7>& every_setting() {
        [](ClusterSpec& cluster, MachineSettings&, std::int64_t, double value) {
          cluster.rails = value > 0;
        },
+       none},
+      {kSwitchGpus, false, true, 0, 1024, kSharing, set_sharing<&ClusterSpec::pcie_switch>, none},
+      {kSwitchRate, false, false, 1e-6, 1e9, kSharedRate, set_link_rate<&ClusterSpec::pcie_switch>,
+       none},
+      {kSocketGpus, false, true, 0, 1024, kSharing, set_sharing<&ClusterSpec::socket>, none},
+      {kSocketRate, false, false, 1e-6, 1e9, kSharedRate, set_link_rate<&ClusterSpec::socket>,
        none},
       {"lost_nics", true, true, 1, 1023, "a whole number of cards, of which the node keeps one",
        [](ClusterSpec&, MachineSettings& settings, std::int64_t index, double value) {
@@ -151,6 +175,20 @@ void apply(const Word& word, ClusterSpec& cluster, MachineSettings& settings, Pr
   setting.apply(cluster, settings, index, *value);
 }
 
+/// A link that GPUs share has a number of them and a rate, whichever of the two is set here.
+void check_shared(const SharedLink& link, std::string_view gpus, std::string_view rate,
+                  const std::set<std::string>& given, Problems& problems) {
+  const bool sets_gpus = given.contains(std::string(gpus)),
+             sets_rate = given.contains(std::string(rate));
+  const auto lacks = [&](std::string_view one, std::string_view other) {
+    problems.push_back({"--set", std::string(one), "no " + std::string(other),
+                        "--set " + std::string(other) + "=VALUE beside it, as the cluster has none",
+                        ""});
+  };
+  if (sets_gpus && link.gpus > 0 && link.rate.value <= 0) lacks(gpus, rate);
+  if (sets_rate && !sets_gpus && link.gpus == 0) lacks(rate, gpus);
+}
+
 }  // namespace
 
 std::vector<std::string> set_machine(ClusterSpec& cluster, MachineSettings& settings,
@@ -167,6 +205,10 @@ std::vector<std::string> set_machine(ClusterSpec& cluster, MachineSettings& sett
     } else {
       apply(parts, cluster, settings, problems);
     }
+  }
+  if (problems.empty()) {
+    check_shared(cluster.pcie_switch, kSwitchGpus, kSwitchRate, given, problems);
+    check_shared(cluster.socket, kSocketGpus, kSocketRate, given, problems);
   }
   const std::int64_t cards =
       std::min(std::max<std::int64_t>(1, cluster.nics_per_node), cluster.gpus_per_node);

@@ -25,6 +25,8 @@ struct MachineSettings {
 /// others:
 ///
 ///   nic_bytes_per_s, nics_per_node, oversubscription, nodes_per_leaf   the cluster's keys
+///   gpus_per_switch, gb_s_per_switch_one_way, gpus_per_socket, gb_s_per_socket_one_way   likewise,
+///                                                      of intra_node; 0 GPUs: none share one
 ///   rails                                              1: cards of a number share a leaf, 0: not
 ///   lost_nics/NODE                                     cards of a node that do not work
 ///   slow_rank/RANK                                     factor of a rank's computing time

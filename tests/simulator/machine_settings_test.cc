@@ -40,6 +40,25 @@ TEST(MachineSettings, TakeWhatTheyNameAndLeaveTheRest) {
   EXPECT_EQ(all.settings.slow_ranks, (std::map<int, double>{{0, 2.0}, {31, 1.5}}));
 }
 
+TEST(MachineSettings, TakeTheLinksThatGpusOfANodeShare) {
+  const Outcome both = set({"gpus_per_switch=2", "gb_s_per_switch_one_way=40",
+                            "gb_s_per_socket_one_way=12.5", "gpus_per_socket=4"});
+  EXPECT_TRUE(both.problems.empty());
+  EXPECT_TRUE(both.others.empty());
+  EXPECT_EQ(both.cluster.pcie_switch, (SharedLink{2, BytesPerSecond{40e9}}));
+  EXPECT_EQ(both.cluster.socket, (SharedLink{4, BytesPerSecond{12.5e9}}));
+  EXPECT_TRUE(set({"gpus_per_switch=0"}).problems.empty());
+  // Either alone leaves the other as the cluster has it.
+  ClusterSpec cluster = both.cluster;
+  MachineSettings settings;
+  Problems problems;
+  set_machine(cluster, settings, std::vector<std::string>{"gpus_per_switch=4"}, problems);
+  set_machine(cluster, settings, std::vector<std::string>{"gb_s_per_socket_one_way=1"}, problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(cluster.pcie_switch, (SharedLink{4, BytesPerSecond{40e9}}));
+  EXPECT_EQ(cluster.socket, (SharedLink{4, BytesPerSecond{1e9}}));
+}
+
 TEST(MachineSettings, RefuseWhatNoMachineHas) {
   for (const auto& [word, place, expected] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
@@ -50,6 +69,11 @@ TEST(MachineSettings, RefuseWhatNoMachineHas) {
            {"oversubscription=0.5", "oversubscription", "from 1"},
            {"oversubscription", "oversubscription", "from 1"},
            {"rails=2", "rails", "0 or 1"},
+           {"gpus_per_switch=-1", "gpus_per_switch", "from 0"},
+           {"gpus_per_socket=1.5", "gpus_per_socket", "whole number"},
+           {"gb_s_per_socket_one_way=0", "gb_s_per_socket_one_way", "from 1e-6"},
+           {"gpus_per_switch=2", "gpus_per_switch", "gb_s_per_switch_one_way=VALUE"},
+           {"gb_s_per_socket_one_way=9", "gb_s_per_socket_one_way", "gpus_per_socket=VALUE"},
            {"lost_nics=1", "lost_nics", "from 0 to 3"},
            {"lost_nics/4=1", "lost_nics/4", "from 0 to 3"},
            {"lost_nics/0=8", "lost_nics/0", "fewer cards than the 8"},
