@@ -45,6 +45,37 @@ void set_key(YAML::Node node, const std::string& word, const std::string& called
   }
 }
 
+/// As YAML::Dump, but what was quoted stays so: '1e-3' is a text before and after, and no number.
+void write(const YAML::Node& node, YAML::Emitter& out) {
+  const bool flow = node.Style() == YAML::EmitterStyle::Flow;
+  switch (node.Type()) {
+    case YAML::NodeType::Map:
+      if (flow) out << YAML::Flow;
+      out << YAML::BeginMap;
+      for (const auto& member : node) {
+        out << YAML::Key;
+        write(member.first, out);
+        out << YAML::Value;
+        write(member.second, out);
+      }
+      out << YAML::EndMap;
+      return;
+    case YAML::NodeType::Sequence:
+      if (flow) out << YAML::Flow;
+      out << YAML::BeginSeq;
+      for (const auto& item : node) write(item, out);
+      out << YAML::EndSeq;
+      return;
+    case YAML::NodeType::Scalar:
+      if (node.Tag() == "!") out << YAML::DoubleQuoted;
+      out << node.Scalar();
+      return;
+    case YAML::NodeType::Null:
+    case YAML::NodeType::Undefined:
+      out << YAML::Null;
+  }
+}
+
 }  // namespace
 
 std::string with_overrides(std::string_view text, const std::vector<std::string>& words,
@@ -59,7 +90,9 @@ std::string with_overrides(std::string_view text, const std::vector<std::string>
   }
   YAML::Node root = YAML::Load(std::string(text));
   for (const std::string& word : words) set_key(root, word, option + " " + word);
-  return YAML::Dump(root) + "\n";
+  YAML::Emitter out;
+  write(root, out);
+  return std::string(out.c_str()) + "\n";
 }
 
 }  // namespace tessera

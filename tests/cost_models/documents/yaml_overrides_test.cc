@@ -32,6 +32,32 @@ TEST(YamlOverrides, AWordSetsAKeyAndMakesTheMapsOnItsWay) {
   EXPECT_EQ(document->root.find("version")->integer, 3);
 }
 
+/// A text in quotes is a text, whether or not another key is set.
+TEST(YamlOverrides, WhatIsQuotedStaysQuoted) {
+  const std::string text =
+      "a: '1e-3'\nb: \"true\"\nc: [ '2', 3 ]\nd: {e: 'null', f: null, g: ~}\nh: |\n  yes\n  no\n"
+      "i: 'it''s: \\n'\n'7': x\n";
+  const std::string merged = with_overrides(text, {"j='4'", "k=5", "d.l=\"6\""}, "run.yaml");
+  Problems problems;
+  const auto before = parse_yaml(text, "", problems), after = parse_yaml(merged, "", problems);
+  ASSERT_TRUE(before && after) << merged;
+  for (std::size_t i = 0; i < before->root.keys.size(); ++i) {
+    const Node* const found = after->root.find(before->root.keys[i]);
+    ASSERT_NE(found, nullptr) << before->root.keys[i] << " in " << merged;
+    if (before->root.keys[i] == "d") continue;
+    EXPECT_EQ(describe(*found), describe(before->root.items[i]));
+  }
+  EXPECT_TRUE(after->root.find("a")->is(Node::Kind::string)) << merged;
+  EXPECT_TRUE(after->root.find("c")->items[0].is(Node::Kind::string));
+  EXPECT_TRUE(after->root.find("c")->items[1].is(Node::Kind::integer));
+  EXPECT_TRUE(after->root.find("d")->find("e")->is(Node::Kind::string));
+  EXPECT_TRUE(after->root.find("d")->find("f")->is(Node::Kind::null));
+  EXPECT_TRUE(after->root.find("d")->find("l")->is(Node::Kind::string));
+  EXPECT_EQ(after->root.find("h")->text, "yes\nno\n");
+  EXPECT_TRUE(after->root.find("j")->is(Node::Kind::string));
+  EXPECT_EQ(after->root.find("k")->integer, 5);
+}
+
 TEST(YamlOverrides, AWordThatCannotBeReadIsNamedAsItWasGiven) {
   EXPECT_EQ(refused("data.train_files=[a"),
             std::pair(std::string("--set data.train_files=[a: found '[a', a list without its ], "
