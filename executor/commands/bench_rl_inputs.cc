@@ -135,6 +135,7 @@ PromptSet RlInputs::prompts(const Plan& plan, const RunConfig& config) const {
                           .rewards = config.reward.functions,
                           .per_step = plan.workload.prompts_per_step,
                           .max_tokens = config.data.max_prompt_length,
+                          .end_token = plan.model_of(Role::actor).eos_token,
                           .seed = config.data.seed,
                           .shuffle = config.data.shuffle});
 }

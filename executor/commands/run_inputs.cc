@@ -27,6 +27,7 @@ PromptSetOptions prompt_options(const RunInputs& inputs) {
           .truncation = data.truncation,
           .chat_options = data.chat_template_options,
           .vocabulary = inputs.plan.model_of(Role::actor).vocab,
+          .end_token = inputs.plan.model_of(Role::actor).eos_token,
           .seed = data.seed,
           .shuffle = data.shuffle};
 }
@@ -120,6 +121,14 @@ std::string validation_note(const ValidationConfig& validation) {
          " answers of a prompt are the same, and best@" + n + " is mean@" + n;
 }
 
+/// Nothing is wrong with it, but rewards that look for an end, and lengths, are others then.
+std::string endless_note(const Plan& plan) {
+  return "[Rollout] every response has " + std::to_string(plan.workload.response_tokens.max) +
+         " tokens, as no token ends one: " + plan.models.at("actor").path +
+         " has no eos_token_id in generation_config.json or config.json and no eos_token in "
+         "tokenizer_config.json";
+}
+
 }  // namespace
 
 std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& prompts) {
@@ -131,6 +140,7 @@ std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& 
   if (std::string note = validation_note(inputs.config.validation); !note.empty()) {
     all.push_back(std::move(note));
   }
+  if (prompts.train.end_tokens.empty()) all.push_back(endless_note(inputs.plan));
   if (inputs.origin) all.push_back(note_of(*inputs.origin, inputs, prompts.continued));
   if (const std::string note = generation_note(inputs.plan, inputs.config.rollout); !note.empty())
     all.push_back(note);

@@ -31,6 +31,17 @@ std::vector<std::int32_t> end_tokens(const std::filesystem::path& folder, Proble
   return ends;
 }
 
+std::string end_token_of_tokenizer(const std::filesystem::path& folder, Problems& problems) {
+  const auto file = folder / "tokenizer_config.json";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return {};
+  const auto text = read_text_file(file, std::size_t{16} << 20, problems);
+  const auto document = text ? parse_json(*text, file.string(), problems) : std::nullopt;
+  const Node* stated = document ? document->root.find("eos_token") : nullptr;
+  if (stated != nullptr && stated->is(Node::Kind::map)) stated = stated->find("content");
+  return stated != nullptr && stated->is(Node::Kind::string) ? stated->text : "";
+}
+
 void check_vocabulary(const std::vector<std::vector<std::int32_t>>& prompts,
                       const std::vector<std::int32_t>& ends, std::int64_t vocabulary,
                       const std::filesystem::path& folder,

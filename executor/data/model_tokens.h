@@ -17,6 +17,10 @@ namespace tessera {
 /// no such file or it names none. nullopt-like on Problems: empty with something in `problems`.
 std::vector<std::int32_t> end_tokens(const std::filesystem::path& folder, Problems& problems);
 
+/// The token that eos_token of `folder`/tokenizer_config.json names, a text or a map with its
+/// content; nothing where the folder has no such file, or it names none.
+std::string end_token_of_tokenizer(const std::filesystem::path& folder, Problems& problems);
+
 /// A Problem where an id of `prompts` or `ends` is not below `vocabulary`: the tokenizer is another
 /// model's, or the embedding was not resized. `place_of` says where a prompt stands.
 void check_vocabulary(const std::vector<std::vector<std::int32_t>>& prompts,

@@ -11,6 +11,7 @@
 #include "executor/loop/calls.h"
 #include "executor/loop/group_filter.h"
 #include "executor/loop/share.h"
+#include "executor/rl/sampling.h"
 #include "executor/rollout/replay.h"
 #include "planner/plan/plan.h"
 
@@ -162,9 +163,6 @@ RolloutOptions rollout_options(const Plan& plan, const RunConfig& config,
   options.note_experts = config.actor.router_replay == RouterReplayMode::r3;
   options.measure_order = config.rollout.batch_invariant;
   options.eos = prompts.end_tokens;
-  const ModelSpec model = plan.model_of(Role::actor);
-  if (options.eos.empty() && model.eos_token)
-    options.eos.push_back(static_cast<std::int32_t>(*model.eos_token));
   return options;
 }
 
@@ -172,8 +170,15 @@ std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, Rollou
                                            std::int64_t step, std::span<const TokenPrompt> prompts,
                                            const RolloutOptions& options, Metrics& metrics,
                                            const AfterPass& after_pass) {
-  const GeneratedShare share =
-      generate_share(setting.worker, engine, step, prompts, options, after_pass);
+  Communicator& host = *setting.worker.context.host;
+  GeneratedShare share;
+  bool draws = true;
+  try {
+    share = generate_share(setting.worker, engine, step, prompts, options, after_pass);
+  } catch (const NoDraw&) {
+    draws = false;
+  }
+  if (any_rank(host, !draws)) throw NoDraw();
   for (const auto& [name, value] : share.metrics) {
     const bool adds_up = name != "rollout/kv_cache_bytes";
     metrics[name] = adds_up ? metrics[name] + value : std::max(metrics[name], value);
@@ -182,7 +187,7 @@ std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, Rollou
   Experience all{.step = step};
   SequenceFields fields = SequenceField::tokens | SequenceField::rollout_log_prob;
   if (options.note_experts) fields = fields | SequenceField::routed_experts;
-  share_sequences(*setting.worker.context.host, share.sequences, fields, all);
+  share_sequences(host, share.sequences, fields, all);
   std::sort(all.sequences.begin(), all.sequences.end(), [](const Sequence& a, const Sequence& b) {
     return std::pair(a.prompt_index, a.sample_index) < std::pair(b.prompt_index, b.sample_index);
   });

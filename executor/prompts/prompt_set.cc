@@ -203,6 +203,20 @@ void check_sources(const PromptSetOptions& options, const PromptSet& set, Proble
   }
 }
 
+/// Where generation_config.json names no end: the model's, as transformers does, or the
+/// tokenizer's, as vLLM does.
+void add_end_token(const PromptSetOptions& options, const Tokenizer& tokenizer,
+                   std::vector<std::int32_t>& ends, Problems& problems) {
+  if (!ends.empty()) return;
+  if (options.end_token) {
+    ends.push_back(static_cast<std::int32_t>(*options.end_token));
+    return;
+  }
+  const std::string token = end_token_of_tokenizer(options.model, problems);
+  const auto id = token.empty() ? std::nullopt : tokenizer.id_of(token);
+  if (id && (options.vocabulary == 0 || *id < options.vocabulary)) ends.push_back(*id);
+}
+
 PromptSource source_of(const PromptSetOptions& options, const FilePrompts& all) {
   const auto prompts = static_cast<std::int64_t>(all.prompts.size());
   if (options.weights.empty()) {
@@ -253,6 +267,7 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
     };
     check_vocabulary(all.tokens, ends, options.vocabulary, options.model, place, problems);
   }
+  if (problems.empty()) add_end_token(options, *tokenizer, ends, problems);
   if (!problems.empty()) fail(std::move(problems));
   PromptSet set{.tokenizer = std::move(*tokenizer),
                 .prompts = {},

@@ -24,9 +24,11 @@ struct PromptSet {
   PromptSource source;                            // which of them a step takes
   /// The run's functions, then those of the estimator's reward keys alone, with weight 0.
   std::vector<RewardFunction> rewards;
-  std::vector<std::size_t> components;   // of the reward keys, as places in `rewards`
-  std::vector<std::int32_t> end_tokens;  // of generation_config.json; empty = the model's eos
-  std::vector<std::string> notes;        // for people: prompts left out or cut
+  std::vector<std::size_t> components;  // of the reward keys, as places in `rewards`
+  /// That end a response: all of generation_config.json, or the one of config.json, or the
+  /// tokenizer's; empty = nothing does.
+  std::vector<std::int32_t> end_tokens;
+  std::vector<std::string> notes;  // for people: prompts left out or cut
 };
 
 struct PromptSetOptions {
@@ -44,6 +46,7 @@ struct PromptSetOptions {
   Truncation truncation = Truncation::error;  // of longer prompts that are not left out
   std::string chat_options = "{}";            // a JSON object, variables of the chat template
   std::int64_t vocabulary = 0;                // ids that the model has; 0 = any
+  std::optional<std::int64_t> end_token;      // of the model's config.json
   std::uint64_t seed = 0;
   bool shuffle = true;
 };

@@ -25,6 +25,25 @@ void validate(const Plan& plan, const std::string& file, Problems& problems) {
   validate(plan, file, engine_rules(), problems);
 }
 
+namespace {
+
+/// Every model's folder is where the plan says.
+void check_model_folders(const Plan& plan, const std::string& plan_file, Problems& problems) {
+  for (const auto& [name, source] : plan.models) {
+    std::error_code error;
+    if (source.path.empty() || std::filesystem::exists(source.path, error)) continue;
+    problems.push_back(
+        {.file = plan_file,
+         .place = "/models/" + name + "/path",
+         .found = "'" + source.path + "', no such folder",
+         .expected = "the folder of the model that the plan was made for",
+         .hint = "where it was moved, write its new path there; for another model plan again "
+                 "(tessera plan --model FOLDER)"});
+  }
+}
+
+}  // namespace
+
 std::optional<Plan> read_executable_plan(const std::filesystem::path& file, Problems& problems) {
   std::optional<Plan> plan = read_plan(file, problems);
   if (!plan) return plan;
@@ -33,6 +52,7 @@ std::optional<Plan> read_executable_plan(const std::filesystem::path& file, Prob
   for (Problem& problem : outside_capabilities(*plan, file.string(), engine)) {
     problems.push_back(std::move(problem));
   }
+  check_model_folders(*plan, file.string(), problems);
   check_model_sources(*plan, file.string(), problems);
   return plan;
 }

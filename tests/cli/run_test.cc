@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/called.h"
 #include "tests/cli/programs.h"
 
 namespace tessera {
@@ -191,6 +192,69 @@ TEST_F(Run, WhatIsRefusedStartsNoRankAndLeavesNoFolder) {
   EXPECT_EQ(tried(data), 65) << "a part of them";
   fs::rename(folder_ / "weights", folder_ / "model/model.safetensors");
   EXPECT_FALSE(fs::exists(folder_ / "refused"));
+}
+
+/// A model whose folder names no end of a response, in any of the three files that may.
+TEST_F(Run, AModelThatNothingEndsIsToldAtTheStartAndWhenItIsChecked) {
+  fs::copy(folder_ / "model", folder_ / "endless");
+  for (const std::string file : {"config.json", "tokenizer_config.json"}) {
+    auto json = nlohmann::json::parse(text_of(folder_ / "endless" / file));
+    for (const char* key : {"eos_token_id", "eos_token"}) json.erase(key);
+    std::ofstream(folder_ / "endless" / file) << json.dump();
+  }
+  ASSERT_EQ(run("plan --model " + at("endless") +
+                " --cluster local-cpu --workload grpo-digits -o " + at("endless.json")),
+            0);
+  ASSERT_EQ(train("endless-run", 1, "", "endless.json"), 0);
+  const std::string told = "[Rollout] every response has 4 tokens, as no token ends one: ";
+  EXPECT_NE(text_of(at("endless-run/log.txt")).find(told), std::string::npos);
+  std::ofstream(at("endless.yaml")) << "data: {train_files: [" << at("prompts.jsonl")
+                                    << "]}\ntrainer: {total_training_steps: 1}\n";
+  const auto check = [&](const std::string& plan) {
+    const std::string line = TESSERA_BINARY_DIR "/executor/tessera-run train " + at(plan) +
+                             " --config " + at("endless.yaml") + " --device cpu --check -o " +
+                             at("checked") + " >" + at("checked.txt");
+    EXPECT_EQ(std::system(line.c_str()), 0);
+    return text_of(at("checked.txt"));
+  };
+  EXPECT_NE(check("endless.json").find(told), std::string::npos);
+  EXPECT_EQ(check("plan.json").find(told), std::string::npos);
+}
+
+TEST_F(Run, AModelThatWasMovedIsToldWithThePlanThatNamesItAndHowToStateAnother) {
+  fs::copy(folder_ / "model", folder_ / "before");
+  ASSERT_EQ(run("plan --model " + at("before") + " --cluster local-cpu --workload grpo-digits -o " +
+                at("moved.json")),
+            0);
+  fs::rename(folder_ / "before", folder_ / "behind");
+  const Called refused =
+      call("run " + at("moved.json") + " --config grpo-digits -o " + at("moved"));
+  EXPECT_EQ(refused.code, 65);
+  EXPECT_EQ(refused.out,
+            "tessera: " + at("moved.json") + ":/models/actor/path: found '" + at("before") +
+                "', no such folder, expected the folder of the model that the plan was made for "
+                "(where it was moved, write its new path there; for another model plan again "
+                "(tessera plan --model FOLDER))\n");
+  std::string plan = text_of(at("moved.json"));
+  plan.replace(plan.find(at("before")), at("before").size(), at("behind"));
+  std::ofstream(at("moved.json")) << plan;
+  EXPECT_EQ(train("moved", 1, "", "moved.json"), 0);
+}
+
+/// Whether or not another key is set on the command line.
+TEST_F(Run, ANumberInQuotesIsATextWhereverItStands) {
+  std::ofstream(at("quoted.yaml")) << "data: {train_files: [" << at("prompts.jsonl")
+                                   << "]}\ntrainer: {total_training_steps: 1}\n"
+                                      "actor_rollout_ref: {actor: {optim: {lr: '1e-3'}}}\n";
+  for (const std::string set : {"", " --set trainer.seed=1"}) {
+    const Called refused = call("run " + at("plan.json") + " --config " + at("quoted.yaml") + set +
+                                " -o " + at("quoted"));
+    EXPECT_EQ(refused.code, 65) << set;
+    EXPECT_NE(refused.out.find("(actor_rollout_ref.actor.optim.lr): found \"1e-3\", expected a "
+                               "number"),
+              std::string::npos)
+        << refused.out;
+  }
 }
 
 TEST_F(Run, ExitCodesSayWhatWasWrong) {

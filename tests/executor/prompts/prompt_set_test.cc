@@ -152,6 +152,28 @@ TEST_F(PromptSetTest, TheModelHasEveryTokenAndItsEndsAreKnown) {
       << refusal();
 }
 
+/// generation_config.json before config.json as transformers' GenerationConfig, and the tokenizer's
+/// as vLLM's; an id that the model cannot draw is none.
+TEST_F(PromptSetTest, TheEndIsTheModelsOrTheTokenizersOrNone) {
+  write("p.jsonl", line("\"hello\""));
+  EXPECT_EQ(read().end_tokens, Ids{});
+  const std::string token = "a";
+  const Ids id = {*read().tokenizer.id_of(token)};
+  write("tokenizer_config.json", R"({"eos_token": ")" + token + "\"}");
+  EXPECT_EQ(read().end_tokens, id);
+  write("tokenizer_config.json", R"({"eos_token": {"content": ")" + token + "\"}}");
+  EXPECT_EQ(read().end_tokens, id);
+  write("tokenizer_config.json", R"({"eos_token": "no token of it"})");
+  EXPECT_EQ(read().end_tokens, Ids{});
+  write("tokenizer_config.json", R"({"eos_token": null})");
+  EXPECT_EQ(read().end_tokens, Ids{});
+  write("tokenizer_config.json", R"({"eos_token": ")" + token + "\"}");
+  options_.end_token = 5;
+  EXPECT_EQ(read().end_tokens, Ids{5});
+  write("generation_config.json", R"({"eos_token_id": [7, 3]})");
+  EXPECT_EQ(read().end_tokens, (Ids{7, 3}));
+}
+
 TEST_F(PromptSetTest, EveryDataSourceHasARule) {
   write("p.jsonl", line("\"a\"", "openai/gsm8k") + line("\"b\"", "numina_cn_k12"));
   options_.rewards.functions = {{.name = "by_data_source", .rule = reward_rule("by_data_source")}};
