@@ -61,9 +61,11 @@ bool write_adapters(const GatheredTensors& gathered, const RoleWorker& actor, co
   const Lora named{.rank = lora.rank,
                    .alpha = lora.alpha,
                    .targets = adapted_modules(actor.weights->table, lora)};
+  // peft looks for a relative path from wherever it is called.
+  const std::filesystem::path base = std::filesystem::absolute(source).lexically_normal();
   return write_peft_folder(folder,
                            {.lora = named,
-                            .base_model = source.string(),
+                            .base_model = base.string(),
                             .tensors = gathered.specs,
                             .tokenizer_from = source,
                             .extra_files = {{kTrainingOriginName, to_json(origin)}}},

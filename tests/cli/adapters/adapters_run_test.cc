@@ -157,6 +157,27 @@ TEST_F(AdaptersRun, PeftComputesWhatTheRolloutHasDrawn) {
             0);
 }
 
+/// peft looks for the base model from wherever it is called, whatever path the plan was made with.
+TEST_F(AdaptersRun, AdaptersOfARelativePathLoadFromAnywhere) {
+  const std::string python = python_with("peft");
+  if (python.empty()) GTEST_SKIP() << "no Python with peft";
+  const std::string inside = "cd " + folder_.string() + " && " + kTessera + " ";
+  ASSERT_EQ(std::system((inside + "plan --model model --cluster local-cpu --workload grpo-digits "
+                                  "-o relative.json >/dev/null")
+                            .c_str()),
+            0);
+  ASSERT_EQ(plan_of("relative.json").models.at("actor").path, "model");
+  ASSERT_EQ(std::system((inside + "run relative.json --config grpo-digits " + kLora +
+                         "--set 'data.train_files=[prompts.jsonl]' --set "
+                         "trainer.total_training_steps=1 -o relative >/dev/null 2>&1")
+                            .c_str()),
+            0);
+  const std::string script =
+      "import sys, peft; peft.AutoPeftModelForCausalLM.from_pretrained(sys.argv[1])";
+  const std::string elsewhere = "cd / && HF_HUB_OFFLINE=1 '" + python + "' -c '" + script + "' ";
+  EXPECT_EQ(std::system((elsewhere + at("relative/hf")).c_str()), 0);
+}
+
 /// The reference is the model without adapters, whether it is the actor's own weights or others.
 TEST_F(AdaptersRun, TheReferenceIsTheModelWithoutThem) {
   const std::string actor = "placement=colocated actor.tp=2 actor.pp=2 critic.tp=2 critic.pp=2 ";
