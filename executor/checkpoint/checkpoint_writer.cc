@@ -87,6 +87,17 @@ void CheckpointWriter::settle(bool all_written) {
   if (rank_ == 0) fs::remove_all(partial_path(checkpoints_, step_), ignored);
 }
 
+void CheckpointWriter::prove(std::int64_t step) {
+  if (std::exchange(proven_, step) == step || rank_ != 0) return;
+  await_removed();
+  removed_ = std::async(std::launch::async,
+                        [this, step] { remove_old_checkpoints(checkpoints_, step, step, keep_); });
+}
+
+void CheckpointWriter::await_removed() {
+  if (removed_.valid()) removed_.get();
+}
+
 std::vector<CheckpointEnd> CheckpointWriter::take_ends() {
   const std::lock_guard lock(mutex_);
   return std::exchange(ends_, {});
@@ -118,7 +129,7 @@ void CheckpointWriter::write(const CheckpointManifest& manifest,
     ends_.push_back(std::move(end));
   }
   if (published) {
-    remove_old_checkpoints(checkpoints_, manifest.step, keep_);
+    remove_old_checkpoints(checkpoints_, manifest.step, proven_, keep_);
   } else {
     std::error_code ignored;
     fs::remove_all(partial_path(checkpoints_, manifest.step), ignored);

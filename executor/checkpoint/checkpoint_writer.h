@@ -3,8 +3,9 @@
 // Ranks agree through the folder, which all of them share: a rank's files appear under their names
 // when they are whole, and rank 0 publishes the checkpoint when all are there and the step's
 // records are written: who resumes from a step finds all that was told of it. A write that fails
-// leaves the checkpoints that exist as they are. Owned by one rank's training thread; a thread of
-// its own writes.
+// leaves the checkpoints that exist as they are, and a state that only the next step shows to be
+// ruined takes the place of none. Owned by one rank's training thread; a thread of its own writes,
+// another one removes what is old.
 #pragma once
 
 #include <atomic>
@@ -54,6 +55,11 @@ class CheckpointWriter {
   /// To be called on every rank after await_own: whether all ranks have written theirs. Rank 0
   /// waits until the checkpoint has its name or is given up.
   void settle(bool all_written);
+  /// The step after that of the newest complete checkpoint, `step`, has gone well: older ones may
+  /// go, which rank 0 does in the background. Precondition: not pending.
+  void prove(std::int64_t step);
+  /// Waits until nothing is being removed.
+  void await_removed();
   /// On rank 0: what has ended since the last call.
   std::vector<CheckpointEnd> take_ends();
 
@@ -69,8 +75,9 @@ class CheckpointWriter {
   int rank_, ranks_;
   CheckpointsToKeep keep_;
   std::int64_t least_part_bytes_;
-  std::int64_t step_ = 0;  // of what is pending
-  std::future<void> done_;
+  std::int64_t step_ = 0;     // of what is pending
+  std::int64_t proven_ = -1;  // a checkpoint after which training went on well; set between writes
+  std::future<void> done_, removed_;
   std::promise<void> own_promise_;
   std::future<void> own_written_;
   Problems own_problems_;

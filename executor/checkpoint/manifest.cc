@@ -73,6 +73,7 @@ Node node_of_manifest(const CheckpointManifest& manifest) {
   add(root, "kl_coef", node_of(manifest.kl_coef));
   add(root, "prompts_taken", node_of(manifest.prompts_taken));
   add(root, "rules", node_of_rules(manifest.rules));
+  add(root, "owes_validation", node_of(manifest.owes_validation));
   add(root, "sampling_seed", node_of(manifest.seed));
   add(root, "data", node_of_data(manifest.data));
   Node lengths = list_node();
@@ -127,6 +128,7 @@ CheckpointManifest read(ObjectReader& root) {
   root.required("kl_coef", manifest.kl_coef);
   root.required("prompts_taken", manifest.prompts_taken, kNotNegative);
   manifest.rules = read_rules(root);
+  root.optional("owes_validation", manifest.owes_validation);  // older checkpoints have none
   root.required("sampling_seed", manifest.seed);
   manifest.data = read_data(root);
   for (ObjectReader& reader : root.objects("response_tokens", false)) {

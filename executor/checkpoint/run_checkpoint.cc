@@ -164,21 +164,23 @@ bool publish_checkpoint(const fs::path& checkpoints, const CheckpointManifest& m
   return true;
 }
 
-void remove_old_checkpoints(const fs::path& checkpoints, std::int64_t step,
+void remove_old_checkpoints(const fs::path& checkpoints, std::int64_t step, std::int64_t proven,
                             const CheckpointsToKeep& keep) {
-  if (keep.newest <= 0) return;
+  if (keep.newest <= 0 || proven < 0) return;
   const std::vector<fs::path> all = checkpoints_in(checkpoints);
   std::set<fs::path> kept;
   std::vector<std::pair<double, fs::path>> ranked;
   std::set<fs::path> later;
+  std::int64_t newest = 0;  // of those that are this run's
+  bool any_proven = false;
   for (const fs::path& folder : all) {
-    if (*step_of(folder) > step) {
+    const std::int64_t at = *step_of(folder);
+    if (at > step) {
       later.insert(folder);
       continue;
     }
-    if (static_cast<std::int64_t>(kept.size()) < keep.newest) {
-      kept.insert(folder);
-    }
+    const bool newest_proven = at <= proven && !std::exchange(any_proven, at <= proven);
+    if (newest++ < keep.newest || newest_proven) kept.insert(folder);
     Problems ignored;
     const auto manifest = keep.best > 0 ? read_manifest(folder, ignored) : std::nullopt;
     if (!manifest) continue;

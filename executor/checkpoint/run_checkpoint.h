@@ -73,7 +73,8 @@ struct CheckpointManifest {
   double kl_coef = 0;                           // of the KL in the reward, as it is after the step
   std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups; else 0
   RuleState rules;
-  std::int64_t seed = 0;  // of the sampled tokens
+  bool owes_validation = false;  // of the step: a stop has cut it short
+  std::int64_t seed = 0;         // of the sampled tokens
   CheckpointData data;
   std::vector<CheckpointLength> lengths;  // of prompts that were answered, by row
   std::map<std::string, double> metrics;  // of the step: what checkpoints are ranked by
@@ -126,11 +127,14 @@ std::optional<CheckpointManifest> read_manifest(const std::filesystem::path& fol
 bool publish_checkpoint(const std::filesystem::path& checkpoints,
                         const CheckpointManifest& manifest, Problems& problems);
 
-/// Removes what need not be kept once the checkpoint of `step` is there. A later one is none of
-/// this run's: it began before it, since that one is damaged or the user chose another. It counts
-/// as none of the newest and stays, until the run writes its own.
+/// Removes what need not be kept once the checkpoint of `step` is there. Training has gone on well
+/// from that of `proven` and from older ones: the newest of these stays, whatever has followed it,
+/// so that there is one to go back to where the newer ones turn out to be ruined; -1 = from none,
+/// and all stay. A later one than `step` is none of this run's: it began before it, since that one
+/// is damaged or the user chose another. It counts as none of the newest and stays, until the run
+/// writes its own.
 void remove_old_checkpoints(const std::filesystem::path& checkpoints, std::int64_t step,
-                            const CheckpointsToKeep& keep);
+                            std::int64_t proven, const CheckpointsToKeep& keep);
 
 /// Removes what a run that died has left unfinished, and the room that it kept.
 void remove_leftovers(const std::filesystem::path& checkpoints);

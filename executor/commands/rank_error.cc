@@ -4,6 +4,7 @@
 
 #include "executor/comm/communicator.h"
 #include "executor/loop/reward_scores.h"
+#include "executor/loop/share.h"
 #include "executor/loop/worker.h"
 #include "executor/run_state/finite_weights.h"
 #include "planner/plan/plan.h"
@@ -11,19 +12,22 @@
 namespace tessera {
 namespace {
 
-/// Of the rollout, which is here: it could not draw.
-std::string bad_tensor(const RoleWorker& rollout) {
+/// Of the rollout, whichever rank holds it.
+std::string bad_tensor(const RoleWorker& rollout, Communicator& host) {
+  std::string mine;
   for (const Weights* weights : {rollout.weights.get(), rollout.adapters.get()}) {
-    const std::string name = weights == nullptr ? "" : tensor_not_finite(*weights);
-    if (!name.empty()) return name;
+    if (weights != nullptr && mine.empty()) mine = tensor_not_finite(*weights);
+  }
+  for (std::string& name : share_texts(host, mine)) {
+    if (!name.empty()) return std::move(name);
   }
   return {};
 }
 
-bool was_trained(const Worker& worker, std::int64_t step) {
+bool was_trained(const Worker& worker, Communicator& host) {
   const RoleWorker* const actor = worker.find(Role::actor);
   const bool trains = actor != nullptr && actor->trainer != nullptr && actor->trainer->trains();
-  return trains ? actor->trainer->optimizer().state().steps > 0 : step > 1;
+  return any_rank(host, trains && actor->trainer->optimizer().state().steps > 0);
 }
 
 }  // namespace
@@ -42,8 +46,9 @@ bool is_of_all(const std::exception& error) {
 
 Error broken_weights(const Worker& worker, const Plan& plan, Phase phase, std::int64_t step) {
   const RoleWorker& rollout = *worker.find(Role::rollout);
-  const std::string tensor = bad_tensor(rollout);
-  const bool trained = was_trained(worker, step);
+  Communicator& host = *worker.context.host;
+  const std::string tensor = bad_tensor(rollout, host);
+  const bool trained = was_trained(worker, host);
   if (!tensor.empty() && !trained) {
     return {ExitCode::bad_input,
             {Problem{.file = plan.models.at(rollout.plan->model).path,

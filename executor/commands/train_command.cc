@@ -2,14 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "cost_models/documents/document.h"
@@ -126,22 +124,14 @@ class Rank {
       status_->finish(code);
       leave_together();
       return code;
-    } catch (const NoDraw&) {  // others wait for this rank, or draw none themselves
-      const Error error = broken_weights(worker_, inputs_.plan, phase_, step_);
-      status_->finish(static_cast<int>(error.code()));
-      // Launchers end the others as soon as one has left: the log is rank 0's.
-      if (records_) records_->detail(error.what());
-      if (!records_) std::this_thread::sleep_for(std::chrono::seconds(1));
-      throw error;
+    } catch (const NoDraw&) {
+      return end_with_all(broken_weights(worker_, inputs_.plan, phase_, step_));
     } catch (const std::exception& error) {
       const auto refusal = setup_.memory->refusal_of(error);
       if (!refusal) {
+        if (is_of_all(error)) return end_with_all(error);
         status_->finish(static_cast<int>(code_of(error)));
-        if (!is_of_all(error)) throw;
-        // One says so before the launcher ends the others, and before programs that score are gone.
-        if (setup_.rank == 0) std::fprintf(stderr, "tessera: %s\n", error.what());
-        leave_together();
-        return static_cast<int>(code_of(error));
+        throw;
       }
       const std::string where = tell(*refusal);
       status_->finish(static_cast<int>(kOutOfMemory));
@@ -150,6 +140,16 @@ class Rank {
   }
 
  private:
+  /// Of an error that every rank has: one says so, in the log too, before the launcher ends the
+  /// others, and before programs that score are gone.
+  int end_with_all(const std::exception& error) {
+    const int code = static_cast<int>(code_of(error));
+    status_->finish(code);
+    if (records_) records_->note(std::string("tessera: ") + error.what());
+    leave_together();
+    return code;
+  }
+
   /// A log like the others: without it a run goes on.
   void keep_collectives() {
     try {

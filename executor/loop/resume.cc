@@ -55,6 +55,7 @@ void restore(Worker& worker, const OpenCheckpoint& checkpoint, Problems& problem
   worker.kl_in_reward.coef = checkpoint.manifest.kl_coef;
   worker.prompts_taken = checkpoint.manifest.prompts_taken;
   worker.rules = checkpoint.manifest.rules;
+  worker.owes_validation = checkpoint.manifest.owes_validation;
   for (const CheckpointLength& known : checkpoint.manifest.lengths) {
     worker.known_lengths[known.row] = {.mean = known.mean, .longest = known.longest};
   }

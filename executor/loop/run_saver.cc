@@ -100,6 +100,7 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
                               .kl_coef = worker_.kl_in_reward.coef,
                               .prompts_taken = worker_.prompts_taken,
                               .rules = worker_.rules,
+                              .owes_validation = worker_.owes_validation,
                               .seed = static_cast<std::int64_t>(config_.rollout.seed),
                               .data = data_,
                               .lengths = {},
@@ -146,6 +147,7 @@ void RunSaver::judge(std::int64_t step, const Metrics& numbers) {
   const auto found = numbers.find("training/not_finite");
   not_finite_ = found != numbers.end() && found->second > 0 ? step : kNone;
   looked_at_ = kNone;
+  if (not_finite_ != step && last_ != kNone && last_ < step) writer_.prove(last_);
 }
 
 bool RunSaver::sound(std::int64_t step) {
@@ -219,7 +221,15 @@ bool RunSaver::has_room(std::int64_t step, const std::vector<StateTensor>& tenso
   host.all_reduce(&bytes, 1, DType::int64, ReduceOp::sum);
   bytes_ = bytes;
   CheckpointEnd end{.step = step};
-  const bool room = host.rank() != 0 || check_space(checkpoints_of(run_), bytes, end.problems);
+  const auto fits = [&] {
+    end.problems.clear();
+    return check_space(checkpoints_of(run_), bytes, end.problems);
+  };
+  bool room = host.rank() != 0 || fits();
+  if (!room) {  // what an older one takes may be on its way out
+    writer_.await_removed();
+    room = fits();
+  }
   if (!room) refused_.push_back(std::move(end));
   return !any_rank(host, !room);
 }
@@ -256,6 +266,8 @@ Metrics RunSaver::take_report() {
       continue;
     }
     report["checkpoint/failed"] = 1;
+    // Where the run stops after the step, it is tried once more.
+    if (std::exchange(told_unsaved_, end.step) == end.step) continue;
     std::snprintf(text, sizeof text,
                   "[Checkpoint] step %lld was not saved, the run goes on and the checkpoints "
                   "before it stay: ",

@@ -47,8 +47,9 @@ class RunSaver {
   /// Whether a checkpoint of the step has been begun and has not failed, or was resumed from.
   bool holds(std::int64_t step) const { return step == last_; }
 
-  /// A step has ended with these numbers, equal on every rank. Where one of a trained role is NaN
-  /// or infinite, the state after it is not sound.
+  /// A step has ended with these numbers, equal on every rank, and nothing is pending. Where one of
+  /// a trained role is NaN or infinite, the state after it is not sound; else that of the newest
+  /// checkpoint was, and older ones may go.
   void judge(std::int64_t step, const Metrics& numbers);
   /// Whether the state after `step` steps, which is the run's, may be saved and exported: neither
   /// the step's numbers nor a weight are NaN or infinite. Says so where not, and from which step
@@ -105,6 +106,7 @@ class RunSaver {
   std::vector<torch::Tensor> generators_;  // of the last snapshot
   std::int64_t bytes_ = 0;                 // of the last checkpoint, of all ranks
   bool told_unranked_ = false;             // that a checkpoint lacks the monitored number
+  std::int64_t told_unsaved_ = -1;         // the last step whose checkpoint was told as not saved
   DiskReserve reserve_;                    // on rank 0
   CheckpointWriter writer_;                // last: its thread reads what is above
 };

@@ -36,7 +36,8 @@ struct RolloutSetting {
 };
 
 /// Responses of all replicas to these prompts, on every rank; figures are added to `metrics`.
-/// `engine` is this rank's, nullptr where it does not generate.
+/// `engine` is this rank's, nullptr where it does not generate. Throws NoDraw on every rank where
+/// any of them could not draw.
 std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, RolloutEngine* engine,
                                            std::int64_t step, std::span<const TokenPrompt> prompts,
                                            const RolloutOptions& options, Metrics& metrics,

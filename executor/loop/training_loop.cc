@@ -52,9 +52,9 @@ class Loop {
     LoopResult result;
     result.stopped = agreed_stop();  // somebody may have asked while it loaded
     if (saver_ != nullptr) result.steps = saver_->first_step();
-    const bool only = config_.validation.only, due = only || result.steps == 0;
-    const bool begins = validation_ != nullptr && config_.validation.before_train;
-    if (result.stopped == StopReason::none && begins && due) validate(result.steps);
+    const bool only = config_.validation.only, begins = only || result.steps == 0;
+    const bool due = worker_.owes_validation || (begins && config_.validation.before_train);
+    if (result.stopped == StopReason::none && validation_ != nullptr && due) validate(result.steps);
     const std::int64_t last = only ? 0 : config_.trainer.total_training_steps;
     note_state();
     while (result.steps < last && result.stopped == StopReason::none) {
@@ -66,6 +66,7 @@ class Loop {
       if (rules.stop) result.stopped = StopReason::stop;
       if (!rules.stop && rules.pause) result.stopped = wait_paused(result.steps);
     }
+    if (worker_.owes_validation) result.stopped = std::max(result.stopped, agreed_stop());
     if (saver_ != nullptr && result.stopped != StopReason::none) saver_->release_reserve();
     if (result.stopped != StopReason::none) save_stopped(result.steps);
     if (saver_ != nullptr) saver_->finish();
@@ -308,6 +309,7 @@ class Loop {
     add(host_memory_metrics());
     if (saver_ != nullptr) add(saver_->take_report());
     Metrics all = share_numbers(host(), numbers_);
+    worker_.owes_validation = false;
     if (validation_due(step)) all.merge(validate(step));
     all["training/global_step"] = static_cast<double>(step);
     all["training/epoch"] = static_cast<double>(epoch_of(step));
@@ -333,7 +335,7 @@ class Loop {
            (step % freq == 0 || step == config_.trainer.total_training_steps);
   }
 
-  /// Of the weights after `step` steps, which move into the rollout for it.
+  /// Of the weights after `step` steps, which move into the rollout for it; none where it is owed.
   Metrics validate(std::int64_t step) {
     const std::int64_t start_ns = clock_.now_ns();
     announce(Phase::reshard, step);
@@ -341,7 +343,8 @@ class Loop {
     announce(Phase::gen, step);
     Validation made = tessera::validate(rollout_setting(*validation_), step);
     rest_rollout();
-    if (agreed_stop() != StopReason::none) return {};  // scores may not have been awaited
+    worker_.owes_validation = !made.whole;
+    if (!made.whole) return {};
     made.metrics["timing_s/testing"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     if (observer_.validated) observer_.validated(step, made.metrics, made.sequences);
     return std::move(made.metrics);

@@ -62,15 +62,24 @@ Validation validate(const RolloutSetting& setting, std::int64_t step) {
   Experience answers{.step = step};
   answers.sequences = generate_on_replicas(
       setting, engine.get(), step, prompts_of(setting.prompts, config), options, unreported);
+  Validation made;
+  RolloutSetting scoring = setting;
+  scoring.stop = [&] {
+    made.whole = !(setting.stop && setting.stop());
+    return !made.whole;
+  };
   std::vector<ResponseScores> scores;
-  score_sequences(setting, answers, &scores);
+  score_sequences(scoring, answers, &scores);
+  if (!made.whole) return made;
   std::vector<ValidationSample> samples;
   for (std::size_t i = 0; i < answers.sequences.size(); ++i) {
     samples.push_back(
         sample_of(setting.prompts, answers.sequences[i], scores.empty() ? nullptr : &scores[i]));
   }
   add_failed(scores, samples);
-  return {.sequences = std::move(answers.sequences), .metrics = validation_metrics(samples)};
+  made.sequences = std::move(answers.sequences);
+  made.metrics = validation_metrics(samples);
+  return made;
 }
 
 }  // namespace tessera

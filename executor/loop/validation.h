@@ -12,11 +12,14 @@
 namespace tessera {
 
 struct Validation {
+  bool whole = true;                // false: the run is to end, and scores were not awaited
   std::vector<Sequence> sequences;  // with their scores
   Metrics metrics;                  // of validation_metrics
 };
 
-/// Answers the prompts of `setting`, a set of their own, after `step` steps.
+/// Answers the prompts of `setting`, a set of their own, after `step` steps. Where the run is to
+/// end while programs score, they are not awaited; where it is to end elsewhere, the validation is
+/// whole all the same.
 Validation validate(const RolloutSetting& setting, std::int64_t step);
 
 }  // namespace tessera

@@ -104,6 +104,7 @@ struct Worker {
   KnownLengths known_lengths;      // of responses to the prompts of whole steps; on every rank
   KnownLengths new_lengths;        // of the step that runs, which is not whole before its end
   RuleState rules;
+  bool owes_validation = false;  // of the last step, which a stop has cut short
 
   const RoleWorker* find(Role role) const;
   RoleWorker* find(Role role);

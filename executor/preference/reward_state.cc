@@ -124,7 +124,7 @@ std::int64_t RewardState::resume() {
   throw_agreed(host_, problems, ExitCode::bad_input);
   restore_role(*checkpoint, kRole, weights_, trainer_, problems);
   throw_agreed(host_, problems, ExitCode::bad_input);
-  return checkpoint->manifest.step;
+  return saved_ = checkpoint->manifest.step;
 }
 
 void RewardState::save(std::int64_t step) {
@@ -152,6 +152,7 @@ void RewardState::save(std::int64_t step) {
     problems.insert(problems.end(), end.problems.begin(), end.problems.end());
   }
   throw_agreed(host_, problems, ExitCode::io);
+  saved_ = step;
 }
 
 void save_reward_model(const fs::path& folder, const fs::path& source, const std::string& config,

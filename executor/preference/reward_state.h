@@ -25,6 +25,11 @@ class RewardState {
   std::int64_t resume();
   /// Writes a checkpoint; its failure is thrown as Error (io).
   void save(std::int64_t step);
+  /// Numbers of a step that has ended are finite: the checkpoint that it went on from was sound,
+  /// and older ones may go.
+  void went_well() {
+    if (saved_ > 0) writer_.prove(saved_);
+  }
 
  private:
   std::filesystem::path checkpoints_;
@@ -33,6 +38,7 @@ class RewardState {
   const Weights& weights_;
   Trainer& trainer_;
   RoleSnapshot snapshot_;
+  std::int64_t saved_ = 0;  // step of the newest checkpoint, or 0
   CheckpointWriter writer_;
 };
 

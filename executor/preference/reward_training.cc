@@ -1,5 +1,6 @@
 #include "executor/preference/reward_training.h"
 
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -118,7 +119,10 @@ class RewardTraining {
     const std::int64_t total = options_.schedule.total_steps;
     while (result.steps < total && result.stopped == StopReason::none) {
       const std::int64_t step = ++result.steps;
-      record(step, train(step));
+      const Numbers numbers = train(step);
+      const bool applied = numbers.at("reward_model/skipped_updates") == 0;
+      if (applied && std::isfinite(numbers.at("reward_model/loss"))) state_.went_well();
+      record(step, numbers);
       result.stopped = static_cast<StopReason>(
           largest_of(setup_.host(), static_cast<std::int32_t>(stop_signalled())));
       const bool stops = result.stopped != StopReason::none;

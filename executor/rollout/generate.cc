@@ -9,6 +9,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/comm/groups.h"
 #include "executor/model/ordered_attention.h"
+#include "executor/rl/sampling.h"
 #include "executor/rollout/paged_model.h"
 #include "executor/storage/releasable_memory.h"
 #include "executor/weights/parallel_ops.h"
@@ -139,7 +140,12 @@ Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> 
     RolloutOptions limited = options;
     limited.max_sequences = std::min(options.max_sequences, cache.model->shape().slots);
     RequestQueue queue(*cache.model, step, limited, cache.model->shape().pages);
-    rollout.sequences = generate_all(queue, prompts, after_pass);
+    try {
+      rollout.sequences = generate_all(queue, prompts, after_pass);
+    } catch (const NoDraw&) {
+      cache.model->join_others();  // whose experts need this rank
+      throw;
+    }
     cache.model->join_others();
     rollout.counts = queue.counts();
     const bool measures = options.measure_order && order_ == SumOrder::fixed;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "simulator/timeline/rank_status.h"
@@ -93,6 +94,16 @@ TEST_F(Resume, ABareLaunchersRanksSaveWhenAskedAndGoOnLater) {
   EXPECT_THAT(messages(), HasSubstr("[Resume] from step " + std::to_string(first)));
 }
 
+/// Every step that the run's words name before `words` is named there once.
+void expect_once_each(const std::string& said, const std::string& words) {
+  std::set<std::string> steps;
+  for (std::size_t at = said.find(words); at != said.npos; at = said.find(words, at + 1)) {
+    const std::size_t step = said.rfind("step ", at);
+    EXPECT_TRUE(steps.insert(said.substr(step, at - step)).second) << said;
+  }
+  EXPECT_FALSE(steps.empty()) << said;
+}
+
 /// A folder of checkpoints that cannot be made: the run says so after every save, and ends well.
 TEST_F(Resume, WhatCannotBeSavedNeverEndsARun) {
   fs::create_directory(folder_ / "full");
@@ -152,6 +163,7 @@ TEST_F(Resume, ARunThatCannotSaveWhereItIsStoppedSaysSo) {
     EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, static_cast<int>(ExitCode::io))
         << messages();
     EXPECT_THAT(messages(), HasSubstr(" is not saved; the newest checkpoint is of step 2\n"));
+    expect_once_each(messages(), " was not saved, the run goes on");
     EXPECT_THAT(messages(), testing::Not(HasSubstr("saved, to be queued again")));
   }
 }

@@ -52,6 +52,21 @@ class RulesRun : public ProgramTest {
   }
   static std::string log(const std::string& name) { return text_of(folder_ / name / "log.txt"); }
 
+  /// Makes an element of a model's tensor a number that is none.
+  static void write_nan(const std::string& model, const std::string& tensor,
+                        std::uint64_t element) {
+    std::fstream file(folder_ / model / "model.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    std::uint64_t length = 0;
+    file.read(reinterpret_cast<char*>(&length), sizeof length);
+    std::string header(length, ' ');
+    file.read(header.data(), static_cast<std::streamsize>(length));
+    const auto offsets = nlohmann::json::parse(header).at(tensor).at("data_offsets");
+    const std::uint64_t at = 8 + length + offsets.at(0).get<std::uint64_t>() + 4 * element;
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write("\xff\xff\xff\xff", 4);
+  }
+
   /// By step, in the order of the file: the samples' prompts.
   static std::vector<std::pair<int, std::vector<std::string>>> prompts(const std::string& name,
                                                                        const std::string& file) {
@@ -269,16 +284,7 @@ TEST_F(RulesRun, NumbersThatAreNoneAreCounted) {
 /// not begun anew from them.
 TEST_F(RulesRun, AModelWithANumberThatIsNoneIsRefused) {
   fs::copy(folder_ / "model", folder_ / "nan-model");
-  std::fstream file(folder_ / "nan-model/model.safetensors",
-                    std::ios::in | std::ios::out | std::ios::binary);
-  std::uint64_t length = 0;
-  file.read(reinterpret_cast<char*>(&length), sizeof length);
-  std::string header(length, ' ');
-  file.read(header.data(), static_cast<std::streamsize>(length));
-  const auto offsets = nlohmann::json::parse(header).at("model.norm.weight").at("data_offsets");
-  file.seekp(static_cast<std::streamoff>(8 + length + offsets.at(0).get<std::uint64_t>()));
-  file.write("\xff\xff\xff\xff", 4);
-  file.close();
+  write_nan("nan-model", "model.norm.weight", 0);
   ASSERT_EQ(run("plan --model " + at("nan-model") +
                 " --cluster local-cpu --workload grpo-digits -o " + at("nan.json")),
             0);
@@ -289,6 +295,71 @@ TEST_F(RulesRun, AModelWithANumberThatIsNoneIsRefused) {
   std::system((kTessera + " doctor " + at("nan") + " >" + said + " 2>&1").c_str());
   EXPECT_THAT(text_of(said), HasSubstr("an input was refused"));
   EXPECT_THAT(text_of(said), testing::Not(HasSubstr("tessera's own")));
+}
+
+/// The embedding of a digit that one prompt alone has, in answers of one token, none of which is
+/// embedded: whichever replica answers that prompt, the log tells.
+TEST_F(RulesRun, WhicheverReplicaCannotDrawTheLogTells) {
+  auto config = nlohmann::json::parse(text_of(at("model/config.json")));
+  config["tie_word_embeddings"] = false;
+  fs::create_directory(folder_ / "untied");
+  std::ofstream(at("untied/config.json")) << config.dump();
+  ASSERT_EQ(run("init-model --model " + at("untied") + " --digits --seed 1 -o " + at("apart")), 0);
+  write_nan("apart", "model.embed_tokens.weight",
+            9 * config.at("hidden_size").get<std::uint64_t>());
+  std::ofstream(at("short.yaml")) << "version: 1\nalgorithm: grpo\nprompts_per_step: 32\n"
+                                     "samples_per_prompt: 2\nprompt_tokens: 8\n"
+                                     "response_tokens: {mean: 1, cv: 0, max: 1}\n"
+                                     "mini_batches: 1\nepochs: 1\nkl: none\n";
+  ASSERT_EQ(
+      run("plan --model " + at("apart") + " --cluster local-cpu --workload " + at("short.yaml") +
+          " --fix actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2 -o " + at("apart.json")),
+      0);
+  for (const int nine : {0, 31}) {
+    const std::string name = "nine-" + std::to_string(nine);
+    std::ofstream prompts(at(name + ".jsonl"));
+    for (int i = 0; i < 32; ++i) {
+      prompts << R"({"data_source": "tessera/reverse", "prompt": ")" << (i == nine ? "129" : "123")
+              << R"(=", "reward_model": {"ground_truth": "321"}})"
+              << "\n";
+    }
+    prompts.close();
+    EXPECT_EQ(run("run " + at("apart.json") + " --config grpo-digits --set 'data={train_files: [" +
+                  at(name + ".jsonl") + "], shuffle: false}' --set trainer.total_training_steps=2" +
+                  " -o " + at(name)),
+              static_cast<int>(ExitCode::bad_input));
+    EXPECT_THAT(log(name), HasSubstr("apart:model.embed_tokens.weight: found weights that are NaN "
+                                     "or infinite, expected numbers\n"));
+  }
+}
+
+/// Weights that are numbers, and too large to compute with: only the next step shows it, and the
+/// checkpoint before theirs is still there to go on from.
+TEST_F(RulesRun, AStateThatTheNextStepShowsToBeRuinedCostsNoOlderCheckpoint) {
+  std::ofstream(at("one.yaml")) << "version: 1\nalgorithm: grpo\nprompts_per_step: 32\n"
+                                   "samples_per_prompt: 4\nprompt_tokens: 8\n"
+                                   "response_tokens: {mean: 4, cv: 0, max: 4}\n"
+                                   "mini_batches: 1\nepochs: 1\nkl: none\n";
+  ASSERT_EQ(
+      run("plan --model " + at("model") + " --cluster local-cpu --workload " + at("one.yaml") +
+          " --fix actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2 -o " + at("one.json")),
+      0);
+  const std::string saving = "--set trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
+  EXPECT_EQ(train("ruined", 4,
+                  saving + "actor_rollout_ref.actor.optim.lr=1e18 "
+                           "actor_rollout_ref.actor.optim.lr_warmup_steps=2",
+                  "one.json"),
+            static_cast<int>(ExitCode::check_failed));
+  EXPECT_THAT(log("ruined"), HasSubstr(" of step 3: no token can be drawn: "));
+  EXPECT_TRUE(fs::exists(checkpoint("ruined", 2))) << log("ruined");
+  ASSERT_TRUE(fs::exists(checkpoint("ruined", 1))) << log("ruined");
+  EXPECT_EQ(train("mended", 3,
+                  saving + "trainer.resume_mode=resume_path trainer.resume_from_path=" +
+                      checkpoint("ruined", 1).string(),
+                  "one.json"),
+            0);
+  EXPECT_THAT(log("mended"), HasSubstr("[Resume] from step 1"));
+  EXPECT_FALSE(fs::exists(checkpoint("mended", 1)));
 }
 
 /// What a diverged step leaves never takes the place of the checkpoint before it, under a rule and

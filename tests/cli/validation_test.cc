@@ -184,7 +184,63 @@ TEST_F(ValidationRun, TheBestCheckpointIsThatOfTheBestValidation) {
       kept.insert(entry.path().filename().string());
     }
   }
-  EXPECT_EQ(kept, (std::set<std::string>{"global_step_" + std::to_string(best), "global_step_4"}));
+  // No step has shown yet that the last one is sound.
+  EXPECT_EQ(kept, (std::set<std::string>{"global_step_" + std::to_string(best), "global_step_3",
+                                         "global_step_4"}));
+}
+
+/// A stop while answers are scored: what is computed to its end is kept, and what is not is made
+/// when the run goes on, which is then the run that nobody stopped.
+TEST_F(ValidationRun, AStopInAValidationLosesNoneOfItsNumbers) {
+  std::ofstream(at("asking.py"))
+      << "import os, pathlib, time\n"
+         "seen = 0\n"
+         "def compute_score(data_source, solution_str, ground_truth, extra_info, folder, run):\n"
+         "    global seen\n"
+         "    if data_source != 'held-out': return 0.5\n"
+         "    seen += 1\n"
+         "    waits = pathlib.Path(folder) / 'waits'\n"
+         "    if seen == 12: pathlib.Path(run, 'stop').touch()\n"
+         "    while seen == 12 and waits.exists(): time.sleep(0.01)\n"
+         "    return float(len(solution_str) % 3)\n";
+  std::string held_out = text_of(at("val.jsonl"));
+  for (std::size_t p = 0; (p = held_out.find("tessera/reverse", p)) != std::string::npos;) {
+    held_out.replace(p, std::string("tessera/reverse").size(), "held-out");
+  }
+  std::ofstream(at("held-out.jsonl")) << held_out;
+  const auto train_asking = [&](const std::string& name, const std::string& more) {
+    return train(name, 2,
+                 "--set 'data.val_files=[" + at("held-out.jsonl") +
+                     "]' --set trainer.test_freq=1 --set trainer.val_before_train=false "
+                     "--set 'reward={workers: {sandbox: none}, num_workers: 1, "
+                     "custom_reward_function: {path: " +
+                     at("asking.py") + ", reward_kwargs: {folder: " + at("") +
+                     ", run: " + at(name) + "}}}' " + more);
+  };
+  const std::string key = "val-aux/held-out/reward/mean@1";
+  fs::create_directories(folder_ / "elsewhere");
+  std::vector<std::map<std::string, double>> wanted;
+  for (const std::string name : {"kept", "cut"}) {
+    if (name == "cut") std::ofstream(at("waits")) << "";
+    ASSERT_EQ(train_asking(name, ""), 130) << text_of(folder_ / name / "log.txt");
+    fs::remove(at("waits"));
+    const bool whole = fs::exists(folder_ / name / "validation/1.jsonl");
+    EXPECT_TRUE(name == "kept" || !whole);
+    ASSERT_EQ(train_asking(name, "--resume --set reward.custom_reward_function.reward_kwargs.run=" +
+                                     at("elsewhere")),
+              0)
+        << text_of(folder_ / name / "log.txt");
+    Problems problems;
+    const auto read = read_metrics(folder_ / name / "metrics.jsonl", problems);
+    std::vector<double> values;
+    for (const StepNumbers& step : read.value()) {
+      if (step.data.contains(key)) values.push_back(step.data.at(key));
+    }
+    EXPECT_EQ(values.size(), 2u) << name << ", whole " << whole;
+    EXPECT_TRUE(fs::exists(folder_ / name / "validation/1.jsonl")) << name;
+    wanted.push_back({{"first", values.at(0)}, {"second", values.at(1)}});
+  }
+  EXPECT_EQ(wanted.at(0), wanted.at(1));
 }
 
 /// A number that no step has cannot rank checkpoints, which is said, once.

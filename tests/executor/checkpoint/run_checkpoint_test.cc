@@ -137,6 +137,31 @@ TEST(RunCheckpoint, TheNewestStayAndTheBestBesideThem) {
       << "by number, and the lowest score of those that were left";
 }
 
+/// Whether a state is ruined may be known after the next step alone.
+TEST(RunCheckpoint, AnOlderOneStaysUntilTheStepAfterTheNewerWentWell) {
+  const TemporaryFolder folder;
+  CheckpointWriter writer(folder.path, 0, 1, {.newest = 1});
+  const auto save_one = [&](std::int64_t step) {
+    const RankState state(0, step);
+    writer.begin(manifest_of(step), state.tensors(0));
+    writer.settle(writer.await_own().empty());
+    writer.await_removed();
+  };
+  save_one(1);
+  save_one(2);
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_2", "global_step_1"));
+  writer.prove(2);
+  writer.await_removed();
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_2"));
+  save_one(3);
+  save_one(4);
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_4", "global_step_2"))
+      << "the newest, and the newest that the run went on from";
+  writer.prove(4);
+  writer.await_removed();
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_4"));
+}
+
 TEST(RunCheckpoint, WhatADeadRunLeftHasNoNameAndGoes) {
   const TemporaryFolder folder;
   ASSERT_TRUE(save(folder.path, 4).problems.empty());

@@ -264,6 +264,7 @@ TEST(StateParts, AKillWhileTheyAreWrittenLeavesWholeCheckpoints) {
         const Filled state(sizes, static_cast<std::uint64_t>(step));
         writer.begin(manifest_of(step), state.tensors());
         writer.settle(writer.await_own().empty());
+        writer.prove(step);
       }
     }
     ASSERT_GT(child, 0);

@@ -25,6 +25,7 @@ inline CheckpointManifest manifest_of(std::int64_t step, double score = 0) {
                                         .stops = 6,
                                         .not_finite = 7,
                                         .skipped_updates = 8},
+                              .owes_validation = true,
                               .seed = 7,
                               .data = {.prompts = 512, .per_step = 32, .seed = 1, .digest = "a"},
                               .lengths = {{3, 16.0 / 3, 9}, {11, 0.5, 1}},
@@ -74,7 +75,7 @@ inline std::vector<std::string> files_of(Pieces pieces) {
   return names;
 }
 
-/// Writes a checkpoint by two ranks as a run does; what became of it.
+/// Writes a checkpoint by two ranks as a run does whose next step goes well; what became of it.
 inline CheckpointEnd save(const std::filesystem::path& checkpoints, std::int64_t step,
                           double score = 0, const CheckpointsToKeep& keep = {},
                           Pieces pieces = Pieces::whole) {
@@ -93,6 +94,7 @@ inline CheckpointEnd save(const std::filesystem::path& checkpoints, std::int64_t
   bool all = true;
   for (const auto& writer : writers) all = writer->await_own().empty() && all;
   for (const auto& writer : writers) writer->settle(all);
+  if (all) writers[0]->prove(step);
   return writers[0]->take_ends().at(0);
 }
 
