@@ -9,6 +9,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "executor/commands/rank_error.h"
 #include "executor/data/digit_tasks.h"
 #include "executor/data/init_model.h"
 #include "executor/loop/share.h"
@@ -27,12 +28,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(Problems problems) {
   throw Error(ExitCode::bad_input, std::move(problems));
-}
-
-template <class Value>
-Value required(std::optional<Value> value, Problems& problems) {
-  if (!value) refuse(std::move(problems));
-  return *std::move(value);
 }
 
 /// One node of as many devices as there are ranks.

@@ -48,8 +48,8 @@ PreferenceSet read_pairs(const std::vector<std::string>& files, const Options& o
 }
 
 /// The plan for `ranks`, 0 = as many as are best, that keeps what the command line states.
-std::optional<Plan> planned(const Options& options, const PreferenceSet& train,
-                            const ModelSpec& model, int ranks) {
+std::optional<RewardPlan> planned(const Options& options, const PreferenceSet& train,
+                                  const ModelSpec& model, int ranks) {
   if (options.cluster.empty()) return std::nullopt;
   RewardPlanQuestion question{.cluster = options.cluster,
                               .model = options.training.model.string(),
@@ -72,11 +72,11 @@ std::optional<Plan> planned(const Options& options, const PreferenceSet& train,
 
 /// What follows from the data, the plan, the ranks and the device.
 RewardTrainingOptions complete(const Options& options, const PreferenceSet& train,
-                               const ModelSpec& model, const std::optional<Plan>& plan,
+                               const ModelSpec& model, const std::optional<RewardPlan>& plan,
                                const RankSetup& setup) {
   RewardTrainingOptions made = options.training;
   if (plan) {
-    follow(*plan, made);
+    follow(plan->plan, made);
   } else {
     made.layout = train_layout(options.layout, model, setup.size);
     const std::string fallback = setup.device.is_cuda() ? "bf16" : "fp32";
@@ -130,7 +130,7 @@ void check_device(const Plan& plan, const RankSetup& setup) {
 }
 
 void print_start(const PreferenceSet& pairs, const PreferenceSet* validation,
-                 const std::optional<Plan>& plan) {
+                 const std::optional<RewardPlan>& plan) {
   for (const std::string& line : pairs.notes) std::printf("%s\n", line.c_str());
   if (validation != nullptr) {
     for (const std::string& line : validation->notes) std::printf("%s\n", line.c_str());
@@ -153,10 +153,10 @@ int train(const Options& options) {
   const bool alone = !launched();
   if (alone) check_alone(options, model);
   check_count(options, pairs);
-  std::optional<Plan> plan;
+  std::optional<RewardPlan> plan;
   if (alone) {
     plan = planned(options, pairs, model, options.ranks_stated ? options.start.ranks : 0);
-    const int ranks = plan ? plan->world_size() : options.start.ranks;
+    const int ranks = plan ? plan->plan.world_size() : options.start.ranks;
     if (options.check) {
       print_start(pairs, validation, plan);
       return 0;
@@ -169,7 +169,7 @@ int train(const Options& options) {
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);
   watch_stop_signals(/*all=*/true);
   if (!alone) plan = planned(options, pairs, model, setup.size);
-  if (plan) check_device(*plan, setup);
+  if (plan) check_device(plan->plan, setup);
   if (setup.rank == 0) print_start(pairs, validation, plan);
   RewardTrainingOptions training = complete(options, pairs, model, plan, setup);
   training.config_json = config;

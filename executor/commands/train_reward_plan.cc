@@ -10,6 +10,7 @@
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/device/device_kind.h"
 #include "cost_models/spec/length_table.h"
+#include "executor/commands/rank_error.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
@@ -19,12 +20,6 @@
 
 namespace tessera {
 namespace {
-
-template <class Value>
-Value required(std::optional<Value> value, Problems& problems) {
-  if (!value || !problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  return *std::move(value);
-}
 
 /// Tokens of every sequence that the model is given, behind a prompt of one: a workload has no
 /// sequence without.
@@ -89,7 +84,7 @@ std::vector<std::string> settings_of(const ParallelLayout& layout) {
   return fixed;
 }
 
-Plan plan_reward_training(const RewardPlanQuestion& question, const PreferenceSet& pairs) {
+RewardPlan plan_reward_training(const RewardPlanQuestion& question, const PreferenceSet& pairs) {
   Problems problems;
   PlanRequest request;
   request.fixed = parse_settings(question.fixed, problems);
@@ -107,7 +102,7 @@ Plan plan_reward_training(const RewardPlanQuestion& question, const PreferenceSe
   if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
     throw Error(ExitCode::infeasible, describe(*infeasible));
   }
-  return std::get<Plan>(std::move(outcome));
+  return {std::get<Plan>(std::move(outcome)), std::move(request.calibration)};
 }
 
 void follow(const Plan& plan, RewardTrainingOptions& training) {
@@ -122,10 +117,8 @@ void follow(const Plan& plan, RewardTrainingOptions& training) {
   training.plan_json = to_json(plan);
 }
 
-std::string described(const Plan& plan) {
-  Problems problems;
-  const auto calibration = calibration_for_cluster(plan.cluster, problems);
-  return describe(plan, calibration ? &*calibration : nullptr);
+std::string described(const RewardPlan& planned) {
+  return describe(planned.plan, &planned.calibration);
 }
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/calibration.h"
 #include "cost_models/spec/model_spec.h"
 #include "executor/preference/pairs.h"
 #include "executor/preference/reward_training.h"
@@ -28,15 +29,21 @@ struct RewardPlanQuestion {
 /// The settings that keep a layout.
 std::vector<std::string> settings_of(const ParallelLayout& layout);
 
+/// The constants are those that the plan was made with.
+struct RewardPlan {
+  Plan plan;
+  Calibration calibration;
+};
+
 /// The quickest plan; its only role is the critic. Throws Error: bad_input for files, infeasible
 /// with the reasons where nothing fits.
-Plan plan_reward_training(const RewardPlanQuestion& question, const PreferenceSet& pairs);
+RewardPlan plan_reward_training(const RewardPlanQuestion& question, const PreferenceSet& pairs);
 
 /// Layout, type, recomputation, offloading and micro-batches are the plan's from now on, which the
 /// output folder gets.
 void follow(const Plan& plan, RewardTrainingOptions& training);
 
 /// The plan as `tessera plan` prints it.
-std::string described(const Plan& plan);
+std::string described(const RewardPlan& planned);
 
 }  // namespace tessera
