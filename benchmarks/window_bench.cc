@@ -4,7 +4,9 @@
 //
 // window_bench edit|run|stream: one JSON object on the standard output. Without a display, 1,280 x
 // 800, the pages as a user has them. "held" is the longest that the window's thread computed
-// between two turns of its event loop.
+// between two turns of its event loop; "planner" what the planner alone computes for the same edit.
+// "slowness": how much slower this machine computes than where limits were set
+// (tests/gui/event_loop.h). On a busy one the clock on the wall tells less than these.
 #include <unistd.h>
 
 #include <QApplication>
@@ -63,9 +65,14 @@ std::string line_of(int step) {
   return line + "\"timing_s/step\": 1.0}}\n";
 }
 
+struct EditTime {
+  std::string setting;
+  double ms = 0, planner_ms = 0;
+};
+
 struct Times {
-  std::vector<std::pair<std::string, double>> ms;  // by setting
-  double back_ms = 0, held_ms = 0;                 // back: the slowest way to what was asked before
+  std::vector<EditTime> edits;
+  double back_ms = 0, held_ms = 0;  // back: the slowest way to what was asked before
 };
 
 /// Settings taken and given back, each from the question to the painted picture.
@@ -79,13 +86,22 @@ Times edits(MainWindow& window, const PlanQuery& query) {
     return static_cast<double>(timer.nsecsElapsed()) * 1e-6;
   };
   ask(query);
+  KeptPlanner planner;
+  const auto planned = [&](const PlanQuery& question) {
+    const double before = thread_seconds();
+    planner.answer(question);
+    return 1e3 * (thread_seconds() - before);
+  };
+  planned(query);
   Times of;
   for (const char* fixed :
        {"actor.tp=4", "actor.tp=8", "actor.dp=8", "actor.pp=2", "actor.zero=1", "rollout.tp=2"}) {
     PlanQuery edited = query;
     edited.fixed = {fixed};
+    of.edits.push_back({fixed, 0, planned(edited)});
+    planned(query);
     const double held = longest_hold([&] {
-      of.ms.emplace_back(fixed, ask(edited));
+      of.edits.back().ms = ask(edited);
       of.back_ms = std::max(of.back_ms, ask(query));
     });
     of.held_ms = std::max(of.held_ms, 1e3 * held);
@@ -111,8 +127,12 @@ void measure_edits() {
     const Times of = edits(window, query);
     std::printf("%s\n  \"%s, %lld GPUs\": {", separator, one.model,
                 8 * static_cast<long long>(one.nodes));
-    for (const auto& [fixed, ms] : of.ms) std::printf("\"%s, ms\": %.1f, ", fixed.c_str(), ms);
-    std::printf("\"free again, at most ms\": %.1f, \"held_ms\": %.1f}", of.back_ms, of.held_ms);
+    for (const EditTime& each : of.edits) {
+      std::printf("\"%s\": {\"ms\": %.1f, \"planner_ms\": %.1f}, ", each.setting.c_str(), each.ms,
+                  each.planner_ms);
+    }
+    std::printf("\"free again, at most ms\": %.1f, \"held_ms\": %.1f, \"slowness\": %.2f}",
+                of.back_ms, of.held_ms, slowness());
     separator = ",";
   }
   std::printf("\n}\n");
