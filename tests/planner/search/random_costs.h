@@ -60,7 +60,7 @@ struct RandomCosts {
   }
 
   // As if stages were uneven.
-  double busiest_share(const Candidate& actor) const { return draw(actor, 203, 1, 2) / actor.gpus; }
+  double busiest_share(const Candidate& actor) const { return draw(actor, 203, 1, 8) / actor.gpus; }
 
   Seconds seconds_apart(const Evaluator::Senders& from, const Candidate& rollout) const {
     Candidate there = rollout;
