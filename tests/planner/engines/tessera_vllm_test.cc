@@ -122,6 +122,9 @@ TEST(TesseraAndVllm, TheRunnerTakesItsPlansAndJudgesOthersByItsOwnEngine) {
     return all;
   };
   Plan plan = plan_by(kPair);
+  EXPECT_THAT(executable(plan),
+              HasSubstr(":/models/actor/path: found 'qwen2.5-7b', no such folder"));
+  for (auto& [name, source] : plan.models) source.path = testing::TempDir();
   EXPECT_EQ(executable(plan), "");
   for (RolePlan& role : plan.roles) role.offload.parameters = role.role == Role::actor;
   EXPECT_THAT(executable(plan), HasSubstr("reads them on the device"));
