@@ -45,14 +45,18 @@ std::int64_t written_ns(const std::filesystem::path& file) {
   return error ? 0 : ns_of(std::chrono::file_clock::to_sys(time));
 }
 
+bool hasPlanFile(const std::filesystem::path& run) {
+  std::error_code error;
+  return std::filesystem::exists(run / "plan.json", error);
+}
+
 }  // namespace
 
 RunReader::RunReader(std::filesystem::path run)
     : run_(std::move(run)), tail_(run_ / "metrics.jsonl"), log_(run_) {}
 
 void RunReader::readPlan(Problems& problems) {
-  std::error_code error;
-  if (!std::filesystem::exists(run_ / "plan.json", error)) return;
+  if (!hasPlanFile(run_)) return;
   if (auto plan = read_plan(run_ / "plan.json", problems)) {
     own_plan_ = std::make_shared<const Plan>(*std::move(plan));
   }
@@ -153,6 +157,11 @@ RunComparison RunReader::compared() const {
   return {.times = compare(*compared_, steps_, 0, switches_)};
 }
 
+bool RunReader::isPromisedBy(const Plan& plan) const {
+  const Seconds step = plan.prediction.step_s;
+  return !predicted_step_ || std::abs(*predicted_step_ / step - 1) < 1e-6;
+}
+
 void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
   const auto now = std::chrono::steady_clock::now();
   const bool on_processors = news.last.empty()
@@ -193,7 +202,15 @@ RunNews RunReader::read(const SharedPlan& plan) {
   news.log = log_.read();
   news.log_file = QString::fromStdString(log_.file().filename().string());
   news.step_log = step_log_.read(run_ / "log.txt");
-  const SharedPlan& with = own_plan_ ? own_plan_ : plan;
+  const bool unnamed = !predicted_step_;
+  const auto predicted = news.last.find("plan/predicted_step_s");
+  if (predicted != news.last.end()) predicted_step_ = Seconds{predicted->second};
+  SharedPlan with = own_plan_;
+  if (!own_plan_ && plan && isPromisedBy(*plan)) with = plan;
+  if (!with && unnamed && predicted_step_ && !hasPlanFile(run_)) {
+    news.problems.push_back({(run_ / "plan.json").string(), "", "no such file",
+                             "the plan that was run: nothing is compared with what it predicts"});
+  }
   if (first || with != compared_ || steps_.size() != compared_steps_ || news.restarted) {
     comparePlan(with, news);
   }

@@ -49,7 +49,8 @@ class RunReader {
  public:
   explicit RunReader(std::filesystem::path run);
 
-  /// `plan`: what a run is compared with whose folder holds no plan; nullptr = nothing.
+  /// `plan`: what a run is compared with whose folder holds no plan, unless its steps name the
+  /// prediction of another one; nullptr = nothing.
   RunNews read(const SharedPlan& plan);
 
  private:
@@ -64,6 +65,8 @@ class RunReader {
   Seen lookAtRanks();
   void tellRanks(Seen seen, RunNews& news);
   double meanStep() const;
+  /// Whether the plan's step is the one that the run's steps say was predicted, if they say any.
+  bool isPromisedBy(const Plan& plan) const;
   void comparePlan(const SharedPlan& plan, RunNews& news);
   RunComparison compared() const;
 
@@ -73,6 +76,7 @@ class RunReader {
   LogTail step_log_;
   bool began_ = false;
   SharedPlan own_plan_, compared_;
+  std::optional<Seconds> predicted_step_;      // of the plan that was run, as its steps name it
   std::optional<Calibration> calibration_;     // of compared_
   RoughTimes rough_times_ = RoughTimes::none;  // likewise
   bool on_processors_ = false;                 // the ranks are, as far as is known

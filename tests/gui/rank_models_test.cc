@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <set>
 #include <thread>
 
@@ -17,6 +18,7 @@
 #include "gui/models/run_reader.h"
 #include "gui/models/run_state.h"
 #include "planner/explain/memory_account.h"
+#include "planner/plan/plan_json.h"
 #include "planner/pricing/memory_limit.h"
 #include "simulator/remote/heart_watch.h"
 #include "simulator/remote/mirror_state.h"
@@ -209,6 +211,30 @@ TEST(RunReader, JudgesACopyByHeartbeatsAndSaysSinceWhenNobodyIsReached) {
   const QString text = reader.read(nullptr).summary.text;
   EXPECT_TRUE(text.startsWith("not reached since ")) << text.toStdString();
   EXPECT_TRUE(text.contains("Connection refused"));
+}
+
+// Rules that judge a run by what another plan promises tell its user to stop it.
+TEST(RunReader, HoldsARunWithoutAPlanAgainstTheOneThatItsStepsName) {
+  const SharedPlan shown = shared(split_plan());
+  const double predicted = shown->prediction.step_s.value;
+  for (const double named : {predicted, 2 * predicted}) {
+    QTemporaryDir folder;
+    const std::filesystem::path run = folder.path().toStdString();
+    std::ofstream(run / "metrics.jsonl")
+        << std::setprecision(17) << R"({"step":1,"data":{"plan/predicted_step_s":)" << named
+        << "}}\n";
+    RunReader reader(run);
+    RunNews news = reader.read(shown);
+    const bool held = news.expectation && !news.expectation->predicted.empty();
+    EXPECT_EQ(held, named == predicted);
+    EXPECT_EQ(news.problems.size(), named == predicted ? 0U : 1U);
+    EXPECT_TRUE(reader.read(shown).problems.empty()) << "told once";
+    write_plan(*shown, run / "plan.json");
+    RunReader own(run);
+    news = own.read(nullptr);
+    EXPECT_TRUE(news.own_plan);
+    EXPECT_TRUE(news.problems.empty());
+  }
 }
 
 // Its last line and its end may come while a reading is under way.
