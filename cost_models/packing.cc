@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kSample = 128;           // lengths that stand for all
 constexpr double kManySequences = 16;  // of a micro-batch: what packing leaves free is small
+constexpr double kDeviations = 2;      // of a batch's tokens, which 98 of 100 batches do not exceed
 
 bool within_limit(const std::vector<PackedPart>& parts, std::int64_t limit) {
   return std::all_of(parts.begin(), parts.end(), [&](const PackedPart& part) {
@@ -94,6 +95,9 @@ double whole_rounds(double count, double sequences, int round) {
 ExpectedPacking::ExpectedPacking(const LengthSpec& responses, std::int64_t prompt)
     : prompt_(prompt), mean_(static_cast<double>(prompt) + mean_length(responses)) {
   if (responses.cv <= 0) return;
+  const double response = mean_length(responses);
+  const double variance = mean_square_length(responses) - response * response;
+  deviation_ = std::sqrt(std::max(0.0, variance)) / mean_;
   const double horizon = length_horizon(responses, kSample);
   for (int i = 0; i < kSample; ++i) {
     const std::int64_t length = length_beyond(responses, (i + 0.5) / kSample, horizon);
@@ -108,6 +112,11 @@ double ExpectedPacking::sequences(std::int64_t limit) const {
   if (sample_.responses.empty()) return filled < 1 ? filled : std::floor(filled);
   const auto parts = static_cast<double>(packed(sample_, prompt_, limit, 1).size());
   return std::min(filled, kSample / parts);
+}
+
+double ExpectedPacking::micro_batches(double sequences, int replicas, double held) const {
+  const double batch = std::max(1.0, sequences * replicas);
+  return std::ceil(sequences * (1 + kDeviations * deviation_ / std::sqrt(batch)) / held);
 }
 
 }  // namespace tessera

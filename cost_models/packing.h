@@ -82,11 +82,16 @@ class ExpectedPacking {
  public:
   ExpectedPacking(const LengthSpec& responses, std::int64_t prompt);
   double sequences(std::int64_t limit) const;
+  /// Into how many micro-batches, which hold `held` sequences each, a replica's sequences are cut:
+  /// as many as nearly every draw of lengths needs, as all replicas have as many tokens as the
+  /// whole batch allots to each. A limit of just the mean would be exceeded by every other batch.
+  double micro_batches(double sequences, int replicas, double held) const;
 
  private:
   PackedPart sample_;  // equally likely lengths; empty where all are alike
   std::int64_t prompt_;
-  double mean_;  // tokens of a sequence
+  double mean_;           // tokens of a sequence
+  double deviation_ = 0;  // standard deviation of a sequence's tokens, by their mean
 };
 
 }  // namespace tessera

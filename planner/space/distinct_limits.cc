@@ -37,7 +37,7 @@ double DistinctLimits::parts(std::int64_t sequences, int replicas, const Limit& 
   const auto count = static_cast<double>(sequences);
   const DealtSequences dealt{count, replicas};
   if (few_.are(dealt)) return few_.micro_batches(dealt, limit.tokens);
-  return std::ceil(count / limit.held);
+  return packing_.micro_batches(count, replicas, limit.held);
 }
 
 const std::vector<std::int64_t>& DistinctLimits::of(std::int64_t mini_batch, std::int64_t all,

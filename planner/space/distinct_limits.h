@@ -1,12 +1,11 @@
 // Token limits that make a difference: those that cut a call into fewer micro-batches than any
 // smaller one.
 //
-// What a call takes depends on its number of micro-batches alone (ceil of its sequences by those
-// that a micro-batch holds in expectation, cost_models/packing.h; of few sequences the mean number,
-// cost_models/few_sequences.h), what it needs grows with the limit. So the smallest limit of every
-// number stands for all limits of that number. Limits count longest sequences: in quarters up to
-// two, in halves up to four, then whole ones; where all sequences are alike parts of one make no
-// difference. Keeps what it has worked out; one thread.
+// What a call takes depends on its number of micro-batches alone (cost_models/packing.h; of few
+// sequences the mean number, cost_models/few_sequences.h), what it needs grows with the limit. So
+// the smallest limit of every number stands for all limits of that number. Limits count longest
+// sequences: in quarters up to two, in halves up to four, then whole ones; where all sequences are
+// alike parts of one make no difference. Keeps what it has worked out; one thread.
 #pragma once
 
 #include <array>

@@ -114,6 +114,40 @@ TEST(MicroBatches, OfFewSequencesAreExpectedAsDrawn) {
   EXPECT_FALSE(FewSequences({.mean = 500, .cv = 0, .max = 500}, kPrompt).are({1, 8}));
 }
 
+// Ranks that hold just the mean of a batch would be cut in two in every other step.
+TEST(MicroBatches, OfManySequencesAreAsManyAsNearlyEveryDrawNeeds) {
+  constexpr int kDraws = 400;
+  constexpr std::int64_t kPrompt = 512;
+  constexpr LengthSpec kLengths{.mean = 256, .cv = 0.5, .max = 1024};
+  const double variance = std::log1p(kLengths.cv * kLengths.cv);
+  std::mt19937_64 random(3);
+  std::lognormal_distribution<double> length(std::log(kLengths.mean) - variance / 2,
+                                             std::sqrt(variance));
+  const ExpectedPacking packing(kLengths, kPrompt);
+  for (const DealtSequences& dealt : {DealtSequences{20, 64}, DealtSequences{40, 2}}) {
+    const double whole = dealt.sequences * static_cast<double>(kPrompt + 256);
+    for (const double part : {0.4, 0.5, 0.53, 0.9, 1.0, 1.05}) {
+      const auto limit = static_cast<std::int64_t>(part * whole);
+      const double counted =
+          packing.micro_batches(dealt.sequences, dealt.replicas, packing.sequences(limit));
+      int more = 0, far_fewer = 0;
+      for (int draw = 0; draw < kDraws; ++draw) {
+        std::vector<std::int64_t> responses(
+            static_cast<std::size_t>(std::llround(dealt.sequences * dealt.replicas)));
+        for (std::int64_t& response : responses) {
+          response = std::clamp<std::int64_t>(std::llround(length(random)), 1, kLengths.max);
+        }
+        const auto needed = static_cast<double>(
+            pack_micro_batches(responses, kPrompt, dealt.replicas, limit).front().size());
+        more += needed > counted ? 1 : 0;
+        far_fewer += needed < counted - 1 ? 1 : 0;
+      }
+      EXPECT_LE(more, kDraws / 10) << dealt.replicas << " " << part << " " << counted;
+      EXPECT_EQ(far_fewer, 0) << dealt.replicas << " " << part << " " << counted;
+    }
+  }
+}
+
 TEST(MicroBatches, HoldEverySequenceOnceWithinTheLimit) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {

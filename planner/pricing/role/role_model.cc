@@ -58,7 +58,8 @@ double PackedSequences::micro_batches(std::int64_t tokens, const DealtSequences&
     latest_ = *each;
   }
   const double most = std::max(1.0, dealt.sequences);
-  return std::clamp(std::ceil(dealt.sequences / latest_.second), 1.0, most);
+  const double count = packing_.micro_batches(dealt.sequences, dealt.replicas, latest_.second);
+  return std::clamp(count, 1.0, most);
 }
 
 namespace {

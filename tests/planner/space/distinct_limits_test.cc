@@ -26,8 +26,9 @@ struct Counted {
 
   double parts(std::int64_t tokens, std::int64_t sequences) {
     const DealtSequences dealt{static_cast<double>(sequences), replicas};
-    return few.are(dealt) ? few.micro_batches(dealt, tokens)
-                          : std::ceil(dealt.sequences / packing.sequences(tokens));
+    return few.are(dealt)
+               ? few.micro_batches(dealt, tokens)
+               : packing.micro_batches(dealt.sequences, replicas, packing.sequences(tokens));
   }
   Parts under(std::int64_t tokens, std::int64_t mini_batch, std::int64_t all) {
     return {parts(tokens, mini_batch), parts(tokens, all)};
