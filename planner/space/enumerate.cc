@@ -235,8 +235,8 @@ class Enumeration {
       if (fixed(Field::ep, 1) && fixed(Field::etp, 1)) sharding();
       return;
     }
-    for (const int etp : next_.tp > 1 ? std::vector{1, next_.tp} : std::vector{1}) {
-      if (!fixed(Field::etp, etp)) continue;
+    for (const int etp : divisors(next_.tp)) {
+      if (!fixed(Field::etp, etp) || (served_ && etp > 1 && etp < next_.tp)) continue;
       next_.etp = etp;
       for (const int ep : divisors(ranks / etp)) {
         if (shape_.experts % ep != 0 || !fixed(Field::ep, ep)) continue;

@@ -185,7 +185,8 @@ TEST(RoundTrip, OfExpertParallelPlansGivesTheSamePlan) {
     plan.models["actor"] = {*experts, "qwen3-30b-a3b", ""};
     const auto world = static_cast<int>(plan.roles[0].ranks.size());
     const int tp = 1 << random() % 3, pp = 1 << random() % 2, ep = 2 << random() % 2;
-    const int etp = tp > 1 && random() % 2 == 0 && tp * ep <= world / pp ? tp : 1;
+    const int cut = tp > 1 ? tp >> random() % 2 : 1;  // as the rest is cut, or by half of that
+    const int etp = random() % 2 == 0 && cut * ep <= world / pp ? cut : 1;
     for (RolePlan& role : plan.roles) {
       if (role.model != "actor") continue;
       ParallelLayout& layout = role.layout;

@@ -290,5 +290,26 @@ TEST(PlaceBlocks, NeverCrossesANodeUnlessItFillsWholeOnes) {
   EXPECT_EQ(block_sizes(cluster_of(6, 1, 80)), (std::vector<int>{1, 2, 3, 6}));
 }
 
+// Megatron-Core's expert tensor parallelism is any part of tp; Tessera's own is tp or none, and so
+// is that of servers.
+TEST(Candidates, CutExpertsByAnyDivisorOfTheTensorParallelDegreeWhereTheEngineDoes) {
+  PlanRequest request =
+      request_of(awkward_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
+  Problems problems;
+  request.fixed = parsed({"actor.tp=4", "rollout.tp=4"}, problems);
+  const auto degrees = [&](const char* engine, Role role) {
+    std::set<int> etp;
+    for (const Candidate& c :
+         enumerate_candidates(request, engine_named(engine).capabilities, role, 8)) {
+      etp.insert(c.etp);
+    }
+    return etp;
+  };
+  EXPECT_EQ(degrees("verl-megatron", Role::actor), (std::set{1, 2, 4}));
+  EXPECT_EQ(degrees("verl-megatron", Role::rollout), (std::set{1, 4}));
+  EXPECT_EQ(degrees("any", Role::actor), (std::set{1, 2, 4}));
+  EXPECT_EQ(degrees("tessera", Role::actor), (std::set{1, 4}));
+}
+
 }  // namespace
 }  // namespace tessera
