@@ -215,6 +215,12 @@ def planned_configs():
                 rope_type="default", rope_theta=1e4, mrope_section=[1, 1, 2],
                 partial_rotary_factor=0.5)),
             vision_config=dict(VISION, image_size=28, patch_size=7), **VISION_TOKENS_GLM),
+        "tiny-glm4v-moe": t.Glm4vMoeConfig(
+            text_config=dict(
+                MOE, moe_intermediate_size=20, n_routed_experts=6, num_experts_per_tok=2,
+                rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[1, 1, 2],
+                                     partial_rotary_factor=0.5)),
+            vision_config=dict(VISION, image_size=28, patch_size=7), **VISION_TOKENS_GLM),
         "tiny-llama4": t.Llama4Config(
             text_config=dict(
                 {**MOE, "num_hidden_layers": 5}, head_dim=12, intermediate_size_mlp=28,
@@ -254,6 +260,24 @@ def planned_configs():
             text_config={**gemma, "num_hidden_layers": 7, "sliding_window": 9},
             vision_config=dict(SINGLE_TOWER, intermediate_size=20, vision_use_head=False),
             mm_tokens_per_image=4),
+        "tiny-glm4": t.Glm4Config(**MOE, head_dim=12, pad_token_id=3),
+        "tiny-smollm3": t.SmolLM3Config(**MOE, pad_token_id=3),
+        "tiny-smollm3-window": t.SmolLM3Config(
+            **{**MOE, "num_hidden_layers": 4}, pad_token_id=3, use_sliding_window=True,
+            sliding_window=9, tie_word_embeddings=False, attention_bias=True, mlp_bias=True),
+        "tiny-ministral": t.MinistralConfig(
+            **MOE, head_dim=12, sliding_window=9,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention"]),
+        "tiny-ministral3": t.Ministral3Config(**MOE, head_dim=12),
+        "tiny-olmoe": t.OlmoeConfig(
+            **{**MOE, "intermediate_size": 20}, num_experts=6, num_experts_per_tok=2),
+        "tiny-ernie4.5": t.Ernie4_5Config(**MOE, head_dim=12),
+        "tiny-ernie4.5-moe": t.Ernie4_5_MoeConfig(
+            **{**MOE, "num_hidden_layers": 5}, moe_intermediate_size=20, moe_num_experts=6,
+            moe_k=2, moe_layer_end_index=3, moe_layer_interval=2),
+        "tiny-hunyuan-v1-dense": t.HunYuanDenseV1Config(**MOE, head_dim=12),
+        "tiny-hunyuan-v1-moe": t.HunYuanMoEV1Config(
+            **{**MOE, "intermediate_size": 20}, head_dim=12, num_experts=6, moe_topk=2),
         "tiny-qwen3-vl-moe": t.Qwen3VLMoeConfig(
             text_config=dict(QWEN_MOE, head_dim=12, mlp_only_layers=[1], **sections()),
             vision_config=dict(POSITIONED, deepstack_visual_indexes=[1]), **VISION_TOKENS),

@@ -32,13 +32,16 @@ enum class WindowRule {
 
 /// The words in which a config.json states its experts.
 enum class ExpertKeys {
-  mixtral,   // num_local_experts, of intermediate_size columns
-  qwen,      // num_experts, moe_intermediate_size, decoder_sparse_step, mlp_only_layers
-  deepseek,  // n_routed_experts, n_shared_experts, first_k_dense_replace, groups
-  hunyuan,   // num_experts, num_shared_experts, mlp_layer_types, router_scaling_factor
-  blocks,    // n_routed_experts, moe_shared_expert_intermediate_size, groups
-  llama4,    // num_local_experts, of intermediate_size columns, moe_layers, one shared expert
-  hashed,    // n_routed_experts in every layer, mlp_layer_types or num_hash_layers
+  mixtral,     // num_local_experts, of intermediate_size columns
+  qwen,        // num_experts, moe_intermediate_size, decoder_sparse_step, mlp_only_layers
+  deepseek,    // n_routed_experts, n_shared_experts, first_k_dense_replace, groups
+  hunyuan,     // num_experts, num_shared_experts, mlp_layer_types, router_scaling_factor
+  blocks,      // n_routed_experts, moe_shared_expert_intermediate_size, groups
+  llama4,      // num_local_experts, of intermediate_size columns, moe_layers, one shared expert
+  hashed,      // n_routed_experts in every layer, mlp_layer_types or num_hash_layers
+  olmoe,       // num_experts in every layer, of intermediate_size columns
+  ernie,       // moe_num_experts, moe_k, moe_layer_start_index, _end_index and _interval
+  hunyuan_v1,  // num_experts, moe_topk, of intermediate_size columns as the shared one
 };
 
 /// Routed experts of a family.
@@ -65,6 +68,7 @@ struct BiasFacts {
   std::string_view output_key;        // of the attention's output alone
   bool mlp_key = false;               // mlp_bias
   const char* mlp_refused = nullptr;  // why a true mlp_bias is refused
+  std::string_view all_refused;       // a key of biases everywhere, which no published model has
 };
 
 /// Yarn's scaling that a class takes where the file has none.
@@ -82,6 +86,7 @@ struct RopeFacts {
   bool sections = false;         // "mrope", the same position in all sections for text
   bool by_window = false;        // layers with a window have a table of their own (Gemma 3)
   bool none = false;             // no positions at all (Nemotron-H)
+  bool ntk_alpha = false;        // "dynamic" with alpha, which raises theta (HunYuan)
   bool windows_alone = false;    // layers of full attention have no positions (Llama 4)
   bool complex = false;          // a table of complex numbers in fp32 instead of two of reals
   std::string_view rotated_key;  // rotated elements of a head as a number; empty = no such key
@@ -155,6 +160,8 @@ struct TensorNames {
   // Inside the expert block: the router, its correction, and a shared expert without a gate.
   std::string_view router = "gate", correction = "gate.e_score_correction_bias",
                    shared = "shared_experts.";
+  bool correction_row = false;  // the correction is a matrix of one row
+  std::string_view query_norm = "q_norm", key_norm = "k_norm";
   NormNames norms;
 };
 
@@ -180,19 +187,22 @@ struct Signature {
 /// How transformers' classes compute, where that decides what they keep for a backward pass
 /// (cost_models/transformers).
 struct ModuleFacts {
-  bool wide_norm = false;      // a norm's weight multiplies in fp32
-  bool offset_norm = false;    // 1 + the weight does
-  bool capped_logits = false;  // a tanh of the logits, which keeps its output
-  bool wide_logits = false;    // logits are cast to fp32
-  int dropout_masks = 0;       // of what a layer adds to the stream (configured dropout above 0)
-  bool wide_rotary = false;    // cosines and sines are in fp32
-  bool half_rotary = false;    // cosines and sines of half a head, else they are repeated
-  bool clamped_gates = false;  // gate and up are clamped
-  bool cast_router = false;    // the router's input and weight are cast to fp32 before autocast
-  bool wide_scores = false;    // outputs of experts are weighted in fp32
-  bool wide_sigmoid = false;   // a router's sigmoid is in fp32, as its softmax is everywhere
-  bool unnormalised = false;   // norm_topk_prob is not read
-  bool every_expert = false;   // all experts see all tokens, those not chosen as zeros
+  bool wide_norm = false;       // a norm's weight multiplies in fp32
+  bool offset_norm = false;     // 1 + the weight does
+  bool capped_logits = false;   // a tanh of the logits, which keeps its output
+  bool wide_logits = false;     // logits are cast to fp32
+  int dropout_masks = 0;        // of what a layer adds to the stream (configured dropout above 0)
+  bool wide_rotary = false;     // cosines and sines are in fp32
+  bool half_rotary = false;     // cosines and sines of half a head, else they are repeated
+  bool layer_rotary = false;    // each layer interleaves them into copies of its own
+  bool scaled_queries = false;  // by a factor of each position (Ministral 3)
+  bool clamped_gates = false;   // gate and up are clamped
+  bool cast_router = false;     // the router's input and weight are cast to fp32 before autocast
+  bool wide_router = false;   // the router's input is cast to fp32, the chosen scores' sum clamped
+  bool wide_scores = false;   // outputs of experts are weighted in fp32
+  bool wide_sigmoid = false;  // a router's sigmoid is in fp32, as its softmax is everywhere
+  bool unnormalised = false;  // norm_topk_prob is not read
+  bool every_expert = false;  // all experts see all tokens, those not chosen as zeros
   /// Why verl's FSDP engine, which packs sequences for flash attention, cannot run the class.
   const char* no_packing = nullptr;
 };

@@ -42,6 +42,16 @@ struct Counter {
 
   SavedBytes rows(std::int64_t elements) const { return {elements * element, 0}; }
 
+  // Of cosines and sines: elements that a token has of each, and bytes of one.
+  std::int64_t rotated() const {
+    return static_cast<std::int64_t>(
+        static_cast<double>(model.mla ? model.mla->qk_rope_head_dim : model.head_dim) *
+        (model.mla ? 1.0 : model.rope.rotated_fraction));
+  }
+  std::int64_t rotary_element() const {
+    return modules.wide_rotary || facts.rope.complex ? kWide : element;
+  }
+
   // A norm, and its output as the next projections' input.
   SavedBytes norm_of_stream() const {
     SavedBytes bytes = norm(model.hidden);
@@ -83,6 +93,8 @@ struct Counter {
         bytes += facts.whole_qk_norm ? norm(model.kv_heads * d) : norm(d, model.kv_heads);
       }
       bytes += rows(2 * q * d + 2 * kv * d);
+      if (modules.layer_rotary) bytes.per_token += 2 * rotated() * rotary_element();
+      if (modules.scaled_queries) bytes += rows(1);
       if (facts.gated_attention) bytes += rows(2 * q * d);  // the gate, and what it multiplied
     }
     if (output_copied) bytes += rows(q * value_head_dim(model));
@@ -168,6 +180,10 @@ struct Counter {
     if (modules.cast_router && element < kWide) {  // its input and weight, to fp32 and back
       bytes += rows(model.hidden);
       bytes.once += element * moe.experts * model.hidden;
+    }
+    if (modules.wide_router) {  // in the place of what no shared expert reads
+      bytes.per_token += kWide * (model.hidden + 1);
+      if (moe.shared_ffn == 0) bytes.per_token -= element * model.hidden;
     }
     if (moe.router_bias) {
       bytes += rows(k);  // softmax over the chosen
@@ -300,20 +316,16 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
   if (model.hyper) bytes += saved_by_last_streams(model, count.element);
   bytes.per_token += kIndex * (model.learned_positions ? 2 : 1);
   const bool nowhere =
-      count.facts.rope.none || model.compressed ||  // tables of each layer's own
+      count.facts.rope.none || model.compressed ||
+      count.modules.layer_rotary ||  // tables of each layer's own
       (count.facts.rope.windows_alone &&
        static_cast<std::int64_t>(model.full_attention_layers.size()) == model.layers);
   if (!model.learned_positions && !nowhere) {
-    const auto rotated = static_cast<std::int64_t>(
-        static_cast<double>(model.mla ? model.mla->qk_rope_head_dim : model.head_dim) *
-        (model.mla ? 1.0 : model.rope.rotated_fraction));
     const bool mixed = model.sliding_window > 0 && !model.full_attention_layers.empty();
     const std::int64_t tables = count.facts.rope.by_window && mixed ? 2 : 1;
-    const bool wide = count.modules.wide_rotary || count.facts.rope.complex;
-    const std::int64_t element = wide ? kWide : count.element;
     const bool half = count.modules.half_rotary || count.facts.rope.complex;
     // Cosines and sines.
-    bytes.per_token += tables * 2 * rotated / (half ? 2 : 1) * element;
+    bytes.per_token += tables * 2 * count.rotated() / (half ? 2 : 1) * count.rotary_element();
   }
   return bytes;
 }

@@ -93,6 +93,14 @@ HUNYUAN = tuple(dict(shape, moe_intermediate_size=columns, num_experts=e, num_ex
                      num_shared_experts=s)
                 for shape, columns, e, k, s in zip(HEADS, (96, 160, 64), (8, 24, 16), (2, 3, 8),
                                                    (1, 2, 1)))
+OLMOE = tuple(dict(shape, num_experts=e, num_experts_per_tok=k, norm_topk_prob=norm)
+              for shape, e, k, norm in zip(DENSE, (8, 24, 16), (2, 3, 8), (False, True, True)))
+ERNIE = tuple(dict(shape, moe_intermediate_size=columns, moe_num_experts=e, moe_k=k,
+                   moe_num_shared_experts=s, moe_layer_start_index=0)
+              for shape, columns, e, k, s in zip(DENSE, (96, 160, 64), (8, 24, 16), (2, 3, 8),
+                                                 (1, 2, 0)))
+HUNYUAN_V1 = tuple(dict(shape, num_experts=e, moe_topk=k)
+                   for shape, e, k in zip(HEADS, (8, 24, 16), (2, 3, 8)))
 BLOCKS = tuple(dict({k: v for k, v in shape.items() if k != "num_hidden_layers"},
                     mamba_num_heads=n, mamba_head_dim=d, n_groups=g, ssm_state_size=state,
                     chunk_size=32, moe_intermediate_size=columns, n_routed_experts=e,
@@ -105,6 +113,10 @@ SECTIONS = tuple(dict(shape, rope_parameters=dict(
     rope_type="default", rope_theta=1e4, mrope_section=[pairs - 2 * (pairs // 4), pairs // 4, pairs // 4]))
                  for shape in DENSE
                  for pairs in (shape["hidden_size"] // shape["num_attention_heads"] // 2,))
+SECTIONS_MOE = tuple(
+    {**{k: v for k, v in glm.items() if k not in ("use_qk_norm", "head_dim")}, **shape,
+     "rope_parameters": dict(shape["rope_parameters"], partial_rotary_factor=1.0)}
+    for shape, glm in zip(SECTIONS, GLM))
 LLAMA4 = tuple(dict(shape, intermediate_size_mlp=columns, num_local_experts=e, num_experts_per_tok=k,
                     use_qk_norm=norm)
                for shape, columns, e, k, norm in zip(HEADS, (480, 288, 416), (4, 6, 3), (1, 2, 3),
@@ -159,7 +171,7 @@ ALONE = {
 }
 
 # Language models that a config.json nests beside a vision tower.
-NESTED = ("qwen3_5_text", "qwen3_5_moe_text", "glm4v_text", "llama4_text")
+NESTED = ("qwen3_5_text", "qwen3_5_moe_text", "glm4v_text", "glm4v_moe_text", "llama4_text")
 
 # Of each family: its shapes, and the keys that make all layers dense where it has experts.
 FAMILIES = {
@@ -174,10 +186,15 @@ FAMILIES = {
     "olmo2": (DENSE, None), "seed_oss": (HEADS, None),
     "glm4_moe": (GLM, dict(first_k_dense_replace=2)),
     "minimax_m2": (EXPERTS, None), "hy_v3": (HUNYUAN, None), "nemotron_h": (BLOCKS, None),
-    "glm4v_text": (SECTIONS, None), "llama4_text": (LLAMA4, None),
+    "glm4v_text": (SECTIONS, None),
+    "glm4v_moe_text": (SECTIONS_MOE, dict(first_k_dense_replace=2)), "llama4_text": (LLAMA4, None),
     "deepseek_v32": (INDEXED, dict(first_k_dense_replace=2)),
     "glm_moe_dsa": (SHARED, dict(first_k_dense_replace=2)), "deepseek_v4": (ENTRIES, None),
     "glm4_moe_lite": (LATENT, None), "olmo3": (DENSE, None), "minimax": (LIGHTNING, None),
+    "glm4": (HEADS, None), "smollm3": (DENSE, None), "ministral": (HEADS, None),
+    "ministral3": (HEADS, None), "olmoe": (OLMOE, None), "ernie4_5": (HEADS, None),
+    "ernie4_5_moe": (ERNIE, dict(moe_layer_start_index=2)), "hunyuan_v1_dense": (HEADS, None),
+    "hunyuan_v1_moe": (HUNYUAN_V1, None),
     "qwen3_next": (HYBRID_MOE, None), "qwen3_5_text": (HYBRID, None),
     "qwen3_5_moe_text": (HYBRID_MOE, None),
 }
@@ -188,7 +205,9 @@ FIXED = {
     "glm_moe_dsa": dict(first_k_dense_replace=0),
     "olmo3": dict(pad_token_id=None),
     "gpt2": dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
-    "phi3": dict(pad_token_id=None),
+    "phi3": dict(pad_token_id=None), "glm4": dict(pad_token_id=None, eos_token_id=2),
+    "smollm3": dict(pad_token_id=None, bos_token_id=1, eos_token_id=2),
+    "olmoe": dict(eos_token_id=2),
 }
 
 
@@ -276,25 +295,30 @@ def stand_in_for_state_spaces():
         ngroups, **_: SplitScan.apply(projected, A, outproj_weight, rmsnorm_weight.numel(), ngroups))
 
 
-class Glm4vTextForCausalLM(transformers.models.glm4v.modeling_glm4v.Glm4vPreTrainedModel):
-    """The language model of GLM-4.1V with its head, which transformers has beside the tower alone."""
-    config_class = transformers.Glm4vTextConfig
-    config: transformers.Glm4vTextConfig
+def language_model(module, name, config_class):
+    """A tower's language model with its head, which transformers has beside the tower alone."""
 
-    def __init__(self, config):
-        super().__init__(config)
-        self.model = transformers.models.glm4v.modeling_glm4v.Glm4vTextModel(config)
-        self.lm_head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+    class ForCausalLM(getattr(module, name + "PreTrainedModel")):
+        def __init__(self, config):
+            super().__init__(config)
+            self.model = getattr(module, name + "TextModel")(config)
+            self.lm_head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
 
-    def forward(self, **inputs):
-        out = self.model(**inputs)
-        return transformers.modeling_outputs.CausalLMOutputWithPast(
-            logits=self.lm_head(out.last_hidden_state), past_key_values=out.past_key_values)
+        def forward(self, **inputs):
+            out = self.model(**inputs)
+            return transformers.modeling_outputs.CausalLMOutputWithPast(
+                logits=self.lm_head(out.last_hidden_state), past_key_values=out.past_key_values)
+
+    ForCausalLM.__module__ = module.__name__  # where transformers looks for grouped experts
+    ForCausalLM.config_class = config_class
+    ForCausalLM.__annotations__["config"] = config_class
+    # register() passes over configurations of transformers itself.
+    transformers.AutoModelForCausalLM._model_mapping._extra_content[config_class] = ForCausalLM
 
 
-# register() passes over configurations of transformers itself.
-transformers.AutoModelForCausalLM._model_mapping._extra_content[
-    transformers.Glm4vTextConfig] = Glm4vTextForCausalLM
+language_model(transformers.models.glm4v.modeling_glm4v, "Glm4v", transformers.Glm4vTextConfig)
+language_model(transformers.models.glm4v_moe.modeling_glm4v_moe, "Glm4vMoe",
+               transformers.models.glm4v_moe.configuration_glm4v_moe.Glm4vMoeTextConfig)
 
 
 def stand_in_for_linear_attention():
@@ -541,7 +565,7 @@ def main():
                 cases.append(case(family, shape, keys, kind))
             if family in KINDS or family in ALONE:
                 continue
-            sparse = dense is not None or "num_local_experts" in shape
+            sparse = dense is not None or {"num_local_experts", "num_experts"} & shape.keys()
             cases.append(case(family, shape, None, "sparse" if sparse else "dense"))
             if dense:
                 cases.append(case(family, shape, dense, "dense"))

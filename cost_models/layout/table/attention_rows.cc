@@ -35,8 +35,9 @@ void Rows::attention() {
   add(cut(matrix(attn + "o_proj.weight", model_.hidden, queries), 1, SplitUnit::query_heads));
   if (model_.output_bias) add(vector(attn + "o_proj.bias", model_.hidden));
   if (model_.qk_norm && !facts_.bare_qk_norm) {
-    add(vector(attn + "q_norm.weight", facts_.whole_qk_norm ? queries : model_.head_dim));
-    add(vector(attn + "k_norm.weight", facts_.whole_qk_norm ? keys : model_.head_dim));
+    const std::string query(names_.query_norm), key(names_.key_norm);
+    add(vector(attn + query + ".weight", facts_.whole_qk_norm ? queries : model_.head_dim));
+    add(vector(attn + key + ".weight", facts_.whole_qk_norm ? keys : model_.head_dim));
   }
   if (model_.attention_sinks) {
     add(cut(vector(attn + "sinks", model_.query_heads), 0, SplitUnit::query_heads));

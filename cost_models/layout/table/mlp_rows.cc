@@ -37,7 +37,9 @@ void Rows::experts(const MoeSpec& moe, bool hashed) {
     table.decayed = false;
     add(std::move(table));
   } else if (moe.correction_bias) {
-    add(vector(block + std::string(names_.correction), moe.experts));
+    Parameter correction = vector(block + std::string(names_.correction), moe.experts);
+    if (names_.correction_row) correction.shape.insert(correction.shape.begin(), 1);
+    add(std::move(correction));
   }
   if (moe.latent > 0) {
     add(matrix(block + "fc1_latent_proj.weight", moe.latent, model_.hidden));

@@ -22,15 +22,29 @@ std::string known_types() {
   return text;
 }
 
-/// The family whose name takes the fewest edits from `model_type`.
+/// The family, of those of the same maker where it has some, whose name takes the fewest edits from
+/// `model_type`; of equals the last one.
 std::string_view closest_type(std::string_view model_type) {
+  // "gemma4" is nearer to "gemma3" than to any name of as many edits from another maker.
+  const auto maker = [](std::string_view name) {
+    return name.substr(0, name.find_first_of("_0123456789"));
+  };
   std::string_view best;
   std::size_t least = model_type.size() + 64;  // more edits than any name takes
-  for (const ModelFamily family : kEveryFamily) {
-    const std::size_t edits = edit_distance(model_type, name_of(family), least);
-    if (edits >= least) continue;
+  bool same_maker = false;
+  const auto compare = [&](std::string_view name) {
+    const bool same = !name.empty() && maker(name) == maker(model_type);
+    if (name.empty() || (same_maker && !same)) return;
+    const std::size_t most = model_type.size() + 64;
+    const std::size_t edits = edit_distance(model_type, name, most);
+    if (edits > least && same == same_maker) return;
     least = edits;
-    best = name_of(family);
+    best = name;
+    same_maker = same;
+  };
+  for (const ModelFamily family : kEveryFamily) {
+    compare(name_of(family));
+    compare(facts_of(family).alias);
   }
   return best;
 }
@@ -213,6 +227,9 @@ class ConfigReader {
     if (facts.mlp_refused != nullptr && spec_.mlp_bias) {
       reader_.refuse("mlp_bias", facts.mlp_refused);
     }
+    bool all = false;
+    if (!facts.all_refused.empty()) reader_.optional(facts.all_refused, all);
+    if (all) reader_.refuse(facts.all_refused, "false, as every model of it was published");
   }
 
   /// GPT-2's own key names.

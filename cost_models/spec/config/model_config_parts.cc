@@ -177,14 +177,48 @@ void read_block_experts(ObjectReader& reader, MoeSpec& moe) {
   reader.optional("topk_group", moe.groups_per_token, kConfigSize);
 }
 
+/// Ernie 4.5: every moe_layer_interval-th layer from the first to the last index.
+void read_ernie_experts(ObjectReader& reader, const ExpertFacts& facts, const ModelSpec& spec,
+                        MoeSpec& moe) {
+  std::int64_t shared = facts.default_shared, first = facts.default_dense, last = -1, interval = 1;
+  reader.optional("moe_num_shared_experts", shared, kNotNegative);
+  moe.shared_ffn = shared * moe.expert_ffn;
+  reader.optional("moe_layer_start_index", first, kNotNegative);
+  reader.optional("moe_layer_end_index", last, Whole{.least = -1, .most = kConfigSize.most});
+  reader.optional("moe_layer_interval", interval, kConfigSize);
+  if (last < 0) last = spec.layers - 1;
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    const bool has = layer >= first && layer <= last && (layer + 1) % interval == 0;
+    if (!has) moe.dense_layers.push_back(layer);
+  }
+}
+
+/// HunYuan V1: a number, or the same one for each layer.
+void read_alike_count(ObjectReader& reader, const char* key, std::int64_t& count) {
+  constexpr Whole kCount{.least = 1, .most = 1 << 16};
+  const Node* const node = reader.find(key);
+  if (node == nullptr || !node->is(Node::Kind::list)) return reader.required(key, count, kCount);
+  std::vector<std::int64_t> each;
+  reader.list(key, each, kCount);
+  if (each.empty()) return;
+  count = each.front();
+  if (std::count(each.begin(), each.end(), count) != std::ssize(each)) {
+    reader.refuse(key, "the same number for all layers");
+  }
+}
+
 /// The key that counts the routed experts; renamed keys are read under all their names.
 const char* experts_key(ObjectReader& reader, ExpertKeys keys) {
   switch (keys) {
     case ExpertKeys::mixtral:
     case ExpertKeys::llama4:
       return present(reader, {"num_local_experts", "num_experts"});
+    case ExpertKeys::ernie:
+      return present(reader, {"moe_num_experts", "num_experts"});
     case ExpertKeys::qwen:
+    case ExpertKeys::olmoe:
     case ExpertKeys::hunyuan:
+    case ExpertKeys::hunyuan_v1:
       return present(reader, {"num_experts", "num_local_experts"});
     case ExpertKeys::deepseek:
     case ExpertKeys::blocks:
@@ -222,13 +256,21 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   constexpr Whole kCount{.least = 1, .most = 1 << 16};
   MoeSpec moe;
   const char* const counted = experts_key(reader, experts.keys);
-  reader.required(counted, moe.experts, kCount);
-  reader.required(present(reader, {"num_experts_per_tok", "experts_per_token"}),
-                  moe.experts_per_token, kCount);
-  moe.expert_ffn = spec.ffn;
-  if (experts.keys != ExpertKeys::mixtral && experts.keys != ExpertKeys::llama4) {
-    reader.required("moe_intermediate_size", moe.expert_ffn, kConfigSize);
+  const bool first_hunyuan = experts.keys == ExpertKeys::hunyuan_v1;
+  if (first_hunyuan) {
+    read_alike_count(reader, counted, moe.experts);
+    read_alike_count(reader, present(reader, {"moe_topk", "num_experts_per_tok"}),
+                     moe.experts_per_token);
+  } else {
+    reader.required(counted, moe.experts, kCount);
+    reader.required(present(reader, {"num_experts_per_tok", "experts_per_token", "moe_k"}),
+                    moe.experts_per_token, kCount);
   }
+  moe.expert_ffn = spec.ffn;
+  if (first_hunyuan) moe.shared_ffn = spec.ffn;
+  const bool wide_as_mlp = first_hunyuan || experts.keys == ExpertKeys::mixtral ||
+                           experts.keys == ExpertKeys::llama4 || experts.keys == ExpertKeys::olmoe;
+  if (!wide_as_mlp) reader.required("moe_intermediate_size", moe.expert_ffn, kConfigSize);
   moe.normalised = experts.normalised;
   moe.router_bias = experts.router_bias;
   moe.score = experts.score;
@@ -244,6 +286,8 @@ void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
     moe.shared_gate = true;
   }
   if (experts.keys == ExpertKeys::deepseek) read_deepseek_experts(reader, experts, spec, moe);
+  if (experts.keys == ExpertKeys::olmoe) reader.optional("norm_topk_prob", moe.normalised);
+  if (experts.keys == ExpertKeys::ernie) read_ernie_experts(reader, experts, spec, moe);
   if (experts.keys == ExpertKeys::hunyuan) read_hunyuan_experts(reader, experts, spec, moe);
   if (experts.keys == ExpertKeys::blocks) read_block_experts(reader, moe);
   if (experts.keys == ExpertKeys::llama4) read_llama4_experts(reader, spec, moe);

@@ -57,6 +57,14 @@ void read_longrope(ObjectReader& scaling, std::int64_t max_positions, RopeSpec& 
   if (stated) rope.attention_factor = *stated;
 }
 
+/// HunYuan's (HunYuanDenseV1RotaryEmbedding): a plain table of a larger theta.
+void read_alpha(ObjectReader& scaling, std::int64_t head_dim, RopeSpec& rope) {
+  double alpha = 1;
+  scaling.required("alpha", alpha, kAboveZero);
+  const auto dim = static_cast<double>(head_dim);
+  if (head_dim > 2) rope.theta *= std::pow(alpha, dim / (dim - 2));
+}
+
 void read_scaling(ObjectReader& scaling, const std::string& kind, std::int64_t max_positions,
                   RopeSpec& rope) {
   if (kind == "default") return;
@@ -206,6 +214,9 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
   if (kind == "longrope" || kind == "su") {
     reader.optional("original_max_position_embeddings", rope.original_max_position_embeddings,
                     kConfigSize);
+  }
+  if (facts.rope.ntk_alpha && kind == "dynamic" && scaling->has("alpha")) {
+    return read_alpha(*scaling, spec.head_dim, rope);
   }
   read_scaling(*scaling, kind, spec.max_positions, rope);
 }

@@ -3,17 +3,20 @@
 #include <iterator>
 
 #include "cost_models/spec/enum_names.h"
+#include "cost_models/spec/families/further_text_rows.h"
 #include "cost_models/spec/families/hybrid_rows.h"
 #include "cost_models/spec/families/text_rows.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t kRows = std::size(kTextFamilies) + std::size(kHybridFamilies);
+constexpr std::size_t kText = std::size(kTextFamilies);
+constexpr std::size_t kTexts = kText + std::size(kFurtherTextFamilies);
+constexpr std::size_t kRows = kTexts + std::size(kHybridFamilies);
 
 constexpr const FamilyFacts& row(std::size_t i) {
-  constexpr std::size_t kText = std::size(kTextFamilies);
-  return i < kText ? kTextFamilies[i] : kHybridFamilies[i - kText];
+  if (i < kText) return kTextFamilies[i];
+  return i < kTexts ? kFurtherTextFamilies[i - kText] : kHybridFamilies[i - kTexts];
 }
 
 static_assert(has_enumerators<ModelFamily, kRows>(), "a ModelFamily has no row");

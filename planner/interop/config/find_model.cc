@@ -47,7 +47,7 @@ struct Alike {
 
 // Models with the shapes of a preset (their cards and config.json at huggingface.co).
 // Mistral 7B's earlier versions have another vocabulary.
-constexpr std::array<Alike, 36> kAlike{{
+constexpr std::array<Alike, 40> kAlike{{
     {"mistral7bv03", "mistral7b"},
     {"mixtral8x7bv01", "mixtral8x7b"},
     {"mixtral8x22bv01", "mixtral8x22b"},
@@ -84,6 +84,10 @@ constexpr std::array<Alike, 36> kAlike{{
     {"deepseekv4probase", "deepseekv4pro"},
     {"minimaxm140k", "minimaxm1"},
     {"minimaxm180k", "minimaxm1"},
+    {"ernie4503bpt", "ernie4503b"},
+    {"ernie4521ba3bpt", "ernie4521ba3b"},
+    {"glm49b0414", "glm49b"},
+    {"olmoe1b7b0924", "olmoe1b7b"},
 }};
 
 // The preset that a hub name or a folder of that name means; empty = none.

@@ -254,7 +254,11 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
                  {"olmo2-32b", 32'234'279'936},
                  {"olmo3-7b", 7'298'011'136},
                  {"seed-oss-36b", 36'151'104'512},
-                 {"minimax-m1", 456'089'655'296}});
+                 {"minimax-m1", 456'089'655'296},
+                 {"glm4-9b", 9'400'279'040},
+                 {"smollm3-3b", 3'075'098'624},
+                 {"olmoe-1b-7b", 6'919'161'856},
+                 {"ernie4.5-0.3b", 360'748'032}});
 }
 
 TEST(Presets, HaveThePublishedNumbersOfParametersWithTheirTowers) {
@@ -268,7 +272,8 @@ TEST(Presets, HaveThePublishedNumbersOfParametersWithTheirTowers) {
                  {"llama4-scout", 108'641'793'536},
                  {"llama4-maverick", 401'583'781'376},
                  {"qwen2.5-vl-3b", 3'754'622'976},
-                 {"qwen2.5-vl-7b", 8'292'166'656}});
+                 {"qwen2.5-vl-7b", 8'292'166'656},
+                 {"glm4.5v", 107'710'933'120}});
 }
 
 // The files of DeepSeek-V3.2-Exp count 685,396,921,376 elements and those of V3 684,531,386,000
@@ -283,6 +288,22 @@ TEST(Presets, AnIndexerHasWhatThePublishedFilesHaveBeyondThoseOfTheModelWithout)
   EXPECT_EQ(parameter_count(*with) - parameter_count(*without) + mtp_parameter_count(*with) -
                 mtp_parameter_count(*without) + 62 * scales,
             685'396'921'376 - 684'531'386'000);
+}
+
+// Names of their cards: ERNIE-4.5-21B-A3B; Hunyuan-A13B, "80 billion parameters in total".
+TEST(Presets, HaveTheirCardsBillionsInAllAndOfAToken) {
+  struct Card {
+    const char* name;
+    double all, active;
+  };
+  for (const Card& card : {Card{"ernie4.5-21b-a3b", 21.8, 3}, {"hunyuan-a13b", 80.4, 13}}) {
+    Problems problems;
+    const auto model = read_model_spec(card.name, problems);
+    ASSERT_TRUE(model.has_value()) << Error(ExitCode::bad_input, problems).what();
+    EXPECT_NEAR(static_cast<double>(parameter_count(*model)) * 1e-9, card.all, 0.05) << card.name;
+    EXPECT_NEAR(static_cast<double>(active_parameter_count(*model)) * 1e-9, card.active, 0.5)
+        << card.name;
+  }
 }
 
 // Files of these hold their multi-token-prediction layers, GLM-4.5's with embedding and head of

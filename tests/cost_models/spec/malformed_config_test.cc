@@ -31,10 +31,14 @@ TEST(ModelSpec, ANumberBeyond64BitsHidesNoOtherProblem) {
 
 TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
   for (const auto& [type, closest] :
-       std::map<std::string, std::string>{{"gemma4", "gemma2"},
-                                          {"deepseek_v5", "deepseek_v2"},
-                                          {"llama5", "llama"},
-                                          {"x", "gpt2"}}) {
+       std::map<std::string, std::string>{{"gemma4", "gemma3"},
+                                          {"deepseek_v5", "deepseek_v4"},
+                                          {"llama5", "llama4"},
+                                          {"kimi_linear", "kimi_k2"},
+                                          {"kimi_k25", "kimi_k2"},
+                                          {"mimo_v2_flash", "mimo"},
+                                          {"lama", "llama"},
+                                          {"x", "glm4"}}) {
     nlohmann::json config = valid_config();
     config["model_type"] = type;
     Problems problems;
