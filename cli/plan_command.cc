@@ -52,6 +52,7 @@ PlanRequest request_of_plan(const PlanOptions& options) {
   request.fixed = parse_settings(options.names.fixed, problems);
   request.one_step_off = request.one_step_off || options.names.one_step_off;
   if (options.names.lora.used()) set_adapters(request, options.names.lora);
+  if (options.names.mtp) request.mtp[Role::actor] = *options.names.mtp;
   if (!problems.empty()) throw Error(std::move(problems));
   return request;
 }
@@ -188,6 +189,17 @@ void add_adapters(CLI::App& command, Lora& lora) {
       ->needs(rank);
 }
 
+void add_prediction_layers(CLI::App& command, std::optional<MtpUse>& mtp) {
+  std::vector<std::string> names;
+  for (const MtpUse use : kEveryMtpUse) names.emplace_back(name_of(use));
+  command
+      .add_option_function<std::string>(
+          "--mtp", [&mtp](const std::string& name) { mtp = mtp_use_from(name); },
+          "What the actor does with the model's layers of multi-token prediction: " +
+              joined(names) + "; default: left_out")
+      ->check(CLI::IsMember(names));
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app) {
@@ -240,6 +252,7 @@ void add_plan(CLI::App& app) {
                     "A rollout with GPUs of its own may generate with the weights of the step "
                     "before, which is another algorithm");
   add_adapters(*command, options->names.lora);
+  add_prediction_layers(*command, options->names.mtp);
   command
       ->add_flag("--pareto", options->pareto,
                  "Print the best step of every number of GPUs instead of one plan")

@@ -36,6 +36,25 @@ Bytes logits_bytes(const RankModel& rank, double tokens, bool training) {
   return rounded(rows * columns * (training ? 2 * element + 3 * fp32 : element + 2 * fp32));
 }
 
+// What layers of multi-token prediction keep of a token beside their transformer layers: the
+// embedding, which a norm reads; the projection's two inputs side by side; the last norm's input
+// and output, which the head reads. The transformer layer counts what the projection gives, which
+// full recomputation makes again with all of this but the embedding and the last output.
+double mtp_elements(const RankModel& rank, Recompute recompute) {
+  return as_double(run_mtp_layers(rank.model) * rank.model.hidden) / rank.stream_parts() *
+         (recompute == Recompute::full ? 1.0 : 5.0);
+}
+
+// Their logits of all tokens: exponentials in fp32, kept for the loss's gradient (Megatron-Core's
+// vocab_parallel_cross_entropy); with a copy in the model's type while they are made.
+Bytes mtp_logits_bytes(const RankModel& rank, double tokens, bool kept) {
+  const double each = tokens * as_double(rank.vocab());
+  const auto layers = as_double(run_mtp_layers(rank.model));
+  if (kept) return rounded(layers * each * size_of(DType::fp32));
+  if (layers == 0) return {};
+  return rounded(each * bytes_per_logit(LossKernel::vocab_parallel, rank.dtype, false));
+}
+
 // Token copies that the experts of one rank work on, per token of the rank: k, of which etp ranks
 // each work on all with a part of the columns; without sequence parallelism the tokens are dealt to
 // the t ranks that hold copies of them.
@@ -197,11 +216,15 @@ MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recomput
     one_layer = std::max(one_layer, activation_bytes(rank, shape, Recompute::none, load.sequence));
     buffers = std::max(buffers, layer_buffers(rank, shape, tokens));
   }
-  if (load.last) kept += 2.0 * stage_input;  // the final norm's input and output
+  if (load.last) {  // the final norm's input and output
+    kept += 2.0 * stage_input + size_of(rank.dtype) * mtp_elements(rank, recompute);
+  }
   MemoryUse use;
   use.activations = rounded(kept * tokens * load.in_flight);
   use.workspace = rounded(buffers);
-  if (load.last) use.logits = logits_bytes(rank, tokens, true);
+  if (load.last) {
+    use.logits = logits_bytes(rank, tokens, true) + mtp_logits_bytes(rank, tokens, true);
+  }
   // All rows of logits and their gradient are gone when the backward pass reaches the last layer:
   // what that needs besides takes their place.
   Bytes gone = rank.traits.loss.rows == 0 ? use.logits : Bytes{};
@@ -226,7 +249,10 @@ MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_
 MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens) {
   MemoryUse use;
   use.activations = rounded(layer_buffers(rank, rank.layer(), tokens / rank.cp));
-  if (last_stage) use.logits = logits_bytes(rank, tokens / rank.cp, false);
+  if (last_stage) {  // one after the other
+    use.logits = std::max(logits_bytes(rank, tokens / rank.cp, false),
+                          mtp_logits_bytes(rank, tokens / rank.cp, false));
+  }
   return use;
 }
 

@@ -361,31 +361,4 @@ Seconds host_step_seconds(double elements, int shards, int ranks, const RoleDTyp
          host_copy_seconds(Traffic{piece}, calibration);
 }
 
-double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
-  const double head = model.head == ModelHead::value ? 1.0 : static_cast<double>(model.vocab);
-  double flops = 2.0 * head * static_cast<double>(model.hidden);
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    RankModel whole{{}, model, model.dtype};
-    whole.kind = kind_of_layer(model, layer);
-    const LayerShape shape = whole.layer();
-    for (const MatmulShape& matmul : layer_matmuls(whole, shape)) {
-      flops += 2.0 * matmul.rows * matmul.n * matmul.k;
-    }
-    if (shape.linear()) {
-      flops += linear_flops_per_token(shape);
-    } else if (shape.state_space()) {
-      flops += state_space_flops_per_token(shape);
-    } else if (shape.mixes) {
-      flops += 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
-               seen_keys(shape, sequence_tokens);
-      flops += index_flops_per_pair(shape) * index_keys(shape, sequence_tokens) / 2;
-    }
-    flops += stream_flops_per_token(shape);
-  }
-  if (model.hyper) {  // the last one of the streams
-    flops += 2.0 * static_cast<double>(model.hyper->streams * stream_width(model));
-  }
-  return flops;
-}
-
 }  // namespace tessera

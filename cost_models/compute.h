@@ -139,7 +139,8 @@ Seconds sample_tp_seconds(const RankModel& rank, double sequences, GroupShape gr
                           const ClusterSpec& cluster, const Calibration& calibration);
 
 /// Model FLOPs of a token, forward: 2 x (parameters without the input embedding) + causal attention
-/// 2 n_q d s per layer. Training is three times that; the denominator of MFU.
+/// 2 n_q d s per layer; layers of multi-token prediction that run, with a head each, as Megatron-LM
+/// counts them. Training is three times that; the denominator of MFU.
 double forward_flops_per_token(const ModelSpec& model, double sequence_tokens);
 
 }  // namespace tessera

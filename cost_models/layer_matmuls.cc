@@ -237,4 +237,43 @@ Traffic cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward
   return Traffic{(kRead + kWritten) * elements};
 }
 
+namespace {
+
+double layer_flops_per_token(const ModelSpec& model, LayerKind kind, double sequence_tokens) {
+  RankModel whole{{}, model, model.dtype};
+  whole.kind = kind;
+  const LayerShape shape = whole.layer();
+  double flops = stream_flops_per_token(shape);
+  for (const MatmulShape& matmul : layer_matmuls(whole, shape)) {
+    flops += 2.0 * matmul.rows * matmul.n * matmul.k;
+  }
+  if (shape.linear()) return flops + linear_flops_per_token(shape);
+  if (shape.state_space()) return flops + state_space_flops_per_token(shape);
+  if (!shape.mixes) return flops;
+  return flops + index_flops_per_pair(shape) * index_keys(shape, sequence_tokens) / 2 +
+         2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
+             seen_keys(shape, sequence_tokens);
+}
+
+}  // namespace
+
+double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
+  const double head = model.head == ModelHead::value ? 1.0 : static_cast<double>(model.vocab);
+  const double hidden = as_double(model.hidden), further = as_double(run_mtp_layers(model));
+  double flops = 2.0 * hidden * (head + further * (head + 2.0 * hidden));
+  LayerCounts counts = mtp_counts(model);
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    ++counts[static_cast<std::size_t>(kind_of_layer(model, i))];
+  }
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+    if (counts[kind] == 0) continue;
+    flops += as_double(counts[kind]) *
+             layer_flops_per_token(model, static_cast<LayerKind>(kind), sequence_tokens);
+  }
+  if (model.hyper) {  // the last one of the streams
+    flops += 2.0 * static_cast<double>(model.hyper->streams * stream_width(model));
+  }
+  return flops;
+}
+
 }  // namespace tessera

@@ -74,7 +74,8 @@ ShardElements shard_elements(const ParameterTable& table, int tp, int ep, int et
   const auto size = static_cast<std::size_t>(tp);
   ShardElements shards;
   for (auto& kind : shards.layer) kind.assign(size, Elements{});
-  for (auto* counts : {&shards.first, &shards.last, &shards.both}) counts->assign(size, 0);
+  shards.last.assign(size, Elements{});
+  for (auto* counts : {&shards.first, &shards.both}) counts->assign(size, 0);
   std::array<std::int64_t, kLayerKinds> sample{};  // the first layer of each kind
   sample.fill(-1);
   for (std::int64_t layer = 0; layer < table.model.layers; ++layer) {
@@ -98,7 +99,7 @@ ShardElements shard_elements(const ParameterTable& table, int tp, int ep, int et
       }
       const bool counted = parameter.expert_dim >= 0 || parameter.expert < held;
       if (!counted) continue;
-      for (Elements& rank : shards.layer[kind]) {
+      for (Elements& rank : in_layer ? shards.layer[kind] : shards.last) {
         rank.expert += parameter.expert_dim >= 0 ? held * each : each;
       }
       continue;
@@ -116,7 +117,7 @@ ShardElements shard_elements(const ParameterTable& table, int tp, int ep, int et
           shards.first[at] += elements;
           break;
         case StagePlace::head:
-          shards.last[at] += elements;
+          shards.last[at].dense += elements;
           break;
         case StagePlace::embedding_and_head:
           shards.both[at] += elements;
@@ -147,6 +148,25 @@ LayerCounts stage_layers(const ModelSpec& model, const ParallelLayout& layout, i
   return counts;
 }
 
+LayerCounts run_layers(const ModelSpec& model, const LayerRange& chunk, bool last) {
+  LayerCounts counts{};
+  if (last) counts = mtp_counts(model);
+  for (std::int64_t layer = chunk.first; layer < chunk.last; ++layer) {
+    ++counts[static_cast<std::size_t>(kind_of_layer(model, layer))];
+  }
+  return counts;
+}
+
+LayerCounts run_layers(const ModelSpec& model, const ParallelLayout& layout, int stage) {
+  LayerCounts counts{};
+  for (int chunk = 0; chunk < layout.vpp; ++chunk) {
+    const bool last = chunk == layout.vpp - 1 && holds_last(layout, stage);
+    const LayerCounts run = run_layers(model, layers_of(layout, stage, chunk), last);
+    for (std::size_t kind = 0; kind < counts.size(); ++kind) counts[kind] += run[kind];
+  }
+  return counts;
+}
+
 Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, int stage,
                      int tp_rank) {
   const auto at = static_cast<std::size_t>(tp_rank);
@@ -159,8 +179,8 @@ Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, 
       sum += shards.layer[static_cast<std::size_t>(kind)][at];
     }
   }
-  sum.dense += (first ? shards.first[at] : 0) + (last ? shards.last[at] : 0) +
-               (first || last ? shards.both[at] : 0);
+  sum.dense += (first ? shards.first[at] : 0) + (first || last ? shards.both[at] : 0);
+  if (last) sum += shards.last[at];
   return sum;
 }
 

@@ -93,11 +93,12 @@ inline Elements operator*(std::int64_t count, const Elements& e) {
 }
 
 /// Elements by place, for every tensor-parallel rank: of one layer of each kind, of what only the
-/// first stage, only the last stage, and both (a tied embedding) hold. Expert elements are those of
-/// the fullest of the ep x etp ranks.
+/// first stage, only the last stage (multi-token prediction's layers among it), and both (a tied
+/// embedding) hold. Expert elements are those of the fullest of the ep x etp ranks.
 struct ShardElements {
   std::array<std::vector<Elements>, kLayerKinds> layer;
-  std::vector<std::int64_t> first, last, both;
+  std::vector<Elements> last;
+  std::vector<std::int64_t> first, both;
   std::vector<LayerKind> kinds;  // of every layer
 };
 ShardElements shard_elements(const ParameterTable& table, int tp, int ep = 1, int etp = 1);
@@ -115,6 +116,11 @@ std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& l
 /// Layers that a stage holds, all its chunks together; and by kind.
 std::int64_t stage_layers(const ParallelLayout& layout, int stage);
 LayerCounts stage_layers(const ModelSpec& model, const ParallelLayout& layout, int stage);
+/// Layers by kind that run in a chunk of the model: its own, and in the last one those of
+/// multi-token prediction.
+LayerCounts run_layers(const ModelSpec& model, const LayerRange& chunk, bool last);
+/// The same of all chunks of a stage.
+LayerCounts run_layers(const ModelSpec& model, const ParallelLayout& layout, int stage);
 
 /// Ranks over which ZeRO cuts what belongs to dense parameters and to routed experts: the replicas
 /// of each, dp cp and tp cp dp / (ep etp) (Megatron-LM's data-parallel groups); dp_shard where

@@ -5,7 +5,8 @@
 // lm_head is not a row of its own: `model.embed_tokens.weight` is then held by the first and the
 // last stage (gradients summed, counted once in norms and files). The parts of one fused storage
 // tensor are consecutive rows; all experts of a layer share two such tensors, gate|up and down.
-// Names are those that transformers 5.17 saves.
+// Names are those that transformers 5.17 saves. Layers of multi-token prediction that the model
+// holds are rows of the last stage, which then holds the embedding, too.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +70,8 @@ struct Parameter {
 
 struct ParameterTable {
   ModelSpec model;
-  std::vector<Parameter> rows;  // in checkpoint order: embedding, layers ascending, norm, head
+  /// In checkpoint order: embedding, layers ascending, norm, head, multi-token prediction.
+  std::vector<Parameter> rows;
 
   /// Index of a checkpoint name, or nullopt.
   std::optional<int> find(const std::string& name) const;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "cost_models/spec/model_spec.h"
 
@@ -72,5 +73,12 @@ LayerKind kind_of_block(LayerBlock block);
 
 /// Layers by kind.
 using LayerCounts = std::array<std::int64_t, kLayerKinds>;
+
+/// The kinds that a layer of multi-token prediction consists of: one like the model's, with
+/// attention of all tokens, and experts where it has some; of a model whose layers are one block
+/// each attention and what stands behind it.
+std::vector<LayerKind> mtp_kinds(const ModelSpec& model);
+/// Layers of these kinds that the model's passes run beside its own.
+LayerCounts mtp_counts(const ModelSpec& model);
 
 }  // namespace tessera

@@ -12,6 +12,8 @@ namespace {
 
 constexpr auto kHeads = enum_names<ModelHead>(
     {{ModelHead::language_model, "language_model"}, {ModelHead::value, "value"}});
+constexpr auto kMtpUses = enum_names<MtpUse>(
+    {{MtpUse::left_out, "left_out"}, {MtpUse::held, "held"}, {MtpUse::trained, "trained"}});
 constexpr auto kScalings = enum_names<RopeScalingKind>({{RopeScalingKind::none, "none"},
                                                         {RopeScalingKind::linear, "linear"},
                                                         {RopeScalingKind::llama3, "llama3"},
@@ -36,6 +38,8 @@ constexpr auto kBlocks = enum_names<LayerBlock>({{LayerBlock::attention, "attent
 }  // namespace
 
 std::string_view name_of(ModelHead head) { return kHeads[head]; }
+std::string_view name_of(MtpUse use) { return kMtpUses[use]; }
+std::optional<MtpUse> mtp_use_from(std::string_view name) { return kMtpUses.find(name); }
 std::string_view name_of(RopeScalingKind kind) { return kScalings[kind]; }
 std::string_view name_of(NormKind kind) { return kNorms[kind]; }
 std::string_view name_of(MlpKind kind) { return kMlps[kind]; }
@@ -70,6 +74,14 @@ bool is_moe_layer(const ModelSpec& model, std::int64_t layer) {
 
 std::int64_t block_count(const ModelSpec& model, LayerBlock block) {
   return std::count(model.blocks.begin(), model.blocks.end(), block);
+}
+
+std::int64_t held_mtp_layers(const ModelSpec& model) {
+  return model.mtp == MtpUse::left_out ? 0 : model.mtp_layers;
+}
+
+std::int64_t run_mtp_layers(const ModelSpec& model) {
+  return model.mtp == MtpUse::trained ? model.mtp_layers : 0;
 }
 
 std::int64_t moe_layer_count(const ModelSpec& model) {
@@ -137,6 +149,23 @@ LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer) {
     return sparse ? LayerKind::linear_sparse : LayerKind::linear_dense;
   }
   return sparse ? LayerKind::sparse : LayerKind::dense;
+}
+
+std::vector<LayerKind> mtp_kinds(const ModelSpec& model) {
+  if (!model.blocks.empty()) {
+    return {LayerKind::attention_alone,
+            model.moe ? LayerKind::experts_alone : LayerKind::mlp_alone};
+  }
+  if (model.compressed) return {LayerKind::window_sparse};
+  return {model.moe ? LayerKind::sparse : LayerKind::dense};
+}
+
+LayerCounts mtp_counts(const ModelSpec& model) {
+  LayerCounts counts{};
+  for (const LayerKind kind : mtp_kinds(model)) {
+    counts[static_cast<std::size_t>(kind)] = run_mtp_layers(model);
+  }
+  return counts;
 }
 
 std::int64_t attention_layer_count(const ModelSpec& model) {

@@ -82,6 +82,14 @@ std::string_view name_of(ModelFamily family);
 enum class ModelHead { language_model, value };
 std::string_view name_of(ModelHead head);
 
+/// What a role does with its model's layers of multi-token prediction: it leaves them out, as
+/// transformers' classes do; it holds them (and has gradients and states of them where it trains);
+/// or its passes run them, too.
+enum class MtpUse { left_out, held, trained };
+inline constexpr std::array kEveryMtpUse{MtpUse::left_out, MtpUse::held, MtpUse::trained};
+std::string_view name_of(MtpUse use);
+std::optional<MtpUse> mtp_use_from(std::string_view name);
+
 enum class RopeScalingKind { none, linear, llama3, yarn, longrope };
 std::string_view name_of(RopeScalingKind kind);
 
@@ -142,9 +150,10 @@ struct ModelSpec {
   /// layer is attention, or linear attention, and an MLP or experts behind it.
   std::vector<LayerBlock> blocks;
   std::optional<VisionSpec> vision;
-  /// Multi-token-prediction layers of the published model. transformers neither loads nor saves
-  /// them, so they are no rows of the parameter table; mtp_parameter_count counts them.
+  /// Multi-token-prediction layers of the published model, and what is done with them. Those that
+  /// are not left out are rows of the parameter table; mtp_parameter_count counts them anyway.
   std::int64_t mtp_layers = 0;
+  MtpUse mtp = MtpUse::left_out;
   RopeSpec rope;
   DType dtype = DType::bf16;  // of the checkpoint
   std::optional<std::int64_t> bos_token, eos_token, pad_token;
@@ -171,6 +180,9 @@ bool is_moe_layer(const ModelSpec& model, std::int64_t layer);
 std::int64_t moe_layer_count(const ModelSpec& model);
 /// True when the layer has linear attention: it caches no token.
 bool is_linear_layer(const ModelSpec& model, std::int64_t layer);
+/// Layers of multi-token prediction that the model holds, and that its passes run.
+std::int64_t held_mtp_layers(const ModelSpec& model);
+std::int64_t run_mtp_layers(const ModelSpec& model);
 /// Layers of a kind of block (ModelSpec::blocks).
 std::int64_t block_count(const ModelSpec& model, LayerBlock block);
 /// Layers that cache keys and values.

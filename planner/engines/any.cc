@@ -23,6 +23,7 @@ Engine any_engine() {
   can.pools.rollout_lags = {0, 1};
   can.families = {kEveryFamily.begin(), kEveryFamily.end()};
   can.params = kTrainableTypes;
+  can.prediction_layers = true;
   return engine;
 }
 

@@ -85,7 +85,8 @@ struct Capabilities {
   std::vector<ModelFamily> families;  // empty = every one
   /// Why a model of these families cannot run all the same; nullptr = every one can.
   std::string (*model)(const ModelSpec& model) = nullptr;
-  bool lora = false;  // adapters beside frozen weights
+  bool lora = false;               // adapters beside frozen weights
+  bool prediction_layers = false;  // it trains the model's layers of multi-token prediction
   /// With `lora`: why these cannot stand beside such a model, "the products of experts have no
   /// adapters"; empty = they can. nullptr = all can.
   std::string (*adapters)(const ModelSpec& model, const Lora& lora) = nullptr;

@@ -331,6 +331,10 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
     check_rounds(*engine, plan, role, place, file, problems);
     check_memory_options(*engine, role, place, file, problems);
     refuse_adapters(*engine, spec, role.lora, file, place + "/lora", problems);
+    const bool own = engine->traits.kernels.account == ActivationAccount::executor;
+    if (role.role != Role::rollout || own) {  // servers of others draft with them
+      refuse_prediction_layers(*engine, spec, role.mtp, file, place + "/mtp", problems);
+    }
   }
   for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
     if (!plan.reshard[i].keep && !engine->capabilities.offload.rollout) {

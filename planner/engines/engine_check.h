@@ -32,6 +32,12 @@ void refuse_model(const Engine& engine, const ModelSpec& model, const std::strin
 void refuse_adapters(const Engine& engine, const ModelSpec& model, const Lora& lora,
                      const std::string& file, const std::string& place, Problems& problems);
 
+/// Appends a Problem where the engine does not do so with the model's layers of multi-token
+/// prediction, or where it has none; `place` is that in `file`.
+void refuse_prediction_layers(const Engine& engine, const ModelSpec& model, MtpUse use,
+                              const std::string& file, const std::string& place,
+                              Problems& problems);
+
 /// Appends a Problem where the engine does not hold parameters of this type.
 void refuse_type(const Engine& engine, DType type, const std::string& file,
                  const std::string& place, Problems& problems);

@@ -53,6 +53,20 @@ void refuse_adapters(const Engine& engine, const ModelSpec& model, const Lora& l
       {file, place, found, "adapters that engine '" + engine.name + "' trains: " + why, {}});
 }
 
+void refuse_prediction_layers(const Engine& engine, const ModelSpec& model, MtpUse use,
+                              const std::string& file, const std::string& place,
+                              Problems& problems) {
+  if (use == MtpUse::left_out) return;
+  const std::string found = "layers of multi-token prediction " + std::string(name_of(use));
+  if (model.mtp_layers == 0) {
+    problems.push_back({file, place, found, std::string(name_of(MtpUse::left_out)),
+                        "the model has none (num_nextn_predict_layers of its config.json)"});
+  } else if (!engine.capabilities.prediction_layers) {
+    problems.push_back({file, place, found, std::string(name_of(MtpUse::left_out)),
+                        "engine '" + engine.name + "' has no such layers"});
+  }
+}
+
 void refuse_type(const Engine& engine, DType type, const std::string& file,
                  const std::string& place, Problems& problems) {
   const std::vector<DType>& known = engine.capabilities.params;

@@ -48,6 +48,7 @@ Engine megatron_core(std::string name, std::string version) {
   can.training.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   can.training.context_parallel = can.training.expert_parallel = can.training.virtual_stages = true;
   can.training.sequence_parallel = can.training.equal_middle_stages = true;
+  can.prediction_layers = true;  // --mtp-num-layers
   can.training.ulysses = false;  // cp_comm_type p2p
   can.offload.rollout = true;    // the rollout is not Megatron's
   can.training.heads = HeadRule::all_heads;

@@ -68,6 +68,10 @@ void refuse_models(const Engine& engine, const PlanRequest& request, Problems& p
     refuse_adapters(engine, model_of(request, role), lora, "adapters", std::string(name_of(role)),
                     problems);
   }
+  if (request.models.contains("actor")) {
+    refuse_prediction_layers(engine, request.models.at("actor").spec, request.mtp[Role::actor],
+                             "actor", "mtp", problems);
+  }
 }
 
 // The engines' spaces that answer a request, the one that is asked for first.

@@ -311,6 +311,13 @@ std::string models_part(const Plan& plan) {
     out += "  model " + name + ", " + source.path + ": " + count_text(parameter_count(spec)) +
            " parameters";
     if (spec.moe) out += ", " + count_text(active_parameter_count(spec)) + " of them per token";
+    const RolePlan* const actor = plan.find(Role::actor);
+    const bool held = actor != nullptr && actor->model == name && actor->mtp != MtpUse::left_out;
+    if (held && spec.mtp_layers > 0) {
+      out += ", and " + count_text(mtp_parameter_count(spec)) +
+             " of multi-token prediction, which the actor " +
+             (actor->mtp == MtpUse::trained ? "trains" : "holds");
+    }
     out += "\n";
   }
   return out;

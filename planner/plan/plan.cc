@@ -31,6 +31,7 @@ ModelSpec Plan::model_of(Role role) const {
   ModelSpec spec = models.at(plan->model).spec;
   const bool scores = role == Role::critic || role == Role::reward;
   spec.head = scores ? ModelHead::value : ModelHead::language_model;
+  spec.mtp = plan->mtp;
   return spec;
 }
 

@@ -59,6 +59,8 @@ struct RolePlan {
   /// Of the actor: offloaded optimizer states stay in host memory and the host computes the step
   /// (Megatron-LM's optimizer_cpu_offload). Tessera's executor does without being told.
   bool host_optimizer = false;
+  /// Of the actor and the rollout: what is done with the model's layers of multi-token prediction.
+  MtpUse mtp = MtpUse::left_out;
   /// Of actor, critic and reference, where PyTorch's FSDP runs them (verl's strategy).
   Fsdp fsdp = Fsdp::fsdp2;
   /// Of actor and critic there: a mini-batch's gradients are reduced with its last micro-batch, and

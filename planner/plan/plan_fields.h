@@ -132,6 +132,7 @@ void fields(V& v, RolePlan& role) {
   v.stated_object("lora", role.lora);
   v.stated("fused_loss", role.fused_loss);
   v.stated("host_optimizer", role.host_optimizer);
+  v.stated("mtp", role.mtp, kEveryMtpUse);
   v.stated("fsdp", role.fsdp, kFsdps);
   v.stated("no_sync", role.no_sync);
   v.map("memory", role.memory);

@@ -22,7 +22,9 @@ Moved moved_in_a_step(const Plan& plan, const PlannedReshard& pair) {
 ReshardPlan planned(const Plan& plan, const PlannedReshard& pair, Moved moved, bool listed) {
   const RolePlan* const source = plan.find(pair.from);
   TESSERA_CHECK(source != nullptr && plan.find(pair.to) != nullptr);
-  const ParameterTable table = parameter_table(plan.model_of(pair.from));
+  ModelSpec model = plan.model_of(pair.from);
+  if (plan.find(pair.to)->mtp == MtpUse::left_out) model.mtp = MtpUse::left_out;
+  const ParameterTable table = parameter_table(model);
   const RankMap from = rank_map_of(plan, pair.from), to = rank_map_of(plan, pair.to);
   const DType wire = source->dtypes.wire;
   const ReshardOptions options = reshard_options(plan);

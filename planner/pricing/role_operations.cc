@@ -17,14 +17,6 @@
 namespace tessera {
 namespace {
 
-LayerCounts layers_in(const ModelSpec& model, const LayerRange& range) {
-  LayerCounts counts{};
-  for (std::int64_t layer = range.first; layer < range.last; ++layer) {
-    ++counts[static_cast<std::size_t>(kind_of_layer(model, layer))];
-  }
-  return counts;
-}
-
 // A second of a collective is a byte that a rank puts on the wire within its node then.
 Assumptions with_slow_ports(Assumptions assumed) {
   Calibration& constants = assumed.request.calibration;
@@ -84,8 +76,9 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
 Seconds RoleOperations::communication_in(const MicroBatchCost& cost, int chunk,
                                          bool backward) const {
   const auto& stages = role_.layout.stages;
+  const bool last = chunk + 1 == static_cast<int>(stages.size());
   const LayerCounts layers =
-      layers_in(layout_.model->spec, stages[static_cast<std::size_t>(chunk)]);
+      run_layers(layout_.model->spec, stages[static_cast<std::size_t>(chunk)], last);
   Seconds communication;
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     if (layers[kind] == 0) continue;
@@ -93,7 +86,7 @@ Seconds RoleOperations::communication_in(const MicroBatchCost& cost, int chunk,
                      (backward ? cost.backward_comm[kind] : cost.forward_comm[kind]);
   }
   if (chunk == 0 && !backward) communication += cost.embedding_tp;
-  if (chunk + 1 == static_cast<int>(stages.size())) {
+  if (last) {
     communication += backward ? cost.head_backward_tp : cost.head_tp;
   }
   return communication;
@@ -124,8 +117,8 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
   std::vector<ChunkPass> result(chunks);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     ChunkPass& pass = result[chunk];
-    const LayerCounts layers = layers_in(layout_.model->spec, role_.layout.stages[chunk]);
     const bool first = chunk == 0, last = chunk + 1 == chunks;
+    const LayerCounts layers = run_layers(layout_.model->spec, role_.layout.stages[chunk], last);
     Work work;
     Seconds communication = communication_in(cost, static_cast<int>(chunk), backward), host;
     for (std::size_t kind = 0; kind < layers.size(); ++kind) {
@@ -258,7 +251,7 @@ bool RoleOperations::shards_overlap() const { return tessera::shards_overlap(*la
 
 // As the plan cuts it.
 StageClass RoleOperations::stage_of(int index) const {
-  return {.layers = stage_layers(layout_.model->spec, role_.layout, index),
+  return {.layers = run_layers(layout_.model->spec, role_.layout, index),
           .first = index == 0,
           .last = index == role_.layout.pp - 1,
           .index = index,

@@ -76,6 +76,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
     if (role.lora.used()) request.lora.emplace(role.role, role.lora);
     request.choices.fsdp[role.role] = role.fsdp;
     request.choices.no_sync[role.role] = role.no_sync;
+    request.mtp[role.role] = role.mtp;
     if (role.role != Role::actor) continue;
     request.choices.fused_loss = role.fused_loss;
     request.choices.host_optimizer = role.host_optimizer;

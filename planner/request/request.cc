@@ -16,6 +16,7 @@ ModelSpec model_of(const PlanRequest& request, Role role) {
   ModelSpec model = request.models.at(model_key(request, role)).spec;
   const bool scores = role == Role::critic || role == Role::reward;
   model.head = scores ? ModelHead::value : ModelHead::language_model;
+  model.mtp = request.mtp[role];
   return model;
 }
 

@@ -34,6 +34,7 @@ struct PlanRequest {
   EngineChoices choices;
   EngineTraits traits;                   // of that engine (traits_of)
   std::map<Role, Lora> lora;             // of roles with adapters
+  EnumArray<Role, MtpUse> mtp;           // of actor and rollout (RolePlan::mtp)
   std::optional<MemoryAccuracy> memory;  // instead of the engine's
   std::map<Role, RoleDTypes> dtypes;     // instead of dtypes_of's; empty = the model's
   FixedSettings fixed;

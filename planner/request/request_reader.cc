@@ -54,6 +54,7 @@ PlanRequest read_request(const RequestNames& names, Problems& problems) {
                problems);
   }
   set_adapters(request, names.lora);
+  if (names.mtp) request.mtp[Role::actor] = *names.mtp;
   return request;
 }
 

@@ -3,6 +3,7 @@
 // Reads files; any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct RequestNames {
   double risk = kDefaultRisk;
   bool one_step_off = false;
   Lora lora;                       // of the actor; unused: every weight is trained
+  std::optional<MtpUse> mtp;       // of the actor; none = left out, or as a plan has it
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
 };
 

@@ -89,6 +89,7 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
   plan.host_optimizer = choices.host_optimizer && role == Role::actor && plan.offload.optimizer;
   plan.fsdp = choices.fsdp[role];
   plan.no_sync = choices.no_sync[role];
+  plan.mtp = request.mtp[role];
   plan.batching = batching_of(request, candidate);
   if (role == Role::rollout) plan.batching.kv_cache_tokens = costs.cache_tokens(candidate);
   // A rank's context and libraries are counted once, with the first role of its block.

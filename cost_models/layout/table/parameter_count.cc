@@ -12,6 +12,7 @@ namespace {
 ModelSpec only(const ModelSpec& model, LayerKind kind, std::int64_t layers) {
   ModelSpec part = model;
   part.layers = layers;
+  part.mtp = MtpUse::left_out;
   const bool one = layers > 0;
   if (part.moe) part.moe->dense_layers.clear();
   if (part.moe && one && !is_sparse(kind)) part.moe->dense_layers = {0};
@@ -61,7 +62,7 @@ std::int64_t parameter_count(const ModelSpec& model) {
     if (layers[kind] == 0) continue;
     sum += layers[kind] * layer_parameters(model, static_cast<LayerKind>(kind));
   }
-  return sum;
+  return held_mtp_layers(model) > 0 ? sum + mtp_parameter_count(model) : sum;
 }
 
 std::int64_t expert_parameter_count(const ModelSpec& model) {
@@ -75,18 +76,15 @@ std::int64_t expert_parameter_count(const ModelSpec& model) {
 std::int64_t active_parameter_count(const ModelSpec& model) {
   if (!model.moe) return parameter_count(model);
   const std::int64_t idle = model.moe->experts - model.moe->experts_per_token;
-  return parameter_count(model) - moe_layer_count(model) * idle * expert_parameter_count(model);
+  const std::int64_t layers = moe_layer_count(model) + held_mtp_layers(model);
+  return parameter_count(model) - layers * idle * expert_parameter_count(model);
 }
 
 std::int64_t mtp_parameter_count(const ModelSpec& model) {
   const std::int64_t h = model.hidden;
   if (model.mtp_layers == 0) return 0;
-  // Of Nemotron-H (MTP blocks are one layer of attention and one of experts or an MLP).
-  const LayerKind last = model.moe ? LayerKind::experts_alone : LayerKind::mlp_alone;
-  const std::int64_t layer =
-      model.blocks.empty()
-          ? layer_parameters(model, model.moe ? LayerKind::sparse : LayerKind::dense)
-          : layer_parameters(model, LayerKind::attention_alone) + layer_parameters(model, last);
+  std::int64_t layer = 0;
+  for (const LayerKind kind : mtp_kinds(model)) layer += layer_parameters(model, kind);
   return model.mtp_layers * (layer + 2 * h * h + 3 * h);
 }
 

@@ -30,6 +30,9 @@ ParameterTable parameter_table(const ModelSpec& model) {
   rows.embedding();
   for (std::int64_t layer = 0; layer < model.layers; ++layer) rows.layer(layer);
   rows.head();
+  for (std::int64_t layer = 0; layer < held_mtp_layers(model); ++layer) {
+    rows.prediction_layer(layer);
+  }
   return {.model = model, .rows = rows.take()};
 }
 

@@ -17,7 +17,9 @@ Rows::Rows(const ModelSpec& model)
 
 void Rows::embedding() {
   const bool shared = model_.tied_embeddings && model_.head == ModelHead::language_model;
-  const StagePlace place = shared ? StagePlace::embedding_and_head : StagePlace::embedding;
+  // Layers of multi-token prediction look up embeddings, too.
+  const bool last = shared || held_mtp_layers(model_) > 0;
+  const StagePlace place = last ? StagePlace::embedding_and_head : StagePlace::embedding;
   const std::string name(names_.embedding);
   add(at(place, cut(matrix(name, model_.vocab, model_.hidden), 0, SplitUnit::vocab_rows)));
   if (model_.learned_positions) {
@@ -30,25 +32,43 @@ void Rows::embedding() {
 void Rows::layer(std::int64_t index) {
   layer_ = index;
   prefix_ = std::string(names_.layers) + std::to_string(index) + ".";
-  if (names_.layer == LayerTensors::conv1d) {
-    conv1d_layer();
-  } else {
-    const LayerKind kind = kind_of_layer(model_, index);
-    if (has_mixer(kind)) mixer(kind);
-    if (is_sparse(kind)) {
-      experts(*model_.moe, is_hashed(kind));
-    } else if (has_mlp(kind)) {
-      mlp(std::string(names_.mlp), model_.ffn);
-    }
-    layer_norms();
-    if (model_.hyper) {
-      for (const char* const place : {"hc_attn_", "hc_ffn_"}) {
-        hyper_connection(place, model_.hyper->weights(), 3);
-      }
-    }
-  }
+  names_.layer == LayerTensors::conv1d ? conv1d_layer() : layer_of(kind_of_layer(model_, index));
   layer_ = -1;
   prefix_.clear();
+}
+
+void Rows::layer_of(LayerKind kind) {
+  if (has_mixer(kind)) mixer(kind);
+  if (is_sparse(kind)) {
+    experts(*model_.moe, is_hashed(kind));
+  } else if (has_mlp(kind)) {
+    mlp(std::string(names_.mlp), model_.ffn);
+  }
+  layer_norms();
+  if (!model_.hyper) return;
+  for (const char* const place : {"hc_attn_", "hc_ffn_"}) {
+    hyper_connection(place, model_.hyper->weights(), 3);
+  }
+}
+
+void Rows::prediction_layer(std::int64_t index) {
+  const std::size_t first = rows_.size();
+  const std::string layer =
+      std::string(names_.layers) + std::to_string(model_.layers + index) + ".";
+  prefix_ = layer;
+  norm("enorm");
+  norm("hnorm");
+  add(cut(matrix("eh_proj.weight", model_.hidden, 2 * model_.hidden), 0, SplitUnit::ffn_columns,
+          model_.hidden));
+  const std::vector<LayerKind> kinds = mtp_kinds(model_);
+  for (std::size_t block = 0; block < kinds.size(); ++block) {
+    if (kinds.size() > 1) prefix_ = layer + "layers." + std::to_string(block) + ".";
+    layer_of(kinds[block]);
+  }
+  prefix_ = layer;
+  norm("shared_head.norm");
+  prefix_.clear();
+  for (std::size_t i = first; i < rows_.size(); ++i) rows_[i].place = StagePlace::head;
 }
 
 void Rows::mixer(LayerKind kind) {

@@ -23,12 +23,16 @@ class Rows {
   void embedding();
   void layer(std::int64_t index);
   void head();
+  /// A layer of multi-token prediction, which the last stage holds (Megatron-Core's
+  /// multi_token_prediction.py; names as DeepSeek-V3 was published).
+  void prediction_layer(std::int64_t index);
   std::vector<Parameter> take() { return std::move(rows_); }
 
  private:
   void norm(const std::string& name);
   void layer_norms();
   void conv1d_layer();
+  void layer_of(LayerKind kind);
   void mixer(LayerKind kind);
 
   // attention_rows.cc

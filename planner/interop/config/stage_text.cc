@@ -74,7 +74,7 @@ std::optional<std::vector<std::int64_t>> stage_layers(std::string_view text) {
   return layers;
 }
 
-std::string stage_text(const std::vector<LayerRange>& stages) {
+std::string stage_text(const std::vector<LayerRange>& stages, std::int64_t mtp_layers) {
   std::string text = "E";
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (i > 0) text += "|";
@@ -82,7 +82,7 @@ std::string stage_text(const std::vector<LayerRange>& stages) {
     if (layers > 0) text += "t";
     if (layers > 1) text += "*" + std::to_string(layers);
   }
-  return text + "L";
+  return text + std::string(static_cast<std::size_t>(mtp_layers), 'm') + "L";
 }
 
 std::vector<LayerRange> stage_ranges(const std::vector<std::int64_t>& layers) {

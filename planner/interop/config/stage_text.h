@@ -20,8 +20,8 @@ namespace tessera {
 /// cannot be read or has more than 65,536 letters.
 std::optional<std::vector<std::int64_t>> stage_layers(std::string_view text);
 
-/// Such a text of these stages.
-std::string stage_text(const std::vector<LayerRange>& stages);
+/// Such a text of these stages, with so many layers of multi-token prediction in the last one.
+std::string stage_text(const std::vector<LayerRange>& stages, std::int64_t mtp_layers);
 
 /// Stages of as many layers each, in their order.
 std::vector<LayerRange> stage_ranges(const std::vector<std::int64_t>& layers);

@@ -27,7 +27,8 @@ Words layout_arguments(const RolePlan& role, const ModelSpec& model) {
   const StageEnds ends = stage_ends(layout.stages);
   const bool uneven = ends.first > 0 || ends.last > 0;
   if (layout.pp > 1 && (!ends.others_alike || (layout.vpp > 1 && uneven))) {
-    put(words, "--pipeline-model-parallel-layout", stage_text(layout.stages));
+    put(words, "--pipeline-model-parallel-layout",
+        stage_text(layout.stages, held_mtp_layers(model)));
   } else if (layout.vpp > 1) {
     put(words, "--num-layers-per-virtual-pipeline-stage",
         layout.stages[0].last - layout.stages[0].first);
@@ -85,8 +86,9 @@ void write_megatron(const Plan& plan, const ExportTarget& target, const ExportOp
   for (const RolePlan& role : plan.roles) {
     if (role.role != Role::actor && role.role != Role::critic) continue;
     const JobShape shape = shape_of(plan);
-    Words words = megatron_model_arguments(plan.models.at(role.model), "/models/" + role.model,
-                                           out.notes, problems);
+    ModelSource source = plan.models.at(role.model);
+    source.spec.mtp = role.mtp;
+    Words words = megatron_model_arguments(source, "/models/" + role.model, out.notes, problems);
     if (plan.model_of(role.role).moe && plan.model_of(role.role).mlp_bias && role.layout.etp > 1) {
       problems.push_back({"plan", "/roles",
                           "expert tensor parallelism " + std::to_string(role.layout.etp) +

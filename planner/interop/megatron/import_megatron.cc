@@ -42,6 +42,7 @@ constexpr std::array kFlags = std::to_array<std::string_view>({
     "nnodes",
     "nproc-per-node",
     "num-layers",
+    "mtp-num-layers",
     "hidden-size",
     "num-attention-heads",
     "num-query-groups",
@@ -341,6 +342,10 @@ void Importer::read_layout(const Launch& launch) {
 
   RolePlan actor;
   actor.model = "actor";
+  if (const std::int64_t layers = integer("mtp-num-layers", 0, {1, 1 << 10}); layers > 0) {
+    plan.models.at("actor").spec.mtp_layers = layers;
+    actor.mtp = MtpUse::trained;
+  }
   actor.rank_order = RankOrder::megatron;
   actor.layout = layout;
   actor.ranks.resize(static_cast<std::size_t>(world));

@@ -302,7 +302,9 @@ class Writer {
   void others() {
     family_parts();
     if (model_.vision) refuse("a vision tower", "a language model alone");
-    if (model_.mtp_layers > 0) {
+    if (held_mtp_layers(model_) > 0) {
+      put("--mtp-num-layers", std::to_string(model_.mtp_layers));
+    } else if (model_.mtp_layers > 0) {
       notes_.push_back("The model's " + std::to_string(model_.mtp_layers) +
                        " multi-token-prediction layers are left out, as in the plan; "
                        "--mtp-num-layers would train them.");

@@ -65,8 +65,10 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
   made.layout = verl_layout(in, block, base + ".ulysses_sequence_parallel_size", model, role);
   if (made.layout.stages.empty()) made.layout.stages = even_stages(model.layers, 1, 1);
   if (megatron) made.rank_order = RankOrder::megatron;
-  made.fused_loss =
-      role != Role::critic && in.flag("actor_rollout_ref.model.use_fused_kernels", false);
+  if (role == Role::actor) made.mtp = actors_prediction_layers(in);
+  made.fused_loss =  // with these layers Megatron's engine takes no fused kernels
+      role != Role::critic && made.mtp == MtpUse::left_out &&
+      in.flag("actor_rollout_ref.model.use_fused_kernels", false);
   made.fsdp = fsdp_of(in, role, base);
   made.dtypes.param = in.dtype(block + ".dtype", "bfloat16", DType::bf16);
   made.dtypes.kv = made.dtypes.wire = wire_dtype(in);
@@ -269,6 +271,7 @@ RolePlan rollout_role(VerlImport& in) {
   RolePlan rollout;
   rollout.role = Role::rollout;
   rollout.model = "actor";
+  rollout.mtp = rollouts_prediction_layers(in);
   const bool apart = in.rollout_gpus > 0;
   const std::int64_t pool = apart ? in.rollout_gpus : in.world;
   rollout.ranks = ranks_from(apart ? in.world : 0, pool);

@@ -1,6 +1,5 @@
 // What verl 0.9.1 does where a key asks for it, and no price counts.
 #include <array>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -100,10 +99,17 @@ void note_switches(VerlImport& in, const Table& table, std::string_view block, b
   }
 }
 
-// Layers that predict further tokens (MtpConfig of workers/config/model.py, check_mtp_config of
-// utils/megatron_utils.py).
+// MtpConfig of workers/config/model.py.
+const std::string kPrediction = "actor_rollout_ref.model.mtp.";
+
+bool has_prediction_layers(VerlImport& in) {
+  return in.plan().models.at("actor").spec.mtp_layers > 0 && in.flag(kPrediction + "enable", false);
+}
+
+// What the plan does not say of layers that predict further tokens, and check_mtp_config of
+// utils/megatron_utils.py.
 void note_prediction_layers(VerlImport& in) {
-  const std::string block = "actor_rollout_ref.model.mtp.", key = block + "enable";
+  const std::string key = kPrediction + "enable";
   if (!in.flag(key, false)) return;
   const ModelSpec& model = in.plan().models.at("actor").spec;
   const bool megatron = in.config.engine == VerlEngine::megatron;
@@ -112,23 +118,31 @@ void note_prediction_layers(VerlImport& in) {
     return in.note_stop(key, "true", "a model with layers of multi-token prediction",
                         "a ValueError of the actor's worker");
   }
-  std::string does;
-  if (megatron) {
-    does = in.flag(block + "enable_train", false) ? "the actor's last stage holds and trains them"
-                                                  : "the actor's last stage holds them";
+  if (megatron && in.flag("actor_rollout_ref.model.use_fused_kernels", false)) {
+    note_uncounted(in, "actor_rollout_ref.model.use_fused_kernels",
+                   "verl does without fused kernels where layers of multi-token prediction are");
   }
-  if (in.flag(block + "enable_rollout", false)) {
-    does += (does.empty() ? "" : ", ") + std::string("servers draft with them");
-  }
-  if (does.empty()) return;  // transformers' classes leave them out
-  char billions[32];
-  std::snprintf(billions, sizeof billions, "%.2f",
-                static_cast<double>(mtp_parameter_count(model)) * 1e-9);
-  in.note(key + ": " + billions +
-          " billion parameters of multi-token prediction are in no figure (" + does + ").");
+  if (rollouts_prediction_layers(in) == MtpUse::left_out) return;
+  note_uncounted(in, kPrediction + "enable_rollout",
+                 "servers draft with layers of multi-token prediction, whose weights are counted; "
+                 "how many drafts are accepted nobody knows, and the time of generation is that "
+                 "without drafts");
 }
 
 }  // namespace
+
+// The reference has none (workers/engine_workers.py), and transformers' classes leave them out.
+MtpUse actors_prediction_layers(VerlImport& in) {
+  if (in.config.engine != VerlEngine::megatron || !has_prediction_layers(in)) {
+    return MtpUse::left_out;
+  }
+  return in.flag(kPrediction + "enable_train", false) ? MtpUse::trained : MtpUse::held;
+}
+
+MtpUse rollouts_prediction_layers(VerlImport& in) {
+  const bool drafts = has_prediction_layers(in) && in.flag(kPrediction + "enable_rollout", false);
+  return drafts ? MtpUse::held : MtpUse::left_out;
+}
 
 void note_uncounted(VerlImport& in) {
   note_switches(in, kSwitchedOn, "", false);

@@ -105,4 +105,8 @@ void note_stops(VerlImport& in);
 /// A note of the tokens that verl pads where it does not remove padding, which plans do not count.
 void note_padding(VerlImport& in);
 
+/// What `model.mtp` has the actor and the servers do with layers of multi-token prediction.
+MtpUse actors_prediction_layers(VerlImport& in);
+MtpUse rollouts_prediction_layers(VerlImport& in);
+
 }  // namespace tessera

@@ -44,6 +44,12 @@ void write_model(VerlWriter& w) {
   w.weights(prefix + ".path", w.actor.model, w.options.model, "MODEL_PATH", "the model");
   write_verl_lora(w, prefix, w.actor.lora);
   w.set("actor_rollout_ref.model.use_remove_padding", true, "packed sequences, as the plan counts");
+  const MtpUse rollout = w.rollout.mtp;
+  if (w.actor.mtp != MtpUse::left_out || rollout != MtpUse::left_out) {
+    w.set(prefix + ".mtp.enable", true, "the model's layers of multi-token prediction");
+    w.set(prefix + ".mtp.enable_train", w.actor.mtp == MtpUse::trained);
+    w.set(prefix + ".mtp.enable_rollout", rollout != MtpUse::left_out);
+  }
   if (w.actor.fused_loss) {
     w.set("actor_rollout_ref.model.use_fused_kernels", true, "no whole logits");
   }
@@ -116,8 +122,9 @@ void VerlWriter::weights(std::string key, const std::string& model, const std::s
   if (has_quantized_weights(source)) {
     // The sentence stands in quotes of a shell: only a plain name can be part of it.
     const bool plain = !known.empty() && shell_word(known) == known;
+    const bool mtp = actor.mtp != MtpUse::left_out || rollout.mtp != MtpUse::left_out;
     what += " that is prepared for verl: `python3 " + std::string(kPrepareModel) + " " +
-            (plain ? known : "FOLDER") + " NEW_FOLDER` makes it";
+            (plain ? known : "FOLDER") + " NEW_FOLDER" + (mtp ? " --with-mtp" : "") + "` makes it";
     if (stated.empty()) value.clear();
     out.quantized = true;
   } else {

@@ -37,12 +37,14 @@ void fsdp_block(VerlWriter& w, const std::string& prefix, const RolePlan& role, 
   w.text(prefix + ".dtype", verl_dtype(role.dtypes.param), "compute and gathered weights");
 }
 
-void stage_keys(VerlWriter& w, const std::string& prefix, const ParallelLayout& layout) {
+void stage_keys(VerlWriter& w, const std::string& prefix, const RolePlan& role) {
+  const ParallelLayout& layout = role.layout;
   if (layout.pp == 1) return;
   const std::string block = prefix + ".override_transformer_config.";
   const StageEnds ends = stage_ends(layout.stages);
   if (!ends.others_alike || (layout.vpp > 1 && (ends.first > 0 || ends.last > 0))) {
-    w.add(block + "pipeline_model_parallel_layout", stage_text(layout.stages));
+    w.add(block + "pipeline_model_parallel_layout",
+          stage_text(layout.stages, held_mtp_layers(w.plan.model_of(role.role))));
     return;
   }
   if (ends.first > 0) w.add(block + "num_layers_in_first_pipeline_stage", ends.first);
@@ -74,7 +76,7 @@ void megatron_block(VerlWriter& w, const std::string& prefix, const RolePlan& ro
   if (trained) w.set(prefix + ".optimizer_offload", role.offload.optimizer);
   w.text(prefix + ".dtype", verl_dtype(role.dtypes.param));
   if (!trained) return;  // override_transformer_config is the actor's
-  stage_keys(w, prefix, layout);
+  stage_keys(w, prefix, role);
   const std::string block = prefix + ".override_transformer_config.recompute_";
   if (role.recompute == Recompute::full) {
     w.text(block + "granularity", "full");

@@ -30,7 +30,8 @@ SharedStage shared_stage(const RoleLayout& role, const Candidate& candidate,
                      .ranks = zero_shards(layout).dense};
   for (const auto& kind : parts.layer) shared.layer = std::max(shared.layer, kind.front().total());
   for (const std::int64_t layers : stage.layers) shared.layers += layers;
-  shared.outside = (stage.first ? parts.first.front() : 0) + (stage.last ? parts.last.front() : 0) +
+  shared.outside = (stage.first ? parts.first.front() : 0) +
+                   (stage.last ? parts.last.front().total() : 0) +
                    (stage.first || stage.last ? parts.both.front() : 0);
   return shared;
 }

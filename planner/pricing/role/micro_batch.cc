@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost_models/linear_communication.h"
+#include "cost_models/prediction/mtp.h"
 #include "planner/pricing/role/shards.h"
 
 namespace tessera {
@@ -100,7 +101,7 @@ MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recomp
   // roles, run the fastest ones.
   const bool scores_samples = !training && layout.model->role == Role::actor;
   for (std::size_t k = 0; k < layout.ranks->size(); ++k) {
-    if (layout.model->layers[k] == 0) continue;
+    if (!layout.model->runs(k)) continue;
     const RankModel& rank = (*layout.ranks)[k];
     if (plain == nullptr)
       kernels.forward[k] = launched(layer_forward(rank, batch, calibration), assumed);
@@ -122,6 +123,12 @@ MicroBatchKernels micro_batch_kernels(const RoleLayout& layout, Recompute recomp
   if (training) {
     kernels.head_backward = launched(head_backward(ends, scored, calibration), assumed);
   }
+  if (const auto further = static_cast<double>(run_mtp_layers(ends.model)); further > 0) {
+    kernels.head_forward += further * launched(mtp_forward(ends, batch, calibration), assumed);
+    if (training) {
+      kernels.head_backward += further * launched(mtp_backward(ends, batch, calibration), assumed);
+    }
+  }
   return kernels;
 }
 
@@ -142,7 +149,7 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
   const CandidateGroups& groups = layout.groups;
   const bool beside_layers = training && experts_overlap(assumed.traits(), candidate, groups.ep);
   for (std::size_t k = 0; k < layout.ranks->size(); ++k) {
-    if (layout.model->layers[k] == 0) continue;
+    if (!layout.model->runs(k)) continue;
     const RankModel& rank = (*layout.ranks)[k];
     const Seconds dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration);
     const Seconds experts = beside_layers ? Seconds{} : dealt;
@@ -173,6 +180,13 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
     cost.head_backward_tp =
         head_backward_tp_seconds(ends, scored.tokens, groups.tp, cluster, calibration);
   }
+  if (const auto further = static_cast<double>(run_mtp_layers(ends.model)); further > 0) {
+    cost.head_tp += further * mtp_tp_seconds(ends, batch.tokens, groups.tp, cluster, calibration);
+    if (training) {
+      cost.head_backward_tp +=
+          further * mtp_backward_tp_seconds(ends, batch.tokens, groups.tp, cluster, calibration);
+    }
+  }
   return cost;
 }
 
@@ -181,7 +195,7 @@ void set_shards(MicroBatchCost& cost, const RoleLayout& layout, const Candidate&
   const Assumptions& assumed = *layout.assumed;
   const Calibration& calibration = assumed.calibration();
   for (std::size_t k = 0; k < layout.model->layers.size(); ++k) {
-    if (layout.model->layers[k] == 0) continue;
+    if (!layout.model->runs(k)) continue;
     const ShardSeconds moved = layer_shards(layout, candidate, static_cast<LayerKind>(k));
     const ShownShards shown = beside_layer(
         assumed, moved, false, cost.forward[k].total(calibration) + cost.forward_comm[k]);

@@ -83,12 +83,11 @@ Seconds bubble_of(const OperationTime& whole, const OperationTime& slowest, doub
 
 // A chunk of a plan's own cut, by its place in the model.
 StageClass chunk_at(const RoleLayout& layout, std::size_t place) {
-  const auto& [first, last] = (*layout.cut)[place];
-  StageClass chunk{.first = place == 0, .last = place + 1 == layout.cut->size(), .count = 1};
-  for (std::int64_t layer = first; layer < last; ++layer) {
-    ++chunk.layers[at(static_cast<int>(kind_of_layer(layout.model->spec, layer)))];
-  }
-  return chunk;
+  const bool last = place + 1 == layout.cut->size();
+  return {.layers = run_layers(layout.model->spec, (*layout.cut)[place], last),
+          .first = place == 0,
+          .last = last,
+          .count = 1};
 }
 
 // One micro-batch on each chunk of a plan's own cut. `hop`: of one message; `beside`: it travels

@@ -137,7 +137,7 @@ RankVolumes rank_volumes(const ModelParts& parts, const ShardElements& wanted,
   RankVolumes volumes(static_cast<std::size_t>(rollout.tp));
   common_volumes = volumes;
   for (std::size_t b = 0; b < volumes.size(); ++b) {
-    std::int64_t all = wanted.first[b] + wanted.last[b] + wanted.both[b];
+    std::int64_t all = wanted.first[b] + wanted.last[b].total() + wanted.both[b];
     for (std::size_t k = 0; k < whole.size(); ++k) all += whole[k] * wanted.layer[k][b].total();
     for (int rank = 0; rank < actor.tp * actor.pp; ++rank) {
       const auto a = static_cast<std::size_t>(rank % actor.tp);
@@ -195,7 +195,7 @@ ReshardPricer::ReshardPricer(const Assumptions& assumed, ModelParts* actor, Mode
 const ShardOverlap& ReshardPricer::overlap(int training_tp, int rollout_tp, bool adapters) {
   const auto [entry, added] = overlaps_.try_emplace({training_tp, rollout_tp, adapters ? 1 : 0});
   if (added) {
-    const RoleModel& model = actor_->model();
+    const RoleModel& model = adapters ? actor_->model() : rollout_.model();
     entry->second =
         shard_overlap(adapters ? *model.adapter_table : *model.table, training_tp, rollout_tp);
   }
@@ -264,7 +264,7 @@ BusiestBytes ReshardPricer::lacking(const Candidate& actor, const Candidate& rol
   if (!added) return entry->second;
   RankVolumes common;
   const ShardElements wanted = adapters ? shard_elements(*model.adapter_table, rollout.tp, 1, 1)
-                                        : actor_->shards(rollout.tp, 1, 1);
+                                        : rollout_.shards(rollout.tp, 1, 1);
   const RankVolumes volumes = rank_volumes(*actor_, wanted, overlap(actor.tp, rollout.tp, adapters),
                                            actor, rollout, common);
   const int classes = actor.tp * actor.pp;

@@ -105,6 +105,7 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
     model.last_kind = kind_of_layer(model.spec, layer);
     model.layers[static_cast<std::size_t>(model.last_kind)] += 1;
   }
+  model.mtp = mtp_counts(model.spec);
   model.trained = is_trained(workload, role);
   model.phases = phases_of(workload, role);
   for (const Call& call : workload.dataflow) {
@@ -178,7 +179,7 @@ std::vector<StageClass> ModelParts::stage_classes(const Candidate& candidate) {
   const ParallelLayout layout = this->layout(candidate);
   const ShardElements& parts = shards(candidate.tp, candidate.ep, candidate.etp);
   for (int index = 0; index < candidate.pp; ++index) {
-    StageClass stage{.layers = stage_layers(model_.spec, layout, index),
+    StageClass stage{.layers = run_layers(model_.spec, layout, index),
                      .first = index == 0,
                      .last = index == candidate.pp - 1,
                      .index = index,
@@ -214,7 +215,7 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
                           candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
   if (!added) return entry->second;
   for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
-    if (kind > 0 && model_.layers[kind] == 0) continue;
+    if (kind > 0 && !model_.runs(kind)) continue;
     entry->second.add(
         kind, {{.tp = candidate.tp, .cp = candidate.cp, .ep = candidate.ep, .etp = candidate.etp},
                model_.spec,

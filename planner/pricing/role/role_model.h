@@ -80,6 +80,7 @@ struct RoleModel {
   std::int64_t elements = 0;                 // of the table
   double trained_tensors = 0;                // that an optimizer steps over: all, or the adapters'
   std::array<double, kLayerKinds> layers{};  // by kind
+  LayerCounts mtp{};                         // layers of multi-token prediction that passes run
   LayerKind last_kind = LayerKind::dense;    // of the last layer
   bool trained = false;
   Fsdp fsdp = Fsdp::fsdp2;  // where PyTorch's FSDP runs it
@@ -91,6 +92,9 @@ struct RoleModel {
   Bytes bucket_bytes;                               // in which weights arrive that are not in place
   std::vector<Phase> phases;                        // in which it computes
   EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases
+
+  /// True where its passes run layers of the kind.
+  bool runs(std::size_t kind) const { return layers[kind] != 0 || mtp[kind] != 0; }
 };
 
 RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables);

@@ -129,7 +129,7 @@ bool ends_in_every_pass(const RoleLayout& layout) {
 FetchedEnds fetched_ends(const RoleLayout& layout, const Candidate& candidate, Seconds last_layer) {
   if (!ends_in_every_pass(layout)) return {};
   const MovedShards first = end_shards(layout, candidate, layout.parts->first.front()).gather;
-  const ShardSeconds last = end_shards(layout, candidate, layout.parts->last.front());
+  const ShardSeconds last = end_shards(layout, candidate, layout.parts->last.front().total());
   return {.embedding = {first.seconds, first.fetched},
           .head = beside_layer(*layout.assumed, last, false, last_layer)};
 }

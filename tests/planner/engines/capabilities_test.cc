@@ -182,6 +182,27 @@ Plan expert_plan(const ParallelLayout& actor, const ParallelLayout& rollout) {
   return plan;
 }
 
+TEST(Capabilities, LayersOfMultiTokenPredictionAreMegatronsAndOfServersThatDraft) {
+  Plan plan = expert_plan({{.dp = 4}}, {{.dp = 4}});
+  ModelSpec& model = plan.models.at("actor").spec;
+  const auto places = [&](const char* engine) {
+    std::string all;
+    for (const Problem& problem : outside_capabilities(plan, "p.json", engine)) {
+      if (problem.place.ends_with("/mtp")) all += problem.place + " ";
+    }
+    return all;
+  };
+  model.mtp_layers = 1;
+  plan.roles[0].mtp = MtpUse::trained;
+  plan.roles[1].mtp = MtpUse::held;
+  EXPECT_EQ(places("tessera"), "/roles/0/mtp /roles/1/mtp ");
+  EXPECT_EQ(places("verl"), "/roles/0/mtp ");
+  EXPECT_EQ(places("verl-megatron"), "");
+  EXPECT_EQ(places("any"), "");
+  model.mtp_layers = 0;
+  EXPECT_EQ(places("verl-megatron"), "/roles/0/mtp ");
+}
+
 TEST(Capabilities, ExpertsOfOurOwnEngineLieAsItRunsThem) {
   const ParallelLayout whole{{.dp = 4}};
   const auto refused_at = [&](const ParallelLayout& actor, const ParallelLayout& rollout) {

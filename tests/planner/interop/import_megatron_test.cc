@@ -120,7 +120,7 @@ TEST(StageText, TellsTheLayersOfEachStage) {
     EXPECT_FALSE(stage_layers(wrong)) << wrong;
   }
   for (const Layers& layers : {Layers{6, 6, 5}, Layers{1, 0, 12, 3}, Layers{0, 7}}) {
-    EXPECT_EQ(stage_layers(stage_text(stage_ranges(layers))), layers);
+    EXPECT_EQ(stage_layers(stage_text(stage_ranges(layers), 1)), layers);
   }
 }
 

@@ -344,27 +344,6 @@ TEST(ImportVerl, DeepSeekV3FitsTheTwelveNodesThatItsScriptAsksFor) {
   EXPECT_FALSE(whole_fits);
 }
 
-// 11.5 billion of DeepSeek-V3's 14 are its own: the others are the embedding and the head (README
-// of its repository on GitHub).
-TEST(ImportVerl, LayersThatPredictFurtherTokensAreNotLeftUnsaid) {
-  const auto notes = [](const std::string& model, const std::string& more) {
-    const Read made = read(grpo(model, "actor_rollout_ref.model.mtp.enable=True " + more));
-    EXPECT_TRUE(made.imported) << made.told();
-    return made.imported ? made.imported->notes : std::vector<std::string>{};
-  };
-  const std::string megatron = "model_engine=megatron ";
-  const std::string server = "actor_rollout_ref.rollout.tensor_model_parallel_size=8 ";
-  const std::string mtp = "actor_rollout_ref.model.mtp.";
-  const auto said =
-      AllOf(HasSubstr(mtp + "enable: 11."), HasSubstr("holds and trains them, servers"));
-  EXPECT_THAT(notes("deepseek-ai/DeepSeek-V3",
-                    megatron + server + mtp + "enable_train=True " + mtp + "enable_rollout=True"),
-              Contains(said));
-  EXPECT_THAT(notes("Qwen/Qwen3-8B", megatron),
-              Contains(HasSubstr("does not run this: " + mtp + "enable")));
-  EXPECT_THAT(notes("Qwen/Qwen3-8B", ""), Not(Contains(HasSubstr("mtp"))));
-}
-
 // The stages of verl's example of DeepSeek-V4 on Megatron, whose 43 layers no 8 equal ones make.
 TEST(ImportVerl, StagesAreThoseThatMegatronsTextStates) {
   const std::string actor = "actor_rollout_ref.actor.megatron.";
