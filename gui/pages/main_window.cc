@@ -62,10 +62,17 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   remembering_.setInterval(kRememberMs);
   connect(&remembering_, &QTimer::timeout, this, &MainWindow::rememberNow);
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
+  connect(run_, &RunPage::againRequested, this, &MainWindow::openLiveRun);
+  for (const QString& place : workspace_.recent_runs) {
+    if (!is_remote(place.toStdString()) && !QFileInfo(place).isDir()) continue;
+    run_->offer(place);
+    break;
+  }
   connect(run_, &RunPage::remoteRequested, this, [this] { chooseRemote({}); });
   connect(run_, &RunPage::asked, this, [this] { pages_->setCurrentWidget(run_); });
   connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
-  connect(run_, &RunPage::startedIn, this, [this](const QString& folder) { openRun(folder); });
+  connect(run_, &RunPage::startedIn, this,
+          [this](const QString& folder) { followRun(folder, true); });
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::othersChanged, this, &MainWindow::documentChanged);

@@ -72,6 +72,8 @@ class MainWindow : public QMainWindow {
   void addViewActions();
   void addLanguages(QMenu* view);
   void addRecent(QMenu* menu, const QStringList& paths, bool (MainWindow::*open)(const QString&));
+  /// As openRun(), and whoever looks at another page stays there.
+  bool followRun(const QString& folder, bool live);
   bool openLiveRun(const QString& place);
   void openPlanOf(const QString& run);
   std::optional<Project> readProject(const QString& file);

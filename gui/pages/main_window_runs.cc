@@ -29,13 +29,18 @@ void MainWindow::addRunActions(QMenu* file) {
           [this](const RemoteName& name) { openRemote(name, tokenOf(name)); });
 }
 
-bool MainWindow::openRun(const QString& folder, bool live) {
+bool MainWindow::followRun(const QString& folder, bool live) {
   if (!QFileInfo(folder).isDir()) {
     tell(noSuchFolder(folder));
     return false;
   }
   if (!session_.plan()) openPlanOf(folder);
   session_.run()->follow(folder.toStdString(), live);
+  return true;
+}
+
+bool MainWindow::openRun(const QString& folder, bool live) {
+  if (!followRun(folder, live)) return false;
   pages_->setCurrentWidget(run_);
   return true;
 }

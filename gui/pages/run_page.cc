@@ -15,7 +15,6 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/remote/remote_runs.h"
-#include "gui/run_views/no_run.h"
 #include "gui/run_views/start_dialog.h"
 #include "gui/views/fixed_text.h"
 #include "gui/views/save_file.h"
@@ -71,17 +70,19 @@ RunPage::RunPage(Session& session, QWidget* parent)
   layout->addWidget(message_);
   layout->addWidget(rules_);
   layout->addWidget(gaps_);
-  body_->addWidget(noRun());
+  no_run_ = noRun();
+  body_->addWidget(no_run_);
   body_->addWidget(views());
   layout->addWidget(body_, 1);
   hear();
   showState();
 }
 
-QWidget* RunPage::noRun() {
+NoRun* RunPage::noRun() {
   auto* panel = new NoRun(start_, quickstart_);
   connect(panel, &NoRun::openRequested, this, &RunPage::openRequested);
   connect(panel, &NoRun::remoteRequested, this, &RunPage::remoteRequested);
+  connect(panel, &NoRun::againRequested, this, &RunPage::againRequested);
   return panel;
 }
 

@@ -13,6 +13,7 @@
 #include "gui/control/run_start.h"
 #include "gui/models/run_lessons.h"
 #include "gui/models/session.h"
+#include "gui/run_views/no_run.h"
 #include "gui/threads/newest.h"
 #include "gui/views/elided_label.h"
 #include "gui/views/message_bar.h"
@@ -29,6 +30,8 @@ class RunPage : public QWidget {
   QList<QAction*> controls() const { return {start_, pause_, go_, stop_}; }
   /// Starts a run of a tiny model that is made for it, or ends its preparation.
   QAction* quickstart() const { return quickstart_; }
+  /// While no run is open: the one that was followed last.
+  void offer(const QString& place) { no_run_->offer(place); }
 
  signals:
   /// A run, or what comes before one, was asked for: this page tells how it goes on.
@@ -36,13 +39,14 @@ class RunPage : public QWidget {
   /// A run that was asked for here has begun.
   void startedIn(const QString& folder);
   void openRequested();
+  void againRequested(const QString& place);
   void remoteRequested();
   void compareRequested();
 
  private:
   void hear();
   QWidget* header();
-  QWidget* noRun();
+  NoRun* noRun();
   QWidget* views();
   QWidget* charts();
   QWidget* tables();
@@ -64,6 +68,7 @@ class RunPage : public QWidget {
 
   Session& session_;
   QStackedWidget* body_;  // the run's views, or what can be done without one
+  NoRun* no_run_;
   ElidedLabel* folder_;
   MessageBar *state_, *rules_, *gaps_, *message_;
   QAction *start_, *pause_, *go_, *stop_, *quickstart_;

@@ -2,8 +2,6 @@
 #include "gui/run_views/no_run.h"
 
 #include <QGridLayout>
-#include <QLabel>
-#include <QPushButton>
 #include <QVBoxLayout>
 
 #include "gui/document/words.h"
@@ -32,7 +30,12 @@ NoRun::NoRun(QAction* start, QAction* quickstart, QWidget* parent) : QWidget(par
     ways->addWidget(button, row, 0);
     ways->addWidget(label, row, 1);
     ways->setColumnStretch(1, 1);
+    return label;
   };
+  again_ = new QPushButton(Words::tr("Follow the last run again"));
+  last_ = add(again_, {});
+  again_->hide();
+  last_->hide();
   auto* begin = new QPushButton(Words::tr("Start this plan..."));
   const auto allow = [begin, start] { begin->setEnabled(start->isEnabled()); };
   connect(start, &QAction::changed, begin, allow);
@@ -69,6 +72,14 @@ NoRun::NoRun(QAction* start, QAction* quickstart, QWidget* parent) : QWidget(par
   layout->addStretch(1);
   layout->addLayout(middle, 3);
   layout->addStretch(1);
+}
+
+void NoRun::offer(const QString& place) {
+  last_->setText(place);
+  again_->disconnect(this);
+  connect(again_, &QPushButton::clicked, this, [this, place] { emit againRequested(place); });
+  again_->show();
+  last_->show();
 }
 
 }  // namespace tessera::gui

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <QAction>
+#include <QLabel>
+#include <QPushButton>
 #include <QWidget>
 
 namespace tessera::gui {
@@ -15,9 +17,17 @@ class NoRun : public QWidget {
   /// its preparation; their buttons go with them.
   NoRun(QAction* start, QAction* quickstart, QWidget* parent = nullptr);
 
+  /// The run that was followed last: a folder, or a place on another host.
+  void offer(const QString& place);
+
  signals:
+  void againRequested(const QString& place);
   void openRequested();
   void remoteRequested();
+
+ private:
+  QPushButton* again_;
+  QLabel* last_;  // what again_ follows
 };
 
 }  // namespace tessera::gui

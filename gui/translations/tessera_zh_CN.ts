@@ -6872,6 +6872,10 @@ select it to plan it in full</source>
         <translation>在本机运行当前查看的方案（F6）。关闭窗口后它继续运行。</translation>
     </message>
     <message>
+        <source>Follow the last run again</source>
+        <translation>重新跟踪上次的运行</translation>
+    </message>
+    <message>
         <source>Open a run&apos;s folder...</source>
         <translation>打开运行的文件夹...</translation>
     </message>

@@ -158,8 +158,10 @@ TEST_F(Start, TheQuickstartMakesWhatItNeedsAndRuns) {
   EXPECT_FALSE(fs::exists(at("tries/quickstart/calibration.json")));
 
   press_quickstart();
+  window->showPage(&window->understand());
   const fs::path run = at("tries/quickstart-2/run");
   ASSERT_TRUE(wait_long([&] { return followed().folder() == run; })) << message().toStdString();
+  EXPECT_TRUE(window->understand().isVisible()) << "a page stays under its user's hands";
   ASSERT_TRUE(wait_long([&] { return steps() >= 2; })) << message().toStdString();
   EXPECT_EQ(followed().roughTimes(), RoughTimes::shared) << "it was measured for its plan";
   EXPECT_EQ(followed().rules()->violated(), 0) << followed().rules()->banner().toStdString();

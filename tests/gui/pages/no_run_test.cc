@@ -8,6 +8,7 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QTemporaryDir>
+#include <filesystem>
 
 #include "gui/pages/main_window.h"
 #include "gui/run_views/remote_dialog.h"
@@ -47,6 +48,29 @@ TEST(NoRun, OffersWhatCanBeDoneUntilARunIsOpen) {
   answer_file_dialog(&window, kRun);
   QTest::mouseClick(button("Open a run's folder..."), Qt::LeftButton);
   EXPECT_TRUE(wait_for([&] { return !panel->isVisible(); }));
+  EXPECT_EQ(window.session().run()->folder().string(), kRun.toStdString());
+}
+
+TEST(NoRun, OffersTheRunThatWasFollowedWhenTheWindowWasClosed) {
+  QTemporaryDir folder;
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  const auto again = [](MainWindow& window) -> QPushButton* {
+    window.show();
+    window.showPage(&window.run());
+    for (QPushButton* each : window.findChild<NoRun*>()->findChildren<QPushButton*>()) {
+      if (each->text() == "Follow the last run again" && each->isVisible()) return each;
+    }
+    return nullptr;
+  };
+  {
+    MainWindow window(memory);
+    EXPECT_EQ(again(window), nullptr);
+    ASSERT_TRUE(window.openRun(kRun, false));
+    window.close();
+  }
+  MainWindow window(memory);
+  ASSERT_NE(again(window), nullptr);
+  QTest::mouseClick(again(window), Qt::LeftButton);
   EXPECT_EQ(window.session().run()->folder().string(), kRun.toStdString());
 }
 
