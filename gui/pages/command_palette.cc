@@ -6,6 +6,7 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
+#include <QRegularExpression>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -79,7 +80,8 @@ QString nameOf(const QAction& action) {
       name = Words::tr("%1: %2").arg(menu->title(), name);
     }
   }
-  return name.remove('&').remove("...");
+  static const QRegularExpression kAccessKey(R"(\(&.\))");  // "打开(&O)"
+  return name.remove(kAccessKey).remove('&').remove("...");
 }
 
 void runCommand(QWidget& parent, const QList<QAction*>& commands) {

@@ -347,9 +347,14 @@ void MainWindow::showPalette() { runCommand(*this, commandsOf(*menuBar())); }
 
 void MainWindow::showKeys() {
   QStringList all;
+  // Rows of one height, in which letters of every font stand on one line.
+  const QString cell = QString(
+                           "<td><p style='margin: 0; line-height: %1; "
+                           "-qt-line-height-type: fixed'>")
+                           .arg(fontMetrics().height() * 13 / 10);
   const auto add = [&](const QString& keys, const QString& what) {
-    all << QString("<td><b>%1</b>&nbsp;&nbsp;</td><td>%2&nbsp;&nbsp;&nbsp;&nbsp;</td>")
-               .arg(QString(keys).replace(' ', QChar::Nbsp),
+    all << QString("%1<b>%2</b>&nbsp;&nbsp;</p></td>%1%3&nbsp;&nbsp;&nbsp;&nbsp;</p></td>")
+               .arg(cell, QString(keys).replace(' ', QChar::Nbsp),
                     what.toHtmlEscaped().replace(' ', QChar::Nbsp));  // a line each
   };
   for (const QAction* action : commandsOf(*menuBar())) {

@@ -128,6 +128,8 @@ QWidget* MemoryTimeView::below() {
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->verticalHeader()->hide();
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table->horizontalHeader()->setStretchLastSection(false);  // its width is what the texts need
+  keepColumnsInSight(table);
   auto* help =
       new QLabel(Words::tr("W S, wheel: zoom · A D, drag: move · F: the phase · Home: all "
                            "· . , : next change · Enter: look at that phase everywhere"));

@@ -123,6 +123,7 @@ class Chart : public QCustomPlot {
   std::vector<ChartSpan> spans_;                          // that are drawn
   QCPTextElement* title_ = nullptr;                       // none where the title is empty
   bool legend_below_ = false;
+  bool legend_tight_ = false;  // it gives way to the bars
   std::vector<std::function<void()>> inks_;
   std::function<void()> ranges_;  // that show all of it
   std::function<void()> again_;   // draws it for another size; empty = that changes nothing

@@ -10,6 +10,7 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kEntryWidth = 105, kMostColumns = 5;              // of a legend
+constexpr int kTightWidth = 78;                                 // of an entry that gives way
 constexpr int kIconWidth = 19, kApart = 10, kSideMargins = 16;  // of its entries, in pixels
 constexpr int kTitleMargins = 14;
 
@@ -32,16 +33,22 @@ void Chart::addLegend() {
   legend->setMargins({kSideMargins / 2, 0, kSideMargins / 2, 4});
   legend->setRowSpacing(0);
   legend->setIconSize(12, 10);
+  // Without entries it would be as narrow as its margins, and the axes above it with it.
+  legend->setMaximumSize(QWIDGETSIZE_MAX / 2, QWIDGETSIZE_MAX);
+  legend_tight_ = false;
 }
 
-// Where a small chart has no room for both, the names of bars stay and those of colours go.
-// `above`: pixels within the axes that no bar may take.
+// Where a small chart has no room for both, the names of bars stay and those of colours are
+// shortened, or go. `above`: pixels within the axes that no bar may take.
 void Chart::addLegendBelow(int categories, int above) {
   constexpr int kBetween = 3;  // pixels between names
-  addLegend();
-  layOut();
   const int least = QFontMetrics(yAxis->tickLabelFont()).capHeight() + kBetween;
-  if (axisRect()->height() - above >= least * categories) return;
+  addLegend();
+  for (const bool tight : {false, true}) {
+    legend_tight_ = tight;
+    layOut();
+    if (axisRect()->height() - above >= least * categories) return;
+  }
   legend->clear();
   legend->setVisible(false);
   layOut();
@@ -58,7 +65,7 @@ void Chart::layOut() {
 }
 
 // As many columns as the longest name leaves room for, more where the rows would take a fifth of
-// the chart.
+// the chart, and as many as names can be told apart in where it gives way.
 void Chart::fitLegend() {
   if (!legend_below_ || !legend->visible()) return;
   const QFontMetrics text(legend->font());
@@ -79,6 +86,7 @@ void Chart::fitLegend() {
          room / (columns + 1) >= kEntryWidth) {
     ++columns;
   }
+  if (legend_tight_) columns = std::max(columns, std::min(room / kTightWidth, kMostColumns));
   for (int i = 0; i < legend->itemCount(); ++i) {
     auto* entry = qobject_cast<QCPPlottableLegendItem*>(legend->item(i));
     if (entry == nullptr) continue;

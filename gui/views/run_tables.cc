@@ -78,6 +78,10 @@ QWidget* makeComparison(Session& session) {
   QTableView* table =
       tableOf(model, Words::tr("Prediction and measurement"), ComparisonModel::BadRole);
   table->setSelectionMode(QAbstractItemView::SingleSelection);
+  // Names give way to numbers.
+  table->horizontalHeader()->setSectionResizeMode(ComparisonModel::What, QHeaderView::Stretch);
+  table->horizontalHeader()->setStretchLastSection(false);
+  table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);  // the width stays
   Session* shown = &session;
   QObject::connect(table, &QTableView::clicked, shown, [=](const QModelIndex& at) {
     const int phase = at.data(ComparisonModel::PhaseRole).toInt();

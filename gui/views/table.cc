@@ -3,8 +3,10 @@
 
 #include <QHeaderView>
 #include <QHelpEvent>
+#include <QScrollBar>
 #include <QStyledItemDelegate>
 #include <QToolTip>
+#include <algorithm>
 #include <utility>
 
 #include "cost_models/documents/csv.h"
@@ -66,6 +68,16 @@ QTableView* makeTable(QAbstractItemModel* model, const QString& name, int bad_ro
   table->horizontalHeader()->setHighlightSections(false);
   table->horizontalHeader()->setStretchLastSection(true);
   return table;
+}
+
+void keepColumnsInSight(QTableView* table) {
+  const QHeaderView* header = table->horizontalHeader();
+  const auto keep = [=] {
+    const int bar = table->verticalScrollBar()->sizeHint().width();
+    table->setMinimumWidth(
+        std::max(table->minimumWidth(), header->length() + bar + 2 * table->frameWidth()));
+  };
+  QObject::connect(header, &QHeaderView::sectionResized, table, keep);
 }
 
 std::string csvOf(const QAbstractItemModel& model, int role) {

@@ -4,10 +4,12 @@
 
 #include <QApplication>
 #include <QFile>
+#include <QHeaderView>
 #include <QHelpEvent>
 #include <QLabel>
 #include <QPushButton>
 #include <QSpinBox>
+#include <QSplitter>
 #include <QToolTip>
 
 #include "cost_models/documents/csv.h"
@@ -68,6 +70,13 @@ TEST_F(MemoryTime, BeginsWithTheFullestRankAtItsPeak) {
   EXPECT_EQ(canvas->limits().usable, session().memory()->limit());
   EXPECT_EQ(shownTotal(), simulate(*session().plan(), *session().calibration()).peak_bytes());
   EXPECT_TRUE(peak().contains("that plans may use in")) << peak().toStdString();
+}
+
+// However little is left beside the picture, no number is out of sight.
+TEST_F(MemoryTime, EveryColumnOfTheClassesIsInSight) {
+  window.findChild<QSplitter*>("memory_time")->setSizes({5000, 1});
+  QCoreApplication::processEvents();
+  EXPECT_LE(classes()->horizontalHeader()->length(), classes()->viewport()->width());
 }
 
 TEST_F(MemoryTime, ARankAndAPhaseThatOthersChooseAreShownHere) {

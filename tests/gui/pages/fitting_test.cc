@@ -3,13 +3,18 @@
 // full by what pointing to it shows.
 #include <gtest/gtest.h>
 
+#include <QAbstractTextDocumentLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
 #include <QTabWidget>
 #include <QTemporaryDir>
+#include <QTextBlock>
+#include <QTextDocument>
+#include <QTextTable>
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include "gui/document/text.h"
 #include "gui/pages/command_palette.h"
@@ -126,6 +131,7 @@ TEST(ChartNames, StandApartWithAndWithoutALegend) {
       SCOPED_TRACE(std::to_string(width) + " x " + std::to_string(height) + " at " +
                    std::to_string(size));
       expectNamesApart(chart);
+      EXPECT_GE(chart.axisRect()->width(), width / 3);  // beside the names of bars
       ++(chart.legend->visible() ? with : without);
     }
   }
@@ -195,6 +201,12 @@ TEST_P(Fitting, NoTextIsCutOnASmallScreen) {
   EXPECT_EQ(window.size(), QSize(1280, 720));
   auto* rules = window.findChild<QWidget*>("rules")->findChild<QTableView*>();
   EXPECT_LE(rules->horizontalHeader()->length(), rules->viewport()->width());
+  window.showPage(&window.run());
+  QCoreApplication::processEvents();
+  auto* compared = window.findChild<QWidget*>("comparison");
+  const auto* table = qobject_cast<QTableView*>(compared);
+  ASSERT_NE(table, nullptr);
+  EXPECT_LE(table->horizontalHeader()->length(), table->viewport()->width());
 }
 
 // The columns of ten phases leave room to read them above the names of all.
@@ -270,6 +282,44 @@ TEST(Keys, FitASmallScreenAndSayOfWhatTheyAre) {
   EXPECT_LT(size.width(), 1280);
   EXPECT_LT(size.height(), 600);
   EXPECT_TRUE(text.contains("Language: English")) << text.toStdString();
+}
+
+// Chinese names have their access keys behind them: "打开方案(&O)...".
+TEST(Keys, NamesHaveNoAccessKeys) {
+  if (!languages().contains("zh_CN")) GTEST_SKIP() << "built without lrelease";
+  speak("zh_CN");
+  MainWindow window;
+  for (const QAction* action : commandsOf(*window.menuBar())) {
+    const QString name = gui::nameOf(*action);
+    EXPECT_FALSE(name.contains('(') || name.contains('&')) << name.toStdString();
+  }
+  window.show();
+  EXPECT_TRUE(QTest::qWaitForWindowActive(&window));
+  // Keys and what they do stand on one line: the baselines of a row are equal.
+  int rows = 0;
+  with_dialog(&window, [&](QDialog& dialog) {
+    QTextDocument text;
+    text.setDefaultFont(dialog.font());
+    text.setHtml(dialog.findChild<QLabel*>()->text());
+    const auto* table = qobject_cast<QTextTable*>(text.rootFrame()->childFrames().value(0));
+    for (int row = 0; table != nullptr && row < table->rows(); ++row) {
+      std::set<int> heights;
+      for (int column = 0; column < 2; ++column) {
+        const QTextBlock block = table->cellAt(row, column).firstCursorPosition().block();
+        const QRectF box = text.documentLayout()->blockBoundingRect(block);
+        const QTextLine line = block.layout()->lineAt(0);
+        heights.insert(qRound(box.top() + line.y() + line.ascent()));
+      }
+      EXPECT_EQ(heights.size(), 1u) << row;
+      ++rows;
+    }
+    dialog.reject();
+  });
+  for (QAction* action : commandsOf(*window.menuBar())) {
+    if (action->shortcut() == QKeySequence("?")) action->trigger();
+  }
+  EXPECT_GT(rows, 20);
+  speak("en");
 }
 
 TEST(Elided, WhatHasNoRoomIsToldInFull) {
