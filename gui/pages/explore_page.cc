@@ -13,6 +13,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/explore/shown_answer.h"
+#include "gui/layout/low_room.h"
 #include "gui/translations/said.h"
 #include "gui/views/view.h"
 #include "planner/explain/nearest_fix.h"
@@ -123,7 +124,7 @@ QWidget* ExplorePage::answers(QWidget* below) {
   layout->addWidget(files_);
   layout->addWidget(waiting_);
   layout->addWidget(answer_);
-  layout->addWidget(below, 1);
+  layout->addWidget(new LowRoom(below), 1);
   return top;
 }
 

@@ -14,6 +14,7 @@
 #include "gui/control/run_log.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/layout/low_room.h"
 #include "gui/remote/remote_runs.h"
 #include "gui/run_views/start_dialog.h"
 #include "gui/views/fixed_text.h"
@@ -73,7 +74,7 @@ RunPage::RunPage(Session& session, QWidget* parent)
   no_run_ = noRun();
   body_->addWidget(no_run_);
   body_->addWidget(views());
-  layout->addWidget(body_, 1);
+  layout->addWidget(new LowRoom(body_), 1);
   hear();
   showState();
 }

@@ -25,7 +25,7 @@ class PlanScatter : public Chart {
  public:
   explicit PlanScatter(QWidget* parent = nullptr);
 
-  QSize minimumSizeHint() const override { return {220, 160}; }
+  QSize minimumSizeHint() const override { return {220, 120}; }
   /// `chosen`: the row that is looked at; -1 = none.
   void showPlans(const PlanTableModel& plans, Measure x, Measure y, int chosen);
   /// The rows under a place of the widget, the nearest first.
