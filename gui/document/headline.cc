@@ -137,8 +137,11 @@ QString worse_than(const Plan& best, const Priced& other, const QString& name) {
 }
 
 QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
+  constexpr qsizetype kLong = 28;  // letters, behind which the cause would have no room
   const Priced own = priced(plan);
-  const QString settings = fixed_beyond(question, freer.question);
+  QString settings = fixed_beyond(question, freer.question);
+  const qsizetype count = settings.count(' ') + 1;
+  if (count > 1 && settings.size() > kLong) settings = Words::tr("%1 fixed choices").arg(count);
   return worse_by(*freer.plan, own) < kNoPart
              ? Words::tr("as good as without %1").arg(settings)
              : worse_than(*freer.plan, own, Words::tr("the plan without %1").arg(settings));

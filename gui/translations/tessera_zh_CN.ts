@@ -464,6 +464,10 @@
         <translation>与不限定 %1 时一样好</translation>
     </message>
     <message>
+        <source>%1 fixed choices</source>
+        <translation>%1 项限定</translation>
+    </message>
+    <message>
         <source>the plan without %1</source>
         <translation>不限定 %1 的方案</translation>
     </message>

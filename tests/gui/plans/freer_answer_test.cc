@@ -41,6 +41,11 @@ TEST(Session, AFixedChoiceIsComparedWithTheAnswerThatLeftItOpen) {
   const QString percent = QString::number(100 * behind, 'f', 1);
   EXPECT_EQ(behind_text(*session.plan(), document.question, document.freer[0]),
             percent + " % behind the plan without actor.tp=8");
+  // Many are counted, so that the line has room for the cause.
+  PlanQuery many = document.question;
+  many.fixed = {"actor.tp=8", "rollout.max_sequences=8192"};
+  EXPECT_EQ(behind_text(*session.plan(), many, document.freer[0]),
+            percent + " % behind the plan without 2 fixed choices");
 
   ask({"actor.tp=8", "actor.pp=1"});
   ASSERT_EQ(document.freer.size(), 2u);
