@@ -7,6 +7,21 @@
 #include "gui/document/words.h"
 
 namespace tessera::gui {
+namespace {
+
+// The label of what the button does.
+QLabel* addWay(QGridLayout& ways, QPushButton* button, const QString& what) {
+  const int row = ways.rowCount();
+  auto* label = new QLabel(what);
+  label->setWordWrap(true);
+  label->setBuddy(button);
+  ways.addWidget(button, row, 0);
+  ways.addWidget(label, row, 1);
+  ways.setColumnStretch(1, 1);
+  return label;
+}
+
+}  // namespace
 
 NoRun::NoRun(QAction* start, QAction* quickstart, QWidget* parent) : QWidget(parent) {
   auto* title = new QLabel(Words::tr("No run is open"));
@@ -22,15 +37,8 @@ NoRun::NoRun(QAction* start, QAction* quickstart, QWidget* parent) : QWidget(par
   auto* ways = new QGridLayout;
   ways->setHorizontalSpacing(14);
   ways->setVerticalSpacing(8);
-  const auto add = [&](QPushButton* button, const QString& what) {
-    const int row = ways->rowCount();
-    auto* label = new QLabel(what);
-    label->setWordWrap(true);
-    label->setBuddy(button);
-    ways->addWidget(button, row, 0);
-    ways->addWidget(label, row, 1);
-    ways->setColumnStretch(1, 1);
-    return label;
+  const auto add = [ways](QPushButton* button, const QString& what) {
+    return addWay(*ways, button, what);
   };
   again_ = new QPushButton(Words::tr("Follow the last run again"));
   last_ = add(again_, {});
