@@ -224,21 +224,21 @@ TEST_F(Run, AModelThatNothingEndsIsToldAtTheStartAndWhenItIsChecked) {
 TEST_F(Run, AModelThatWasMovedIsToldWithThePlanThatNamesItAndHowToStateAnother) {
   fs::copy(folder_ / "model", folder_ / "before");
   ASSERT_EQ(run("plan --model " + at("before") + " --cluster local-cpu --workload grpo-digits -o " +
-                at("moved.json")),
+                at("moved-model.json")),
             0);
   fs::rename(folder_ / "before", folder_ / "behind");
   const Called refused =
-      call("run " + at("moved.json") + " --config grpo-digits -o " + at("moved"));
+      call("run " + at("moved-model.json") + " --config grpo-digits -o " + at("moved-model"));
   EXPECT_EQ(refused.code, 65);
   EXPECT_EQ(refused.out,
-            "tessera: " + at("moved.json") + ":/models/actor/path: found '" + at("before") +
+            "tessera: " + at("moved-model.json") + ":/models/actor/path: found '" + at("before") +
                 "', no such folder, expected the folder of the model that the plan was made for "
                 "(where it was moved, write its new path there; for another model plan again "
                 "(tessera plan --model FOLDER))\n");
-  std::string plan = text_of(at("moved.json"));
+  std::string plan = text_of(at("moved-model.json"));
   plan.replace(plan.find(at("before")), at("before").size(), at("behind"));
-  std::ofstream(at("moved.json")) << plan;
-  EXPECT_EQ(train("moved", 1, "", "moved.json"), 0);
+  std::ofstream(at("moved-model.json")) << plan;
+  EXPECT_EQ(train("moved-model", 1, "", "moved-model.json"), 0);
 }
 
 /// Whether or not another key is set on the command line.
