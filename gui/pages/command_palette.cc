@@ -80,8 +80,8 @@ QString nameOf(const QAction& action) {
       name = Words::tr("%1: %2").arg(menu->title(), name);
     }
   }
-  static const QRegularExpression kAccessKey(R"(\(&.\))");  // "打开(&O)"
-  return name.remove(kAccessKey).remove('&').remove("...");
+  static const QRegularExpression access_key(R"(\(&.\))");  // "打开(&O)"
+  return name.remove(access_key).remove('&').remove("...");
 }
 
 void runCommand(QWidget& parent, const QList<QAction*>& commands) {

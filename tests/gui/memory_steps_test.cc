@@ -205,7 +205,7 @@ TEST(MemoryPicture, DipsAreSeenAtEveryWidth) {
   low.activations = Bytes(20);
   simulation.timeline.memory.push_back({0, 0, full});
   std::vector<std::int64_t> dips;
-  for (int i = 1; i <= 23; ++i) {
+  for (std::int64_t i = 1; i <= 23; ++i) {
     const std::int64_t at = kEnd * i / 24 + 7919 * i, length = i % 8 == 0 ? kEnd / 1000 : 10;
     simulation.timeline.memory.push_back({at, 0, low});
     simulation.timeline.memory.push_back({at + length, 0, full});

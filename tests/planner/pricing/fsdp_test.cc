@@ -131,7 +131,8 @@ TEST(Fsdp, ReducesGradientsOnceAMiniBatchWithoutSynchronisation) {
   const auto seconds = [&](bool no_sync, std::int64_t micro_batches) {
     request.choices.no_sync[Role::actor] = no_sync;
     CostEvaluator costs(request);
-    return costs.seconds(sharded(Role::actor, 2, 2, 12 * 8 / micro_batches))[Phase::update_actor];
+    return costs.seconds(
+        sharded(Role::actor, 2, 2, std::int64_t{96} / micro_batches))[Phase::update_actor];
   };
   EXPECT_EQ(seconds(true, 1), seconds(false, 1));
   const Traffic layer{4 * fixture.at("cases").at(3).at("layer").get<double>()};
