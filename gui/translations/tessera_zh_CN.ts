@@ -5904,6 +5904,14 @@ select it to plan it in full</source>
         <translation>若要按文件的 dtype 规划权重，请去掉此键</translation>
     </message>
     <message>
+        <source>false, as every model of it was published</source>
+        <translation>false，与该系列发布的所有模型一致</translation>
+    </message>
+    <message>
+        <source>the same number for all layers</source>
+        <translation>所有层相同的数</translation>
+    </message>
+    <message>
         <source>false, as Gemma 3 was published</source>
         <translation>false，与发布的 Gemma 3 一致</translation>
     </message>
