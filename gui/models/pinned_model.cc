@@ -58,6 +58,13 @@ auto fastest_and_slowest(const std::vector<SharedPlan>& plans) {
                              });
 }
 
+QString workload_text(const Workload& workload) {
+  return Words::tr("%1: %2 x %3 sequences of %4 + %5 tokens")
+      .arg(QString::fromStdString(workload.algorithm), countText(workload.prompts_per_step),
+           countText(workload.samples_per_prompt), countText(workload.prompt_tokens),
+           countText(workload.response_tokens.mean));
+}
+
 using Said = std::vector<std::pair<QString, Says>>;
 
 Said said_of_the_whole() {
@@ -71,6 +78,7 @@ Said said_of_the_whole() {
              .arg(gpus_of(plan))
              .arg(plan.cluster.gpus());
        }},
+      {Words::tr("Workload"), [](const Plan& plan) { return workload_text(plan.workload); }},
       {Words::tr("Engine"), [](const Plan& plan) { return QString::fromStdString(plan.engine); }},
       {Words::tr("Placement"), [](const Plan& plan) { return said(describe_placement(plan)); }},
       {Words::tr("Step"),

@@ -219,6 +219,7 @@ TimelineIndex index_of(Simulation simulation) {
 TimelineIndex simulated(const Plan& plan, const Calibration& calibration) {
   Problems problems;
   check_reshard_digests(plan, "the plan", problems);
+  if (problems.empty()) check_duration(plan, calibration, 1, problems);
   if (!problems.empty()) throw Error(std::move(problems));
   TimelineIndex index = index_of(simulate(plan, calibration));
   for (const ScheduledCall& call : plan.schedule) {

@@ -890,6 +890,10 @@
         <translation>训练引擎</translation>
     </message>
     <message>
+        <source>%1: %2 x %3 sequences of %4 + %5 tokens</source>
+        <translation>%1：%2 x %3 个序列，每个 %4 + %5 个 token</translation>
+    </message>
+    <message>
         <source>Placement</source>
         <translation>放置</translation>
     </message>

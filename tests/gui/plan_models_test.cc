@@ -199,6 +199,22 @@ TEST(PlanTableModel, ADifferenceIsNeverPlusZero) {
   EXPECT_EQ(headline_of(plan, std::nullopt, {}).rivals, "row 2: +0.04 %");
 }
 
+TEST(PinnedModel, SaysThatPlansHaveOtherWork) {
+  PinnedModel model;
+  Plan more = free_plan();
+  more.workload.samples_per_prompt = 5;
+  more.prediction.step_s = 5 * more.prediction.step_s;
+  model.pin(shared(free_plan()));
+  model.pin(shared(more));
+  QStringList work;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    if (model.headerData(row, Qt::Vertical).toString() != "Workload") continue;
+    work = {model.index(row, 0).data().toString(), model.index(row, 1).data().toString()};
+  }
+  EXPECT_EQ(work, QStringList({"ppo: 1,024 x 1 sequences of 1,024 + 1,024 tokens",
+                               "ppo: 1,024 x 5 sequences of 1,024 + 1,024 tokens"}));
+}
+
 TEST(PinnedModel, ShowsOnlyInWhatPlansDifferAndWhyOneIsSlower) {
   PinnedModel model;
   QAbstractItemModelTester tester(&model, kFatal);

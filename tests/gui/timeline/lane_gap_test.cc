@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/timeline/span_text.h"
 #include "gui/timeline/span_totals_model.h"
@@ -167,6 +168,13 @@ TEST(LaneGap, WhatTensorParallelRanksExchangeIsPartOfTheirPasses) {
   }
   EXPECT_GT(spans, 0);
   EXPECT_EQ(parts, spans);
+}
+
+// Else instants wrap around, and pictures of it show numbers below nothing.
+TEST(TimelineIndex, AStepBeyondIntegerNanosecondsIsRefused) {
+  Calibration slow = *calibration_of(digits_plan());
+  slow.matmul_flops.value = 1e-3;
+  EXPECT_THROW(simulated(digits_plan(), slow), Error);
 }
 
 }  // namespace
