@@ -13,6 +13,8 @@
 #include "gui/pages/main_window.h"
 #include "gui/remote/remote_runs.h"
 #include "gui/translations/language.h"
+#include "gui/translations/said.h"
+#include "planner/explain/report.h"
 #include "simulator/remote/serve_token.h"
 
 namespace {
@@ -32,7 +34,12 @@ int export_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments& 
   const QStringList written =
       tessera::gui::exportViews(window, arguments.export_folder, arguments.formats);
   for (const QString& file : written) std::printf("%s\n", qPrintable(file));
-  return static_cast<int>(written.isEmpty() ? ExitCode::check_failed : ExitCode::ok);
+  const bool none_fits = document.none_fits && document.answered == document.question;
+  if (none_fits) {
+    std::fprintf(stderr, "%s", qPrintable(tessera::gui::saidLines(describe(*document.none_fits))));
+  }
+  if (!written.isEmpty()) return static_cast<int>(ExitCode::ok);
+  return static_cast<int>(none_fits ? ExitCode::infeasible : ExitCode::check_failed);
 }
 
 int refuse_without_display() {

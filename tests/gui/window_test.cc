@@ -372,6 +372,21 @@ TEST(Program, ExportsNothingForAPlanThatIsNotThere) {
   EXPECT_FALSE(QDir(into).exists());
 }
 
+TEST(Program, SaysWhyNothingFitsWhereThereIsNothingToExport) {
+  QTemporaryDir folder;
+  const std::string at = folder.path().toStdString();
+  const std::string command = std::string(TESSERA_BINARY_DIR) +
+                              "/gui/tessera-gui --model llama3.1-405b --cluster h100-8 --workload "
+                              "grpo-7b-1k --formats csv --export '" +
+                              at + "/views' >/dev/null 2>'" + at + "/told'";
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  std::ifstream file(at + "/told");
+  const std::string told{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(told.find("GiB"), std::string::npos) << told;
+}
+
 }  // namespace
 }  // namespace tessera::gui
 
