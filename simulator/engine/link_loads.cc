@@ -102,8 +102,11 @@ class Loads {
     }
   }
 
-  void add(int link, double bytes, const Stretch& at) {
+  // What layers hide of a reduction or a gather has travelled before the part that a task shows.
+  void add(int link, double bytes, Stretch at) {
     if (bytes <= 0 || at.end <= at.start) return;
+    const double least = bytes / tasks_.network.rate(link);
+    at.start = std::max(0.0, std::min(at.start, at.end - least));
     Crossed& crossed = crossed_[static_cast<std::size_t>(link)];
     crossed.times.emplace_back(at.start, at.end);
     WindowBytes& use = crossed.uses[{at.task.phase, at.task.exchange}];
