@@ -158,6 +158,8 @@ TEST_F(Start, TheQuickstartMakesWhatItNeedsAndRuns) {
   EXPECT_FALSE(fs::exists(at("tries/quickstart/calibration.json")));
 
   press_quickstart();
+  ASSERT_TRUE(wait_long([&] { return message().contains("measuring this machine"); }))
+      << message().toStdString();
   window->showPage(&window->understand());
   const fs::path run = at("tries/quickstart-2/run");
   ASSERT_TRUE(wait_long([&] { return followed().folder() == run; })) << message().toStdString();
