@@ -208,8 +208,11 @@ RunNews RunReader::read(const SharedPlan& plan) {
   SharedPlan with = own_plan_;
   if (!own_plan_ && plan && isPromisedBy(*plan)) with = plan;
   if (!with && unnamed && predicted_step_ && !hasPlanFile(run_)) {
-    news.problems.push_back({(run_ / "plan.json").string(), "", "no such file",
-                             "the plan that was run: nothing is compared with what it predicts"});
+    news.problems.push_back(
+        {(run_ / "plan.json").string(), "", QT_TRANSLATE_NOOP("Words", "no such file"),
+         QT_TRANSLATE_NOOP("Words",
+                           "the plan that was run: nothing is compared with what it predicts"),
+         ""});
   }
   if (first || with != compared_ || steps_.size() != compared_steps_ || news.restarted) {
     comparePlan(with, news);

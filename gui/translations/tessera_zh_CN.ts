@@ -890,10 +890,6 @@
         <translation>训练引擎</translation>
     </message>
     <message>
-        <source>no such file</source>
-        <translation>没有此文件</translation>
-    </message>
-    <message>
         <source>the plan that was run: nothing is compared with what it predicts</source>
         <translation>所运行的方案：没有与其预测比较的内容</translation>
     </message>
