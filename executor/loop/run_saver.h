@@ -46,6 +46,12 @@ class RunSaver {
   bool due(std::int64_t step) const { return checkpoint_due(step) || export_due(step); }
   /// Whether a checkpoint of the step has been begun and has not failed, or was resumed from.
   bool holds(std::int64_t step) const { return step == last_; }
+  /// The same once what is being written has ended: it may fail, and be tried again with the room
+  /// that was kept for the last one. Collective.
+  bool holds_whole(std::int64_t step) {
+    settle();
+    return holds(step);
+  }
 
   /// A step has ended with these numbers, equal on every rank, and nothing is pending. Where one of
   /// a trained role is NaN or infinite, the state after it is not sound; else that of the newest

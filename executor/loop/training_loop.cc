@@ -132,9 +132,7 @@ class Loop {
   void save_stopped(std::int64_t steps) {
     worker_.kl_in_reward.coef = kl_at_start_;
     worker_.prompts_taken = taken_at_start_;
-    if (saver_ == nullptr) return;
-    saver_->settle();  // what is being written may fail, and has room now that was kept for it
-    if (saver_->holds(steps)) return;
+    if (saver_ == nullptr || saver_->holds_whole(steps)) return;
     announce(Phase::save_checkpoint, steps);
     clock_.time(Phase::save_checkpoint, static_cast<int>(steps), [&] { saver_->save(steps, {}); });
   }

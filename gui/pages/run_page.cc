@@ -291,11 +291,11 @@ void RunPage::showControls() {
 void RunPage::askToStart() {
   StartDialog dialog(session_.plan(), this);
   if (dialog.exec() != QDialog::Accepted) return;
+  emit asked();
   start(dialog.request());
 }
 
 void RunPage::start(const StartRequest& request) {
-  emit asked();
   message_->say(Words::tr("Starting in %1").arg(request.folder), Tone::calm);
   starting_.begin(request);
   showControls();
