@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "cost_models/memory.h"
 #include "cost_models/rank_model.h"
 
 namespace tessera {
@@ -261,10 +262,7 @@ double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
   const double head = model.head == ModelHead::value ? 1.0 : static_cast<double>(model.vocab);
   const double hidden = as_double(model.hidden), further = as_double(run_mtp_layers(model));
   double flops = 2.0 * hidden * (head + further * (head + 2.0 * hidden));
-  LayerCounts counts = mtp_counts(model);
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    ++counts[static_cast<std::size_t>(kind_of_layer(model, i))];
-  }
+  const LayerCounts counts = run_layers(model, {0, model.layers}, true);
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
     if (counts[kind] == 0) continue;
     flops += as_double(counts[kind]) *

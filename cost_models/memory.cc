@@ -158,12 +158,10 @@ LayerCounts run_layers(const ModelSpec& model, const LayerRange& chunk, bool las
 }
 
 LayerCounts run_layers(const ModelSpec& model, const ParallelLayout& layout, int stage) {
-  LayerCounts counts{};
-  for (int chunk = 0; chunk < layout.vpp; ++chunk) {
-    const bool last = chunk == layout.vpp - 1 && holds_last(layout, stage);
-    const LayerCounts run = run_layers(model, layers_of(layout, stage, chunk), last);
-    for (std::size_t kind = 0; kind < counts.size(); ++kind) counts[kind] += run[kind];
-  }
+  LayerCounts counts = stage_layers(model, layout, stage);
+  if (!holds_last(layout, stage)) return counts;
+  const LayerCounts further = mtp_counts(model);
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) counts[kind] += further[kind];
   return counts;
 }
 

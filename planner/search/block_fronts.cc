@@ -13,6 +13,16 @@ namespace {
 // Actors, pairs of each and layouts of a narrow pass.
 constexpr std::size_t kQuickActors = 32, kQuickPairs = 6, kFewLayouts = 32;
 
+// What follows from its points.
+void sum_up(BlockFront& front) {
+  front.least.fill(kForever);
+  for (const FrontPoint& point : front.points) lower(front.least, point.seconds);
+  const auto least =
+      std::min_element(front.points.begin(), front.points.end(),
+                       [](const FrontPoint& a, const FrontPoint& b) { return a.share < b.share; });
+  front.least_share = least == front.points.end() ? 0 : least->share;
+}
+
 }  // namespace
 
 BlockFronts::BlockFronts(const PlacementFrame& frame, BlockBounds& bounds, std::int64_t& pruned)
@@ -37,7 +47,7 @@ const BlockFront& BlockFronts::at(std::size_t block, std::size_t size, double sh
   const auto [entry, fresh] = fronts_of_[block][size].try_emplace(share);
   BlockFront& cached = entry->second;
   if (!fresh) return cached;
-  cached.least.fill(kForever);
+  sum_up(cached);
   Query query{.block = block, .gpus = frame_.sizes[size], .share = share};
   query.limit = rivals.step_limit(frame_.problem.objective, with_others(block, query.gpus));
   const auto rest = rest_of(block, size, rivals);
@@ -211,7 +221,6 @@ BlockFront BlockFronts::merged(Query query, bool& all) {
   all = common.size() <= query.most;
   if (!all) common.resize(query.most);
   BlockFront front;
-  front.least.fill(kForever);
   for (const GroupDegrees& groups : common) {
     query.groups = groups;
     bool every = true;
@@ -221,7 +230,7 @@ BlockFront BlockFronts::merged(Query query, bool& all) {
   }
   keep_front(front.points, used_);
   if (front.points.size() > width_) front.points.resize(width_);
-  for (const FrontPoint& point : front.points) lower(front.least, point.seconds);
+  sum_up(front);
   return front;
 }
 
@@ -229,7 +238,7 @@ BlockFront BlockFronts::merged(Query query, bool& all) {
 BlockFront BlockFronts::merged_alike(Query query, bool& all) {
   all = true;
   BlockFront front;
-  front.least.fill(kForever);
+  sum_up(front);
   std::vector<Chosen> chosen;
   if (!choose_all(query, all, chosen)) return front;
   const std::size_t block = query.block;
@@ -249,7 +258,7 @@ BlockFront BlockFronts::merged_alike(Query query, bool& all) {
     keep_front(front.points, used_);
     if (front.points.size() > width_) front.points.resize(width_);
   }
-  for (const FrontPoint& point : front.points) lower(front.least, point.seconds);
+  sum_up(front);
   return front;
 }
 

@@ -25,6 +25,7 @@ namespace tessera {
 struct BlockFront {
   std::vector<FrontPoint> points;  // option[i] belongs to the block's i-th owner
   ChunkSeconds least{};
+  double least_share = 0;  // of its points (FrontPoint::share)
 };
 
 class BlockFronts {

@@ -260,11 +260,7 @@ class Branching {
   // Of the busiest sender among the points of the actor's block, which is the first.
   double least_share(const std::vector<int>& chosen) {
     if (!frame_.apart || chosen.empty()) return 0;
-    const auto& points = fronts_.at(0, static_cast<std::size_t>(chosen.front()), 0, rivals_).points;
-    const auto least = std::min_element(
-        points.begin(), points.end(),
-        [](const FrontPoint& a, const FrontPoint& b) { return a.share < b.share; });
-    return least == points.end() ? 0 : least->share;
+    return front_of(chosen, 0, 0).least_share;
   }
 
   const BlockFront& front_of(const std::vector<int>& chosen, std::size_t block, double share) {
