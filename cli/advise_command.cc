@@ -36,8 +36,7 @@ void advise_command(const AdviseCommand& command) {
   fs::create_directories(folder, error);
   if (error) throw Error(ExitCode::io, folder.string() + ": " + error.message());
   const LearnedRuns lesson = learn_from_runs(runs, base);
-  const LessonWorth worth = worth_of(lesson);
-  if (worth == LessonWorth::noise || worth == LessonWorth::no_better) {
+  if (is_poor(worth_of(lesson))) {
     std::fprintf(stderr, "advise: learned constants: %s\n", worth_text(lesson).c_str());
   }
   Calibration learned = lesson.learned.calibration;

@@ -34,12 +34,11 @@ int export_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments& 
   const QStringList written =
       tessera::gui::exportViews(window, arguments.export_folder, arguments.formats);
   for (const QString& file : written) std::printf("%s\n", qPrintable(file));
-  const bool none_fits = document.none_fits && document.answered == document.question;
-  if (none_fits) {
+  if (document.infeasible()) {
     std::fprintf(stderr, "%s", qPrintable(tessera::gui::saidLines(describe(*document.none_fits))));
   }
   if (!written.isEmpty()) return static_cast<int>(ExitCode::ok);
-  return static_cast<int>(none_fits ? ExitCode::infeasible : ExitCode::check_failed);
+  return static_cast<int>(document.infeasible() ? ExitCode::infeasible : ExitCode::check_failed);
 }
 
 int refuse_without_display() {

@@ -43,6 +43,8 @@ struct Document {
   bool stale() const;
   /// A plan that answers the question is there.
   bool valid() const { return plan != nullptr && !stale(); }
+  /// No plan answers the question, and why is there.
+  bool infeasible() const { return none_fits.has_value() && answered == question; }
   /// The file holds the plan that is looked at.
   bool saved() const { return plan != nullptr && plan == in_file; }
   /// It is in no file.

@@ -353,7 +353,7 @@ void RunPage::showLesson(const QString& title, const Lesson& lesson) {
   auto* text = new QPlainTextEdit(lesson.text);
   showAsFixedText(*text, title);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
-  const bool poor = lesson.worth == LessonWorth::noise || lesson.worth == LessonWorth::no_better;
+  const bool poor = is_poor(lesson.worth);
   buttons->button(QDialogButtonBox::Save)
       ->setText(poor ? Words::tr("Save the calibration all the same...")
                      : Words::tr("Save the calibration..."));

@@ -15,10 +15,6 @@ namespace {
 constexpr const char* kNothingIsFetched =
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
 
-bool is_infeasible(const Document& document) {
-  return document.none_fits.has_value() && document.answered == document.question;
-}
-
 QString last_of(const std::string& path) {
   return QString::fromStdString(path).section('/', -1, -1, QString::SectionSkipEmpty);
 }
@@ -30,7 +26,7 @@ QString title_of_report(Session& session) {
     return Words::tr("%1 on %2")
         .arg(last_of(plan.models.at("actor").path), QString::fromStdString(plan.cluster.name));
   }
-  if (is_infeasible(document)) {
+  if (document.infeasible()) {
     return Words::tr("%1 on %2")
         .arg(last_of(document.question.model), last_of(document.question.cluster));
   }
@@ -51,7 +47,7 @@ void add_head(Markup& to, const QString& title) {
 
 bool has_report(Session& session) {
   const Document& document = session.document();
-  return document.valid() || is_infeasible(document) || !session.run()->folder().empty();
+  return document.valid() || document.infeasible() || !session.run()->folder().empty();
 }
 
 QString report_of(Session& session, const QString& written) {
@@ -64,7 +60,7 @@ QString report_of(Session& session, const QString& written) {
   to.element("h1", title);
   if (document.valid()) {
     add_plan(to, session);
-  } else if (is_infeasible(document)) {
+  } else if (document.infeasible()) {
     add_shortage(to, document);
   }
   if (!session.run()->folder().empty()) add_run(to, session);

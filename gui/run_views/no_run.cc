@@ -44,6 +44,7 @@ NoRun::NoRun(QAction* start, QAction* quickstart, QWidget* parent) : QWidget(par
   last_ = add(again_, {});
   again_->hide();
   last_->hide();
+  connect(again_, &QPushButton::clicked, this, [this] { emit againRequested(last_->text()); });
   auto* begin = new QPushButton(Words::tr("Start this plan..."));
   const auto allow = [begin, start] { begin->setEnabled(start->isEnabled()); };
   connect(start, &QAction::changed, begin, allow);
@@ -84,8 +85,6 @@ NoRun::NoRun(QAction* start, QAction* quickstart, QWidget* parent) : QWidget(par
 
 void NoRun::offer(const QString& place) {
   last_->setText(place);
-  again_->disconnect(this);
-  connect(again_, &QPushButton::clicked, this, [this, place] { emit againRequested(place); });
   again_->show();
   last_->show();
 }

@@ -74,6 +74,10 @@ enum class LessonWorth {
 };
 std::string_view name_of(LessonWorth worth);
 LessonWorth worth_of(const LearnedRuns& learned);
+/// Whether something speaks against using them.
+inline bool is_poor(LessonWorth worth) {
+  return worth == LessonWorth::noise || worth == LessonWorth::no_better;
+}
 /// The run that makes it noise; nullptr: none does.
 const FittedRun* noisy_run(const LearnedRuns& learned);
 
