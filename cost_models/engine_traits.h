@@ -259,6 +259,11 @@ struct DecodeTraits {
   /// What attention spares where its keys and values were read a moment before for another sample
   /// of the prompt (the device's L2), as a part of the time that their bytes take.
   double shared_reads = 0;
+  /// Processor time of a server's front end for each token: its text and its log-prob, the answer
+  /// so far, its reader woken; and what every further sequence of the server adds (objects that the
+  /// garbage collector walks). The front end works beside the engine, so that a step of all
+  /// sequences takes no less. Calibration::serving scales both.
+  Seconds token_served, token_crowded;
   bool operator==(const DecodeTraits&) const = default;
 };
 

@@ -117,6 +117,12 @@ void add_verl_loop(Engine& engine) {
   can.lora = true;
   engine.traits.optimizer.offloaded = OffloadedStates::whole;  // offloaded states move as a whole
   engine.traits.decode.keeps_cache = true;
+  // verl asks vLLM for every token's log-prob (rollout.calculate_log_probs) and reads each answer
+  // as it grows. vLLM 0.24's own output processor takes 35 us of a processor for each token of 128
+  // sequences, 46 of 256 and 60 of 512, 10 without log-probs (benchmarks/peers/vllm_front_end.py);
+  // 0.5B and 512 sequences on an H200's host 75 us (benchmarks/results/h200x2-verl-pairs.json).
+  engine.traits.decode.token_served = Seconds{30e-6};
+  engine.traits.decode.token_crowded = Seconds{0.06e-6};
   engine.logs_wait_for_rollout = true;  // experimental/one_step_off_policy/ray_trainer.py
   engine.traits.pipeline.interleaved = InterleavedCount::rounded;
   engine.traits.pipeline.order = BatchOrder::fullest_within;

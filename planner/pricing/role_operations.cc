@@ -201,10 +201,10 @@ OperationTime RoleOperations::prefill(double prompts, double sequences) const {
 
 OperationTime RoleOperations::decode(double sequences, double context) const {
   const Seconds communication = decode_communication(layout_, candidate_, sequences);
-  return {decode_compute(layout_, candidate_, sequences, context) *
-                  slowdown(*layout_.assumed, candidate_, 1) +
-              communication,
-          communication};
+  const Seconds step = decode_compute(layout_, candidate_, sequences, context) *
+                           slowdown(*layout_.assumed, candidate_, 1) +
+                       communication;
+  return {served(*layout_.assumed, sequences, step), communication};
 }
 
 double RoleOperations::cache_tokens() const {

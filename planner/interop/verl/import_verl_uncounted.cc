@@ -63,6 +63,9 @@ constexpr std::array<std::string_view, 2> kModels{"actor_rollout_ref.model.", "c
 
 /// True unless they are stated.
 constexpr std::array kSwitchedOff{
+    Uncounted{"actor_rollout_ref.rollout.calculate_log_probs",
+              "servers are counted as telling every token's log-prob: many sequences at once "
+              "generate quicker"},
     Uncounted{"actor_rollout_ref.rollout.enable_prefix_caching",
               "prompts are counted as read once by a server: generation takes longer"},
     Uncounted{"actor_rollout_ref.rollout.enable_chunked_prefill",

@@ -150,6 +150,12 @@ Seconds decode_communication(const RoleLayout& layout, const Candidate& candidat
   return seconds;
 }
 
+Seconds served(const Assumptions& assumed, double alive, Seconds step) {
+  const DecodeTraits& decode = assumed.traits().decode;
+  const Seconds front = alive * (decode.token_served + alive * decode.token_crowded);
+  return std::max(step, assumed.calibration().serving.value * front);
+}
+
 PrefillSeconds prefill(const RoleLayout& layout, double prompts, double sequences) {
   const ClusterSpec& cluster = layout.assumed->cluster();
   const Calibration& calibration = layout.assumed->calibration();
@@ -233,7 +239,8 @@ class DecodeSteps {
     const Seconds low = on_ladder(*compute_, cache_.rungs, place, upper - 1, computed);
     const Seconds high = on_ladder(*compute_, cache_.rungs, place, upper, computed);
     const Seconds moved = on_ladder(*communication_, cache_.rungs, place, 0, communicated);
-    return DecodeTime{slow_ * (low + part * (high - low)) + moved, moved};
+    const Seconds step = slow_ * (low + part * (high - low)) + moved;
+    return DecodeTime{served(*layout_.assumed, alive, step), moved};
   }
 
  private:

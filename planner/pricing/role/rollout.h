@@ -72,6 +72,10 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
                        double context);
 Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive);
 
+/// A step of `alive` sequences, or what the server's front end takes for its tokens where that is
+/// more.
+Seconds served(const Assumptions& assumed, double alive, Seconds step);
+
 /// No more than the time of all responses of a step: the decode steps in which every slot is taken,
 /// and those until the last sequence of a replica ends, as if no other one were left.
 Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);

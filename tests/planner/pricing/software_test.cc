@@ -43,6 +43,30 @@ TEST(Software, OfAMicroBatchIsCountedOnce) {
   }
 }
 
+// A server hands every token of its sequences over, beside the engine's steps: a generation takes
+// no less, whatever runs on the GPU, and not more where that takes longer.
+TEST(FrontEnd, BoundsTheStepsOfItsServer) {
+  PlanRequest request = small_request();
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  const auto gen = [&](Seconds token, Seconds crowded) {
+    request.traits.decode.token_served = token;
+    request.traits.decode.token_crowded = crowded;
+    return CostEvaluator(request)
+        .cost({{.dp = 8}, Role::rollout, 8, 0, kLongest, 64})
+        .seconds[Phase::gen];
+  };
+  const Seconds device = gen({}, {}), slow = gen(Seconds{1e-3}, {});
+  EXPECT_EQ(gen(Seconds{1e-9}, Seconds{1e-12}), device);
+  EXPECT_GT(slow, 2 * device);
+  // 64 sequences at once: as much again where each of them adds a 64th.
+  const Seconds crowded = gen(Seconds{1e-3}, Seconds{1e-3 / 64});
+  EXPECT_GT(crowded, 1.5 * slow);
+  EXPECT_LT(crowded, 2.0 * slow);
+  request.calibration.serving.value = 2;
+  EXPECT_GT(gen(Seconds{1e-3}, {}), 1.8 * slow);
+}
+
 // FSDP's CPUOffload fetches a reference's fp32 shards layer by layer in every micro-batch: beside
 // the layers where those take longer, else they are what the pass takes.
 TEST(FetchedReference, ComesInEveryPass) {
