@@ -6,6 +6,7 @@
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
+#include "planner/pricing/iteration.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/role/full_gather.h"
@@ -117,8 +118,12 @@ void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs, const So
       continue;
     }
     if (gathers_whole(plan.engine) && pair.mode == ReshardMode::full) {
-      pair.lower_bound_bytes = priced.reshard.front().lower_bound_bytes;
-      set_gathered(plan, priced.reshard.front().bytes_received,
+      const PlannedReshard& same = priced.reshard.front();
+      pair.lower_bound_bytes = same.lower_bound_bytes;
+      set_gathered(plan,
+                   rollout_apart(solution.placement)
+                       ? GatheredBytes{same.bytes_received, same.total_received_bytes}
+                       : gathered_bytes(plan, pair),
                    costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
       continue;
     }

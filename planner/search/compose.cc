@@ -146,13 +146,14 @@ PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();
   if (!gathers_whole(plan.engine) || adapters) return pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
-  const Candidate whole = whole_copies(rollout);
-  set_gathered(plan,
-               rollout_apart(solution.placement)
-                   ? costs.memory(whole, Phase::gen).weights
-                   : as_gathered(plan.engine, plan.find(Role::actor)->dtypes,
-                                 costs.reshard_bytes(solution.choice.at(Role::actor), whole)),
-               costs.memory(rollout, Phase::gen).weights, pair);
+  GatheredBytes received;
+  if (rollout_apart(solution.placement)) {
+    received.busiest = costs.memory(whole_copies(rollout), Phase::gen).weights;
+    received.all = received.busiest * rollout.gpus;
+  } else {
+    received = gathered_bytes(plan, pair);
+  }
+  set_gathered(plan, received, costs.memory(rollout, Phase::gen).weights, pair);
   return pair;
 }
 

@@ -1,9 +1,13 @@
 #include "planner/pricing/role/full_gather.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cost_models/adapters.h"
 #include "cost_models/collective.h"
+#include "cost_models/layout/parameter_table.h"
+#include "cost_models/layout/rank_map.h"
+#include "cost_models/layout/sharding.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/plan.h"
 #include "planner/request/candidate.h"
@@ -100,13 +104,54 @@ Bytes gather_bucket_bytes(const Plan& plan, Bytes asked) {
   return gather_bucket_bytes(plan.engine, plan.models.at(actor.model).spec, actor.dtypes, asked);
 }
 
-void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshard& pair) {
+namespace {
+
+// As ranks keep weights: where the engine cuts them over Ulysses' groups too, those are replicas.
+RankMap storing_map(const Plan& plan, Role role) {
+  RankMap map = rank_map_of(plan, role);
+  ParallelLayout& layout = map.layout;
+  if (!traits_of(plan.engine).shards.over_context || layout.zero != 3) return map;
+  for (RankCoord& at : map.coords) at.dp_shard = at.dp_shard * layout.cp + std::exchange(at.cp, 0);
+  layout.dp *= layout.cp;
+  layout.dp_shard *= layout.cp;
+  layout.cp = 1;
+  return map;
+}
+
+}  // namespace
+
+GatheredBytes gathered_bytes(const Plan& plan, const PlannedReshard& pair) {
+  ModelSpec model = plan.model_of(pair.from);
+  if (plan.find(pair.to)->mtp == MtpUse::left_out) model.mtp = MtpUse::left_out;
+  const ParameterTable table = parameter_table(model);
+  const RankMap map = storing_map(plan, pair.from);
+  const AlikeParameters alike = alike_parameters(table, map.layout, map.layout);
+  const std::int64_t whole = table.elements();
+  std::int64_t most = 0, all = 0;
+  for (const RankCoord& at : map.coords) {
+    std::int64_t lacking = whole;
+    for (std::size_t kind = 0; kind < alike.first.size(); ++kind) {
+      const Parameter& row = table.rows[static_cast<std::size_t>(alike.first[kind])];
+      if (const auto box = stored_box(row, map.layout, at)) {
+        lacking -= alike.count[kind] * volume(*box);
+      }
+    }
+    most = std::max(most, lacking);
+    all += lacking;
+  }
+  const RoleDTypes& dtypes = plan.find(pair.from)->dtypes;
+  const auto gathered = [&](std::int64_t elements) {
+    return as_gathered(plan.engine, dtypes, Bytes{elements * size_of(dtypes.wire)});
+  };
+  return {gathered(most), gathered(all)};
+}
+
+void set_gathered(const Plan& plan, GatheredBytes received, Bytes weights, PlannedReshard& pair) {
   pair.mode = ReshardMode::full;
   pair.digest.clear();
-  pair.bytes_received = received;
-  pair.lower_bound_bytes = std::min(pair.lower_bound_bytes, received);
-  pair.total_received_bytes =
-      received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
+  pair.bytes_received = received.busiest;
+  pair.lower_bound_bytes = std::min(pair.lower_bound_bytes, received.busiest);
+  pair.total_received_bytes = received.all;
   pair.bucket_bytes = gather_bucket_bytes(plan, pair.bucket_bytes);
   pair.peak_bytes = weights + pair.bucket_bytes;
 }

@@ -51,8 +51,16 @@ Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor, const
 /// The largest tensor of the actor in bytes, in the type in which it is gathered.
 Bytes largest_tensor_bytes(const Plan& plan);
 
-/// Makes `pair`, the minimal reshard of its layouts, a gather that brings `received` bytes to
-/// every rank; `weights` are those that a rollout rank keeps. Its lower bound stays.
-void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshard& pair);
+/// Bytes that a gather brings.
+struct GatheredBytes {
+  Bytes busiest, all;  // to the rank that has least of the weights, and to all ranks together
+};
+/// Of `pair`, to the ranks that hold its weights: each gets what it does not keep itself.
+/// Precondition: gathers_whole(plan.engine).
+GatheredBytes gathered_bytes(const Plan& plan, const PlannedReshard& pair);
+
+/// Makes `pair`, the minimal reshard of its layouts, a gather of these bytes; `weights` are those
+/// that a rollout rank keeps. Its lower bound stays.
+void set_gathered(const Plan& plan, GatheredBytes received, Bytes weights, PlannedReshard& pair);
 
 }  // namespace tessera
