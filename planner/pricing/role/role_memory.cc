@@ -16,9 +16,14 @@ std::size_t working_class(const Candidate& candidate, CallKind kind, bool sharde
 
 }  // namespace
 
-// No role computes while a checkpoint is saved.
+// No role computes while a checkpoint is saved. FSDP1's root may stay gathered while others do.
 Bytes RolePricer::held(const Candidate& candidate) {
-  return most_bytes(candidate, Phase::save_checkpoint);
+  Bytes most = most_bytes(candidate, Phase::save_checkpoint);
+  if (model_.fsdp != Fsdp::fsdp1) return most;
+  for (const Call& call : assumed_.workload().dataflow) {
+    if (!model_.calls[call.phase]) most = std::max(most, most_bytes(candidate, call.phase));
+  }
+  return most;
 }
 
 Bytes RolePricer::held_in_reshard(const Candidate& candidate) {

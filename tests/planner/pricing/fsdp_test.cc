@@ -85,6 +85,8 @@ TEST(Fsdp, KeepsItsFirstVersionsRootAfterAPassThatScores) {
     }
     const RoleCost cost = costs.cost(reference);
     near(cost.resident, costs.memory(reference, Phase::gen).total().value);
+    // What a search fills ranks by is no less than what they hold while the reference scores.
+    near(costs.cost(actor).resident, costs.memory(actor, Phase::ref).total().value);
   }
 }
 
