@@ -43,13 +43,14 @@ Times since(const Times& start) {
   return {end.user_s - start.user_s, end.wall_s - start.wall_s};
 }
 
-PlanRequest request_of(const char* model, int nodes, const char* algorithm, const char* engine) {
+PlanRequest request_on(const char* model, const char* cluster_name, int nodes) {
   Problems problems;
   PlanRequest request;
   const auto spec = read_model_spec(model, problems);
-  const auto cluster = read_cluster_spec("h100-64", problems);
+  const auto cluster = read_cluster_spec(cluster_name, problems);
   const auto calibration = find_calibration("h100", problems);
-  if (!spec || !cluster || !calibration) {
+  const auto workload = read_workload("grpo-7b-1k", problems);
+  if (!spec || !cluster || !calibration || !workload) {
     for (const Problem& problem : problems) {
       std::fprintf(stderr, "%s\n", to_string(problem).c_str());
     }
@@ -59,7 +60,14 @@ PlanRequest request_of(const char* model, int nodes, const char* algorithm, cons
   request.cluster = *cluster;
   request.cluster.nodes = nodes;
   request.calibration = *calibration;
+  request.workload = *workload;
+  return request;
+}
+
+PlanRequest request_of(const char* model, int nodes, const char* algorithm, const char* engine) {
+  PlanRequest request = request_on(model, "h100-64", nodes);
   request.engine = engine;
+  request.workload = {};
   Workload& workload = request.workload;
   workload.algorithm = algorithm;
   workload.kl = KlPlace::reward;
@@ -117,6 +125,10 @@ std::vector<Case> cases() {
   const auto dense = [](const char* model, int nodes) {
     return [=] { return whole(request_of(model, nodes, "ppo", "tessera")); };
   };
+  // As window_bench asks, without the window.
+  const auto window_edit = [](const char* setting) {
+    return [=] { return again(request_on("llama3.1-70b", "meta-h100-24k", 2048), {setting}); };
+  };
   return {
       {"4_roles_8b_1024_gpus", 0.4, dense("llama3.1-8b", 128)},
       {"4_roles_70b_1024_gpus", 0.4, dense("llama3.1-70b", 128)},
@@ -136,6 +148,9 @@ std::vector<Case> cases() {
        [] { return again(request_of("llama3.1-8b", 128, "ppo", "tessera"), {"rollout.tp=4"}); }},
       {"replan_actor_tp_8b_1024_gpus", 0.1,
        [] { return again(request_of("llama3.1-8b", 128, "ppo", "tessera"), {"actor.tp=4"}); }},
+      {"window_edit_actor_dp_70b_16384_gpus", 0.6, window_edit("actor.dp=8")},
+      {"window_edit_actor_tp_70b_16384_gpus", 0.6, window_edit("actor.tp=4")},
+      {"window_edit_rollout_tp_70b_16384_gpus", 0.6, window_edit("rollout.tp=2")},
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -157,10 +158,16 @@ void BlockBounds::tighten(std::size_t block, int view, int size, OfLayout& layou
   layout.least += frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
 }
 
-// Tightens the layout with the shortest step, of a rollout that is alone in its block; false where
-// it is priced already.
+Seconds BlockBounds::step_beside(const ChunkSeconds& others, const ChunkSeconds& own) const {
+  ChunkSeconds seconds = others;
+  seconds += own;
+  return frame_.step_seconds(seconds);
+}
+
+// Tightens the layout with the shortest step beside `others`, of a rollout that is alone in its
+// block; false where it is priced already. `steps`: of each layout; empty = not known yet.
 bool BlockBounds::tighten_next(std::size_t block, int view, int size_index,
-                               const StepBeside& step_with) {
+                               const ChunkSeconds& others, std::vector<Seconds>& steps) {
   const auto at = static_cast<std::size_t>(size_index);
   const int size = frame_.sizes[at];
   OfRollout& all = bounds_[block][static_cast<std::size_t>(view)].rollouts[at];
@@ -172,12 +179,14 @@ bool BlockBounds::tighten_next(std::size_t block, int view, int size_index,
       all.layouts.back().least += fixed;
     }
   }
-  const auto next = std::min_element(all.layouts.begin(), all.layouts.end(),
-                                     [&](const OfLayout& a, const OfLayout& b) {
-                                       return step_with(a.least) < step_with(b.least);
-                                     });
-  if (next->of == OfLayout::Of::options) return false;
-  tighten(block, view, size, *next);
+  if (steps.empty()) {
+    for (const OfLayout& layout : all.layouts) steps.push_back(step_beside(others, layout.least));
+  }
+  const auto shortest = std::min_element(steps.begin(), steps.end());
+  OfLayout& next = all.layouts[static_cast<std::size_t>(shortest - steps.begin())];
+  if (next.of == OfLayout::Of::options) return false;
+  tighten(block, view, size, next);
+  *shortest = step_beside(others, next.least);
   all.least.fill(kForever);
   for (const OfLayout& layout : all.layouts) lower(all.least, layout.least);
   // Hopes are less than what is known of all layouts together.
@@ -191,29 +200,25 @@ bool BlockBounds::tighten_next(std::size_t block, int view, int size_index,
 std::optional<ChunkSeconds> BlockBounds::least_settled(std::size_t block, int view, int most,
                                                        const ChunkSeconds& others, Limits limits) {
   using Size = std::pair<Seconds, int>;  // step, index
-  const StepBeside step_with = [&](const ChunkSeconds& own) {
-    ChunkSeconds seconds = others;
-    seconds += own;
-    return frame_.step_seconds(seconds);
-  };
   const auto own = [&](int index) -> const ChunkSeconds& {
     return of(block, view).rollouts[static_cast<std::size_t>(index)].least;
   };
   std::vector<Size> sizes;
   const auto add = [&](int index) {
-    const Seconds step = step_with(own(index));
+    const Seconds step = step_beside(others, own(index));
     if (step < limits.step) sizes.emplace_back(step, index);
   };
   for (const int index : viable(block, view)) {
     const int size = frame_.sizes[static_cast<std::size_t>(index)];
     if (size > most) break;
     const bool even = frame_.fronts.of(view).pool_share(size) == PoolShare::even;
-    if (even || step_with(least_at(block, view, index)) < limits.uneven) add(index);
+    if (even || step_beside(others, least_at(block, view, index)) < limits.uneven) add(index);
   }
+  std::map<int, std::vector<Seconds>> steps;  // of layouts, by index of the size
   while (!sizes.empty()) {
     const auto least = std::min_element(sizes.begin(), sizes.end());
     const int index = least->second;
-    if (!tighten_next(block, view, index, step_with)) break;
+    if (!tighten_next(block, view, index, others, steps[index])) break;
     sizes.erase(least);
     add(index);
   }

@@ -6,7 +6,6 @@
 // left, and what these sizes leave is the most that another one can have. One thread.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -73,16 +72,16 @@ class BlockBounds {
     std::vector<int> viable;
     std::vector<OfRollout> rollouts;  // by size
   };
-  using StepBeside = std::function<Seconds(const ChunkSeconds& own)>;
-
   const Bounds& of(std::size_t block, int view) const {
     return bounds_[block][static_cast<std::size_t>(view)];
   }
   void bound(std::size_t block, int view);
-  bool tighten_next(std::size_t block, int view, int size_index, const StepBeside& step_with);
+  bool tighten_next(std::size_t block, int view, int size_index, const ChunkSeconds& others,
+                    std::vector<Seconds>& steps);
   void tighten(std::size_t block, int view, int size, OfLayout& layout) const;
   std::optional<ChunkSeconds> least_settled(std::size_t block, int view, int most,
                                             const ChunkSeconds& others, Limits limits);
+  Seconds step_beside(const ChunkSeconds& others, const ChunkSeconds& own) const;
   ChunkSeconds least_of_roles(std::size_t block, int view, int size) const;
   const ChunkSeconds* least_within(std::size_t block, int view, int most) const;
   int least_size(std::size_t block, int view, const ChunkSeconds& others, int most,

@@ -40,8 +40,9 @@ std::int64_t SharedSpace::size() const {
 }
 
 SharedSpace SharedLists::shared(const LayoutSpace& space) {
-  return {space.layout, *choices_.insert(space.choices).first,
-          *batches_.insert(space.batches).first, space.limits_apart, space.share};
+  const auto& choices = choices_.kept(space.choices);
+  const auto& batches = batches_.kept(space.batches);
+  return {space.layout, choices, batches, space.limits_apart, space.share};
 }
 
 std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {

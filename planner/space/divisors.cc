@@ -13,4 +13,10 @@ std::vector<int> divisors(int number) {
   return all;
 }
 
+const std::vector<int>& Divisors::of(int number) {
+  const auto [entry, added] = known_.try_emplace(number);
+  if (added) entry->second = divisors(number);
+  return entry->second;
+}
+
 }  // namespace tessera

@@ -60,7 +60,7 @@ class Enumeration {
   std::vector<LayoutSpace> run() {
     if (!fixed(Field::gpus, next_.gpus)) return {};
     const int per_node = static_cast<int>(request_.cluster.gpus_per_node);
-    for (const int tp : divisors(std::gcd(next_.gpus, per_node))) {
+    for (const int tp : divisors_.of(std::gcd(next_.gpus, per_node))) {
       if (tp > model_.query_heads || tp > model_.vocab || !fixed(Field::tp, tp)) continue;
       if (shape_.ffn > 0 && tp > shape_.ffn) continue;
       if (!cuts_heads(tp) || !server_holds(tp) || (!served_ && tp > table_.training.most_tp))
@@ -109,13 +109,13 @@ class Enumeration {
     return refusals == nullptr || refusals(model_, {{.tp = tp}}).empty();
   }
 
-  std::vector<int> context_degrees(int ranks) const {
+  std::vector<int> context_degrees(int ranks) {
     if (!table_.training.context_parallel || served_) return {1};
     if (const auto asked = request_.fixed.find(next_.role, Field::cp)) {
       if (ranks % *asked != 0) return {};
       return {static_cast<int>(*asked)};
     }
-    return divisors(ranks);
+    return divisors_.of(ranks);
   }
 
   bool tries(int dp) const {
@@ -133,7 +133,7 @@ class Enumeration {
 
   void pipelines() {
     const int most_pp = served_ ? table_.serving.most_pp : table_.training.most_pp;
-    for (const int pp : divisors(next_.gpus / next_.tp / next_.cp)) {
+    for (const int pp : divisors_.of(next_.gpus / next_.tp / next_.cp)) {
       const int dp = next_.gpus / next_.tp / next_.cp / pp;
       const bool dealt = rollout_ ? dp <= batch_ : batch_ % dp == 0;
       if (pp > most_pp || pp > model_.layers || !dealt || !fixed(Field::pp, pp) ||
@@ -142,6 +142,7 @@ class Enumeration {
       }
       next_.pp = pp;
       next_.dp = dp;
+      batches_ = rollout_ ? slots() : token_limits();
       for (const int vpp : virtual_stages(pp)) {
         const InterleavedCount rule = request_.traits.pipeline.interleaved;
         if (!fixed(Field::vpp, vpp) || !fills_rounds(rule, pp, vpp, batch_ / dp)) continue;
@@ -235,10 +236,10 @@ class Enumeration {
       if (fixed(Field::ep, 1) && fixed(Field::etp, 1)) sharding();
       return;
     }
-    for (const int etp : divisors(next_.tp)) {
+    for (const int etp : divisors_.of(next_.tp)) {
       if (!fixed(Field::etp, etp) || (served_ && etp > 1 && etp < next_.tp)) continue;
       next_.etp = etp;
-      for (const int ep : divisors(ranks / etp)) {
+      for (const int ep : divisors_.of(ranks / etp)) {
         if (shape_.experts % ep != 0 || !fixed(Field::ep, ep)) continue;
         next_.ep = ep;
         if (experts_allowed()) sharding();
@@ -248,7 +249,7 @@ class Enumeration {
   }
 
   void sharding() {
-    if (rollout_) return add(rollout_choices(), slots());
+    if (rollout_) return add(rollout_choices());
     std::vector<MemoryChoice> choices;  // of all stages but FSDP
     for (const int zero : table_.training.zero) {
       const bool states = trained_ && !replicated_adapters_;
@@ -258,8 +259,7 @@ class Enumeration {
         add_choices(zero, choices);
       }
     }
-    const std::vector<BatchLimit> limits = token_limits();
-    add(std::move(choices), limits);
+    add(std::move(choices));
     const int mesh = next_.dp * (context_shards_ ? next_.cp : 1);
     if (!table_.training.fully_sharded || mesh == 1 || served_ || !fixed(Field::zero, 3) ||
         std::find(table_.training.zero.begin(), table_.training.zero.end(), 3) ==
@@ -271,15 +271,15 @@ class Enumeration {
       next_.dp_shard = shard;
       std::vector<MemoryChoice> sharded;
       add_choices(3, sharded);
-      add(std::move(sharded), limits);
+      add(std::move(sharded));
     }
     next_.dp_shard = 1;
   }
 
-  void add(std::vector<MemoryChoice> choices, std::vector<BatchLimit> batches) {
-    if (choices.empty() || batches.empty()) return;
+  void add(std::vector<MemoryChoice> choices) {
+    if (choices.empty() || batches_.empty()) return;
     const PoolShare share = rollout_ ? pool_share(request_, prompts_, next_) : PoolShare::even;
-    found_.push_back({next_, std::move(choices), std::move(batches), limits_apart_, share});
+    found_.push_back({next_, std::move(choices), batches_, limits_apart_, share});
   }
 
   // FSDP over all replicas, or over those of one node (HSDP).
@@ -384,6 +384,8 @@ class Enumeration {
   bool tries_whole_ = false;                       // tensor without sequence parallelism
   std::int64_t batch_;
   Candidate next_;
+  std::vector<BatchLimit> batches_;  // of its dp and cp
+  Divisors divisors_;
   std::vector<LayoutSpace> found_;
 };
 

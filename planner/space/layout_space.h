@@ -48,8 +48,19 @@ class SharedLists {
   SharedSpace shared(const LayoutSpace& space);
 
  private:
-  std::set<std::vector<MemoryChoice>> choices_;
-  std::set<std::vector<BatchLimit>> batches_;
+  // Layouts that follow one another often have the same.
+  template <typename Item>
+  struct Lists {
+    std::set<std::vector<Item>> all;
+    const std::vector<Item>* latest = nullptr;
+
+    const std::vector<Item>& kept(const std::vector<Item>& list) {
+      if (latest == nullptr || *latest != list) latest = &*all.insert(list).first;
+      return *latest;
+    }
+  };
+  Lists<MemoryChoice> choices_;
+  Lists<BatchLimit> batches_;
 };
 
 /// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp

@@ -101,8 +101,8 @@ std::int64_t nodes_from(int first, const Members& members, const ClusterSpec& cl
 
 // Whether every coordinate's ranks fill a part of a node, or whole nodes: groups then lie alike.
 bool fills(const Steps& steps, int per_node) {
-  const std::int64_t extent = static_cast<std::int64_t>(steps.count) * steps.step;
-  return per_node % extent == 0 || extent % per_node == 0;
+  const int extent = steps.count * steps.step;  // no more than the role's GPUs
+  return extent <= per_node ? per_node % extent == 0 : extent % per_node == 0;
 }
 
 // GPUs of a node that a group has whose first rank is at `first` of it.
@@ -254,8 +254,16 @@ double busiest_link(const std::vector<double>& by_stage, const Candidate& candid
   const int block = candidate.tp * candidate.cp * (apart ? candidate.dp : 1);
   // Of the links that so many neighbours share, by the mean of those behind one.
   const auto shared_by = [&](int neighbours) {
-    const int period = std::min(candidate.gpus, std::lcm(neighbours, block * candidate.pp));
     double most = 0;
+    if (block % neighbours == 0) {  // of one stage
+      for (const double own : by_stage) {
+        double sum = 0;
+        for (int rank = 0; rank < neighbours; ++rank) sum += own;
+        most = std::max(most, sum / neighbours);
+      }
+      return most;
+    }
+    const int period = std::min(candidate.gpus, std::lcm(neighbours, block * candidate.pp));
     for (int first = 0; first < period; first += neighbours) {
       double sum = 0;
       for (int rank = first; rank < std::min(period, first + neighbours); ++rank) {

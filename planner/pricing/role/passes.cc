@@ -1,6 +1,7 @@
 #include "planner/pricing/role/passes.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cmath>
 #include <numeric>
 
@@ -134,7 +135,8 @@ Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double t
 }
 
 PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
-                           const MicroBatchCost& cost, double count, double tokens, bool training) {
+                           const MicroBatchCost& cost, const ExposedEnds& ends, double count,
+                           double tokens, bool training) {
   const Assumptions& assumed = *layout.assumed;
   const double slow = slowdown(assumed, candidate, count / (count + candidate.pp - 1));
   const Seconds hop = hop_seconds(layout, candidate, tokens);
@@ -143,11 +145,8 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   const bool hidden_hops = assumed.traits().pipeline.overlapped && candidate.vpp > 1;
   OperationTime sum, slowest;
   const bool one_by_one = training && candidate.vpp == 1;  // 1F1B, which asks for every stage's
-  std::vector<Seconds> forward, backward;
-  if (one_by_one) {
-    forward.resize(at(candidate.pp));
-    backward.resize(at(candidate.pp));
-  }
+  const std::size_t stages = one_by_one ? at(candidate.pp) : 0;
+  boost::container::small_vector<Seconds, 32> forward(stages), backward(stages);
   for (const StageClass& stage : *layout.stages) {
     const StagePass pass =
         stage_pass(cost, stage, hop, candidate.vpp, slow, training, assumed.calibration());
@@ -163,12 +162,14 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
       backward[at(index)] = pass.backward;
     }
   }
-  const ExposedEnds ends = exposed_ends(layout, candidate, 0);
   const Seconds moved = ends.before + (training ? ends.after : Seconds{});
   const OperationTime shown{moved, moved - ends.fetched, ends.fetched};
   if (candidate.vpp == 1) {
     OperationTime whole = shown + sum + (count - 1) * slowest;
-    if (one_by_one) whole.seconds = moved + one_f_one_b_seconds(forward, backward, count);
+    if (one_by_one) {
+      whole.seconds = moved + one_f_one_b_seconds({forward.data(), forward.size()},
+                                                  {backward.data(), backward.size()}, count);
+    }
     return {.whole = whole,
             .slowest = slowest.seconds,
             .incomplete = {},

@@ -25,9 +25,10 @@ struct PipelineTime {
 };
 
 /// `count` micro-batches of so many tokens, as `cost` prices one, through all stages; forward
-/// alone, or as 1F1B with `training`.
+/// alone, or as 1F1B with `training`. `ends`: exposed_ends of the first stage.
 PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
-                           const MicroBatchCost& cost, double count, double tokens, bool training);
+                           const MicroBatchCost& cost, const ExposedEnds& ends, double count,
+                           double tokens, bool training);
 
 /// What one micro-batch takes forward on each chunk, by the mean of all. Precondition: the layout
 /// has a cut of its own.

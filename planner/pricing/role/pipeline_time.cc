@@ -1,7 +1,7 @@
 #include "planner/pricing/role/pipeline_time.h"
 
 #include <algorithm>
-#include <vector>
+#include <boost/container/small_vector.hpp>
 
 namespace tessera {
 namespace {
@@ -13,9 +13,12 @@ struct Turn {
   Seconds fill, drain;
 };
 
-std::vector<Turn> turns_of(std::span<const Seconds> forward, std::span<const Seconds> backward,
-                           double micro_batches) {
-  std::vector<Turn> turns(forward.size());
+// Few pipelines are deeper than it has room for.
+using Turns = boost::container::small_vector<Turn, 32>;
+
+Turns turns_of(std::span<const Seconds> forward, std::span<const Seconds> backward,
+               double micro_batches) {
+  Turns turns(forward.size());
   Turn sum;
   Seconds slowest_forward, slowest_backward;
   for (std::size_t q = 0; q < forward.size(); ++q) {
@@ -35,7 +38,7 @@ std::vector<Turn> turns_of(std::span<const Seconds> forward, std::span<const Sec
 
 Seconds one_f_one_b_seconds(std::span<const Seconds> forward, std::span<const Seconds> backward,
                             double micro_batches) {
-  const std::vector<Turn> turns = turns_of(forward, backward, micro_batches);
+  const Turns turns = turns_of(forward, backward, micro_batches);
   Seconds longest, fill, drain;
   for (std::size_t s = turns.size(); s-- > 0;) {
     const Turn& own = turns[s];

@@ -207,13 +207,13 @@ const LayerElements& ModelParts::adapters(int tp) {
 }
 
 const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
-  // Adapters' inputs travel by collectives, all of them before their products.
-  EngineTraits traits = traits_;
-  if (model_.adapter_rank > 0) traits.kernels.overlapped_tensor_parallel = false;
   auto [entry, added] =
       ranks_.try_emplace({candidate.tp, candidate.cp, candidate.ep, candidate.etp,
                           candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
   if (!added) return entry->second;
+  // Adapters' inputs travel by collectives, all of them before their products.
+  EngineTraits traits = traits_;
+  if (model_.adapter_rank > 0) traits.kernels.overlapped_tensor_parallel = false;
   for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
     if (kind > 0 && !model_.runs(kind)) continue;
     entry->second.add(

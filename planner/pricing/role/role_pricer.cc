@@ -59,6 +59,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   for (auto& calls : known->calls) calls.clear();
   for (auto& bytes : known->working) bytes.clear();
   known->device.clear();
+  known->ends.fill({});
   known->optimizer.fill({});
   for (auto& bytes : known->resident) bytes.clear();
   known->offload.fill({});
@@ -308,8 +309,10 @@ PipelinePasses& RolePricer::passes(const Candidate& candidate, double count, dou
   std::optional<MicroBatchCost> mean;
   if (training && model_.no_sync) reduce_last_alone(mean.emplace(cost), costs.layout, asked, count);
   const double tokens = each * assumed_.sequence * share.tokens;
+  std::optional<ExposedEnds>& ends = costs.ends[static_cast<std::size_t>(asked.zero)];
+  if (!ends) ends = exposed_ends(costs.layout, asked, 0);
   const PipelineTime time =
-      pipeline_time(costs.layout, asked, mean ? *mean : cost, count, tokens, training);
+      pipeline_time(costs.layout, asked, mean ? *mean : cost, *ends, count, tokens, training);
   return *alike.insert(place, {count, share, time});
 }
 

@@ -21,6 +21,7 @@
 #include "planner/pricing/role/passes.h"
 #include "planner/pricing/role/role_cost.h"
 #include "planner/pricing/role/rollout.h"
+#include "planner/pricing/role/shards.h"
 
 namespace tessera {
 
@@ -73,6 +74,7 @@ struct LayoutCosts {
   std::array<std::vector<CallPasses>, 24> calls;       // likewise
   std::array<std::vector<WorkingBytes>, 96> working;  // by kind, recompute, zero, sharded; likewise
   std::vector<DeviceBytes> device;
+  std::array<std::optional<ExposedEnds>, 4> ends;         // of the first stage, by zero
   std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
   std::array<std::vector<MemoryUse>, 8> resident;         // by zero, offloaded parameters
   std::array<std::optional<Seconds>, 32> offload;         // by zero, offloads, training
@@ -129,7 +131,7 @@ class RolePricer {
   /// granted.
   Seconds least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest);
 
-  /// Of the fullest rank between calls.
+  /// Of the fullest rank between the role's calls.
   Bytes held(const Candidate& candidate);
   /// The same while weights move.
   Bytes held_in_reshard(const Candidate& candidate);
