@@ -182,7 +182,7 @@ void print_lines(const char* title, const std::vector<std::string>& lines) {
 }
 
 std::string ending_of(const RunDiagnosis& run) {
-  if (run.ranks.empty()) return "no rank has started";
+  if (run.ranks.empty() && run.unread.empty()) return "no rank has started";
   if (run.alive) return "it runs";
   return run.verdict.message.empty() ? "it has ended as planned" : run.verdict.message;
 }
@@ -228,6 +228,7 @@ void print(const RunDiagnosis& run) {
     }
     for (const std::string& line : rank.stacks) ranks.push_back("  " + line);
   }
+  for (const UnreadRank& rank : run.unread) ranks.push_back(describe(rank));
   print_lines("ranks", ranks);
   print_lines("collectives", sentences_about(run));
   std::vector<std::string> memory;
@@ -318,6 +319,10 @@ void print_json(const RunDiagnosis& run) {
                      {"says", describe(rank)},
                      {"stacks", rank.stacks}});
   }
+  Json unread = Json::array();
+  for (const UnreadRank& rank : run.unread) {
+    unread.push_back({{"rank", rank.rank}, {"says", describe(rank)}});
+  }
   Json memory = Json::object();
   for (const auto& [name, value] : run.memory) memory[name] = value;
   Json out{{"ending", ending_of(run)},
@@ -326,6 +331,7 @@ void print_json(const RunDiagnosis& run) {
            {"last_step", run.last_step ? Json(*run.last_step) : Json()},
            {"checkpoint", run.checkpoint ? Json(*run.checkpoint) : Json()},
            {"ranks", std::move(ranks)},
+           {"unread", std::move(unread)},
            {"collectives", collectives_json(run)},
            {"memory", std::move(memory)},
            {"log", run.log_tail},

@@ -10,6 +10,8 @@
 
 #include "cli/processes/rank_words.h"
 #include "cost_models/documents/problem.h"
+#include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/run_folder.h"
 #include "simulator/timeline/run_lock.h"
@@ -81,9 +83,16 @@ std::vector<std::string> stacks_of(int pid) {
   return lines;
 }
 
-std::vector<RankFinding> ranks_of(const fs::path& run, bool stacks) {
+/// As many as the plan places; 0 where there is no plan that can be read.
+int planned_ranks(const fs::path& run) {
+  Problems unheard;
+  const auto plan = read_plan(run / "plan.json", unheard);
+  return plan ? plan->world_size() : 0;
+}
+
+std::vector<RankFinding> ranks_of(const fs::path& run, std::vector<RankStatus> ranks, bool stacks) {
   std::vector<RankFinding> found;
-  for (RankStatus& status : read_rank_statuses(run)) {
+  for (RankStatus& status : ranks) {
     const bool alive = status.state == RankState::running && is_alive(status.pid);
     found.push_back({.status = std::move(status), .alive = alive, .silent = false, .stacks = {}});
   }
@@ -113,16 +122,19 @@ void add_collectives(const fs::path& run, RunDiagnosis& result) {
   result.waits = collective_waits(result.collectives.records, result.alive ? until_ns : kNoLimit);
 }
 
+bool ended_well(const RankFinding& rank) {
+  return rank.status.state == RankState::finished && rank.status.exit_code == 0;
+}
+
 /// Of ranks that have all ended: those that did not say so died, whoever was first. Where one is
-/// waited for, what became of the others came after it.
+/// waited for, what became of the others came after it. Of what is not known nothing ended well.
 Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks,
-               const std::vector<int>& waited_for) {
+               const std::vector<UnreadRank>& unread, const std::vector<int>& waited_for) {
   std::vector<RankStatus> statuses;
   RunEnd end;
   for (const RankFinding& rank : ranks) {
     statuses.push_back(rank.status);
-    const bool well = rank.status.state == RankState::finished && rank.status.exit_code == 0;
-    if (!well) end.launcher_code = 1;  // what the launcher said is not known here
+    if (!ended_well(rank)) end.launcher_code = 1;  // what the launcher said is not known here
     if (rank.status.state == RankState::running) end.dead.push_back(rank.status.rank);
   }
   if (!end.dead.empty()) end.first_dead = end.dead.front();
@@ -130,7 +142,12 @@ Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks,
     if (std::ranges::find(end.dead, rank) != end.dead.end()) end.first_dead = rank;
   }
   end.stopped = requested_stop(run);
-  return judge(statuses, static_cast<int>(ranks.size()), end);
+  Verdict verdict = judge(statuses, static_cast<int>(ranks.size()), end);
+  if (verdict.exit_code == 0 && !unread.empty()) {
+    verdict = {.exit_code = static_cast<int>(ExitCode::peer_lost),
+               .message = describe(unread.front()) + ", so that its end is not known"};
+  }
+  return verdict;
 }
 
 std::string go_on(const fs::path& run) {
@@ -166,6 +183,11 @@ std::string advice_of_code(const fs::path& run, const RunDiagnosis& result) {
            "full host memory), or its host is gone; with --restarts N a run goes on by itself, "
            "with --elastic without what was lost";
   }
+  if (std::ranges::all_of(result.ranks, ended_well) && !result.unread.empty()) {
+    return "a rank's file in " + (run / "ranks").string() +
+           " tells how it ended: without it what the run printed last, and log.txt, tell how far "
+           "it came";
+  }
   if (is(ExitCode::peer_lost)) {
     return "its ranks were terminated: by SIGTERM, or as the command that had started them was "
            "killed";
@@ -192,7 +214,7 @@ void add_advice(const fs::path& run, RunDiagnosis& result) {
     if (advice.empty()) advice.emplace_back("nothing: it runs; --stacks shows what each rank does");
     return;
   }
-  if (result.ranks.empty()) {
+  if (result.ranks.empty() && result.unread.empty()) {
     advice.emplace_back("no rank has started: what the command said on the terminal tells why");
     return;
   }
@@ -222,11 +244,13 @@ std::optional<RunDiagnosis> diagnose(const fs::path& run, bool stacks, Problems&
     return std::nullopt;
   }
   RunDiagnosis result;
-  result.ranks = ranks_of(run, stacks);
+  RankFiles files = read_rank_files(run, planned_ranks(run));
+  result.unread = std::move(files.unread);
+  result.ranks = ranks_of(run, std::move(files.ranks), stacks);
   result.alive = std::ranges::any_of(result.ranks, &RankFinding::alive);
   add_collectives(run, result);
-  if (!result.alive && !result.ranks.empty()) {
-    result.verdict = judged(run, result.ranks, result.waits.waited_for);
+  if (!result.alive && !(result.ranks.empty() && result.unread.empty())) {
+    result.verdict = judged(run, result.ranks, result.unread, result.waits.waited_for);
   }
   result.holder = holder_of_lock(run / "lock");
   result.checkpoint = newest_checkpoint(run);
@@ -246,7 +270,13 @@ std::string describe(const RankFinding& rank) {
   if (status.state == RankState::terminated) return text + "was terminated";
   if (!rank.alive) return text + "died without a word";
   if (rank.silent) return text + "lives and gives no sign of life";
+  if (status.phase == "paused") return text + "pauses";
   return text + (status.waiting ? "waits for a message of another rank" : "works");
+}
+
+std::string describe(const UnreadRank& rank) {
+  return "rank " + std::to_string(rank.rank) + ": its file " +
+         (rank.missing ? "is missing" : "cannot be read: " + rank.fault);
 }
 
 }  // namespace tessera

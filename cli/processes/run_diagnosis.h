@@ -28,8 +28,9 @@ struct RunDiagnosis {
   bool alive = false;  // some rank lives
   std::string holder;  // who holds the run's lock now; empty = nobody
   std::vector<RankFinding> ranks;
-  FlightRecords collectives;  // the last ones of each rank
-  CollectiveWaits waits;      // of a run that lives, those that last for two seconds at least
+  std::vector<UnreadRank> unread;  // of whom nothing is known: the run has not ended as planned
+  FlightRecords collectives;       // the last ones of each rank
+  CollectiveWaits waits;           // of a run that lives, those that last for two seconds at least
   std::optional<std::int64_t> last_step, checkpoint;   // of metrics.jsonl; the newest complete one
   std::vector<std::pair<std::string, double>> memory;  // metrics of memory of the last step
   std::string out_of_memory;                           // oom.json, where there is one
@@ -44,5 +45,7 @@ std::optional<RunDiagnosis> diagnose(const std::filesystem::path& run, bool stac
 
 /// "rank 2 in phase gen of step 31", what it is or how it ended, in one line.
 std::string describe(const RankFinding& rank);
+/// "rank 2: its file is missing", or why it cannot be read.
+std::string describe(const UnreadRank& rank);
 
 }  // namespace tessera

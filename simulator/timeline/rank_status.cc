@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +15,10 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/workload.h"
@@ -24,6 +27,7 @@ namespace tessera {
 namespace {
 
 constexpr std::chrono::milliseconds kBeat{200};
+constexpr const char* kNoFile = "no such file";
 constexpr std::string_view kRequeue = "requeue";  // in RUN/stop
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'R', 'R', 'A', 'N', 'K', '2'};
 
@@ -143,17 +147,27 @@ void RankStatusFile::enter(std::string_view phase, std::int64_t step) {
 
 void RankStatusFile::finish(int exit_code) { record_->end(RankState::finished, exit_code); }
 
-std::optional<RankStatus> read_rank_status(const std::filesystem::path& file) {
+std::optional<RankStatus> read_rank_status(const std::filesystem::path& file, std::string* fault) {
   using Record = RankStatusFile::Record;
+  const auto refuse = [fault](std::string why) {
+    if (fault != nullptr) *fault = std::move(why);
+    return std::nullopt;
+  };
   const int fd = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::error_code error;
+  if (fd < 0) return refuse(errno == ENOENT ? kNoFile : std::strerror(errno));
+  struct stat about {};
   void* mapped = MAP_FAILED;
-  if (std::filesystem::file_size(file, error) == sizeof(Record) && !error) {
-    mapped = ::mmap(nullptr, sizeof(Record), PROT_READ, MAP_SHARED, fd, 0);
-  }
+  const bool known = ::fstat(fd, &about) == 0;
+  const bool whole = known && S_ISREG(about.st_mode) && about.st_size == sizeof(Record);
+  if (whole) mapped = ::mmap(nullptr, sizeof(Record), PROT_READ, MAP_SHARED, fd, 0);
+  const int error = errno;
   ::close(fd);
-  if (mapped == MAP_FAILED) return std::nullopt;
+  if (known && !S_ISREG(about.st_mode)) return refuse("not a regular file");
+  if (known && !whole) {
+    return refuse(std::to_string(about.st_size) + " bytes instead of " +
+                  std::to_string(sizeof(Record)));
+  }
+  if (mapped == MAP_FAILED) return refuse(std::strerror(error));
   const auto* record = static_cast<const Record*>(mapped);
   std::optional<RankStatus> status;
   const std::int32_t state = record->state;
@@ -173,22 +187,46 @@ std::optional<RankStatus> read_rank_status(const std::filesystem::path& file) {
         .stall_limit_s = record->stall_limit_s};
   }
   ::munmap(mapped, sizeof(Record));
+  if (!status) return refuse("not what a rank of this version writes");
   return status;
 }
 
-std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& run) {
-  std::vector<RankStatus> all;
+RankFiles read_rank_files(const std::filesystem::path& run, int ranks) {
+  constexpr std::size_t kMostDigits = 6;  // of a rank's number
+  constexpr std::size_t kMostMissing = 256;
+  std::map<int, std::filesystem::path> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(run / "ranks", error)) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (std::optional<RankStatus> status = read_rank_status(entry.path())) {
-      all.push_back(std::move(*status));
+    if (name.size() <= kMostDigits) files.emplace(std::stoi(name), entry.path());
+  }
+  RankFiles found;
+  std::size_t missing = 0;
+  if (files.empty()) return found;
+  ranks = std::max(ranks, files.rbegin()->first + 1);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto file = files.find(rank);
+    std::string fault = kNoFile;
+    std::optional<RankStatus> status;
+    if (file != files.end()) status = read_rank_status(file->second, &fault);
+    if (status && status->rank != rank) {
+      fault = "the file of rank " + std::to_string(status->rank);
+      status.reset();
+    }
+    if (status) {
+      found.ranks.push_back(*std::move(status));
+    } else if (fault != kNoFile) {
+      found.unread.push_back({rank, false, std::move(fault)});
+    } else if (++missing <= kMostMissing) {
+      found.unread.push_back({rank, true, kNoFile});
     }
   }
-  std::sort(all.begin(), all.end(),
-            [](const RankStatus& a, const RankStatus& b) { return a.rank < b.rank; });
-  return all;
+  return found;
+}
+
+std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& run) {
+  return read_rank_files(run).ranks;
 }
 
 bool is_alive(int pid) {

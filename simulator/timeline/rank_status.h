@@ -61,7 +61,8 @@ class RankStatusFile {
 
  private:
   struct Record;
-  friend std::optional<RankStatus> read_rank_status(const std::filesystem::path& file);
+  friend std::optional<RankStatus> read_rank_status(const std::filesystem::path& file,
+                                                    std::string* fault);
   static void on_terminate(int signal);
   void beat(const std::stop_token& stop);
   Record* record_;
@@ -69,10 +70,27 @@ class RankStatusFile {
   std::jthread heart_;  // last: ends before what it writes to
 };
 
-/// One file, or nullopt where there is none that is complete.
-std::optional<RankStatus> read_rank_status(const std::filesystem::path& file);
+/// One file, or nullopt where there is none that is complete; `fault` then says why.
+std::optional<RankStatus> read_rank_status(const std::filesystem::path& file,
+                                           std::string* fault = nullptr);
 
-/// All files of a run, by rank.
+/// A rank of which nothing is known.
+struct UnreadRank {
+  int rank = 0;
+  bool missing = false;  // it has no file: it may not have started yet
+  std::string fault;     // "no such file"
+  bool operator==(const UnreadRank&) const = default;
+};
+
+struct RankFiles {
+  std::vector<RankStatus> ranks;   // by rank
+  std::vector<UnreadRank> unread;  // likewise; of those without a file 256 at most
+};
+
+/// What the ranks of a run left. `ranks`: how many there are at least, as its plan says; 0 = as
+/// many as the files name. Where no rank has a file, none is missing.
+RankFiles read_rank_files(const std::filesystem::path& run, int ranks = 0);
+/// Of those that can be read, by rank.
 std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& run);
 
 /// True while the process exists and has not ended (a zombie has).

@@ -97,6 +97,30 @@ TEST_F(RankStatusFiles, AreReadByRankAndSkipWhatIsNoStatus) {
   EXPECT_TRUE(read_rank_statuses(run_ / "nowhere").empty());
 }
 
+TEST_F(RankStatusFiles, OfWhomNothingIsKnownIsSaidWithTheReason) {
+  EXPECT_EQ(read_rank_files(run_, 4).unread, std::vector<UnreadRank>()) << "nobody has started";
+  const RankStatusFile zero(run_, 0), four(run_, 4);
+  const auto in = [&](const char* name) { return run_ / "ranks" / name; };
+  std::ofstream(in("1")) << "short";
+  std::filesystem::create_directory(in("2"));
+  std::filesystem::copy_file(in("0"), in("5"));
+  std::filesystem::copy_file(in("0"), in("6"));
+  std::fstream(in("6"), std::ios::in | std::ios::out) << "OTHER";
+  std::ofstream(in("99999999999")) << "no rank's number";
+  const RankFiles files = read_rank_files(run_, 8);
+  ASSERT_EQ(files.ranks.size(), 2u);
+  EXPECT_EQ(files.ranks[1].rank, 4);
+  const std::string size = std::to_string(std::filesystem::file_size(in("0")));
+  const std::vector<UnreadRank> expected{{1, false, "5 bytes instead of " + size},
+                                         {2, false, "not a regular file"},
+                                         {3, true, "no such file"},
+                                         {5, false, "the file of rank 0"},
+                                         {6, false, "not what a rank of this version writes"},
+                                         {7, true, "no such file"}};
+  EXPECT_EQ(files.unread, expected);
+  EXPECT_EQ(read_rank_files(run_).unread.size(), 5u) << "of the last one no file tells";
+}
+
 TEST_F(RankStatusFiles, ThatCannotBeMadeAreAnInputOutputError) {
   std::ofstream(run_ / "file") << "x";
   try {

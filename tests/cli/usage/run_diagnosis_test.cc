@@ -215,6 +215,30 @@ TEST_F(Diagnosis, ARecordThatIsCutIsSaid) {
       testing::ElementsAre(HasSubstr("rank 0 has no record of its collectives: 1000 bytes")));
 }
 
+TEST_F(Diagnosis, ARunOfWhichARankLeftNothingHasNotEndedAsPlanned) {
+  ended(rank(1, [](RankStatusFile& file) { file.finish(0); }));
+  RunDiagnosis run = found();
+  EXPECT_EQ(run.verdict.exit_code, 75);
+  EXPECT_THAT(run.verdict.message, HasSubstr("rank 0: its file is missing"));
+  EXPECT_THAT(run.advice, Not(Contains(HasSubstr("as planned"))));
+  write("ranks/0", "half a fi");
+  run = found();
+  ASSERT_EQ(run.unread.size(), 1U);
+  EXPECT_THAT(run.verdict.message, HasSubstr("rank 0: its file cannot be read: 9 bytes instead"));
+  EXPECT_EQ(run.verdict.exit_code, 75);
+}
+
+TEST_F(Diagnosis, ARankThatPausesDoesNotWork) {
+  left_ = {rank(0, [](RankStatusFile& file) {
+    file.enter("paused", 31);
+    for (;;) ::pause();
+  })};
+  while (read_rank_statuses(run_).empty() || read_rank_statuses(run_)[0].phase != "paused") {
+    ::usleep(10'000);
+  }
+  EXPECT_THAT(describe(found().ranks.at(0)), HasSubstr("pauses"));
+}
+
 TEST_F(Diagnosis, ARunThatEndedAsPlannedNeedsNothingAndOtherFoldersAreRefused) {
   ended(rank(0, [](RankStatusFile& file) { file.finish(0); }));
   const RunDiagnosis run = found();
