@@ -15,6 +15,8 @@ namespace {
 constexpr double kLabelWidth = 58, kLabelHeight = 18;
 constexpr double kMapWidth = 0.26, kMapRim = 6;  // of the canvas; pixels
 
+QString nodeName(int node) { return Words::tr("node %1").arg(node); }
+
 }  // namespace
 
 MeshCanvas::MeshCanvas(const MeshModel& model, QWidget* parent) : QWidget(parent), model_(model) {
@@ -111,16 +113,27 @@ void MeshCanvas::goInMap(QPointF pixel) {
   lookAt(moved(wanted, layout_, {}, area().size()));
 }
 
+std::vector<int> MeshCanvas::namedNodes() const {
+  std::vector<int> named;
+  const double letters = fontMetrics().size(Qt::TextSingleLine, nodeName(0)).height();
+  double free = -letters;  // from here on no name stands
+  for (int node = 0; node < layout_.nodes(); ++node) {
+    const double middle = sight_.pixels(layout_.node(node)).center().y();
+    if (!named.empty() && middle - letters / 2 < free) continue;
+    named.push_back(node);
+    free = middle + letters / 2;
+  }
+  return named;
+}
+
 void MeshCanvas::drawLabels(QPainter& painter) const {
   painter.setPen(palette().color(QPalette::Text));
   const QRectF whole = area();
-  for (int node = 0; node < layout_.nodes(); ++node) {
+  painter.setClipRect(QRectF(0, whole.top(), whole.left(), whole.height()));
+  for (const int node : namedNodes()) {
     const QRectF row = sight_.pixels(layout_.node(node)).translated(whole.topLeft());
-    painter.save();
-    painter.setClipRect(QRectF(0, whole.top(), whole.left(), whole.height()));
     painter.drawText(QRectF(2, row.top(), kLabelWidth - 6, row.height()),
-                     Qt::AlignVCenter | Qt::AlignLeft, Words::tr("node %1").arg(node));
-    painter.restore();
+                     Qt::AlignVCenter | Qt::AlignLeft | Qt::TextDontClip, nodeName(node));
   }
   painter.setClipRect(QRectF(whole.left(), 0, whole.width(), whole.top()));
   for (int gpu = 0; gpu < std::min(layout_.gpusPerNode(), layout_.ranks()); ++gpu) {

@@ -9,6 +9,7 @@
 
 #include <QPixmap>
 #include <QWidget>
+#include <vector>
 
 #include "gui/mesh/mesh_painter.h"
 
@@ -30,6 +31,8 @@ class MeshCanvas : public QWidget {
   const MeshSight& sight() const { return sight_; }
   /// The middle of a rank's cell, wherever it is.
   QPoint placeOf(int rank) const;
+  /// Nodes whose names are drawn beside their rows: in rows lower than letters not all.
+  std::vector<int> namedNodes() const;
   /// Of the small map; empty while all is in sight.
   QRectF minimap() const;
 

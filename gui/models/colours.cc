@@ -119,6 +119,10 @@ QPalette paletteOf(Theme theme) {
   return palette;
 }
 
+QString swatch(const QColor& colour, const QString& text) {
+  return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2").arg(colour.name(), text);
+}
+
 MessageColours coloursOf(Tone tone, Theme theme) {
   const bool light = theme == Theme::light;
   switch (tone) {

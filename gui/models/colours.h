@@ -26,6 +26,9 @@ QColor colourOfShare(double share, Theme theme);
 /// Black or white, whichever can be read on `background`.
 QColor textOn(const QColor& background);
 
+/// Rich text: a square of the colour, and what it means.
+QString swatch(const QColor& colour, const QString& text);
+
 /// The ratio of WCAG 2.1, from 1 to 21.
 double contrast(const QColor& a, const QColor& b);
 

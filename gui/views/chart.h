@@ -74,7 +74,8 @@ class Chart : public QCustomPlot {
 
   QSize sizeHint() const override { return {420, 240}; }
   QSize minimumSizeHint() const override { return {220, 130}; }
-  /// What pointing there tells: a text that is drawn shortened, or what a span is; empty = nothing.
+  /// What pointing there tells: a text that is drawn shortened, what a span is, or what colours
+  /// mean where the legend had no room; empty = nothing.
   QString hintAt(const QPoint& at) const;
 
  protected:
@@ -109,6 +110,7 @@ class Chart : public QCustomPlot {
   void applyPalette();
   void fitTexts();
   void fitLegend();
+  QString coloursHint() const;
   void addLegendBelow(int categories, int above);
   void layOut();
   void drawLimit(double limit, const QString& text, double end, bool over);

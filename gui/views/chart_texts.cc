@@ -4,6 +4,7 @@
 #include <QToolTip>
 #include <algorithm>
 
+#include "gui/models/colours.h"
 #include "gui/views/chart.h"
 
 namespace tessera::gui {
@@ -39,7 +40,8 @@ void Chart::addLegend() {
 }
 
 // Where a small chart has no room for both, the names of bars stay and those of colours are
-// shortened, or go. `above`: pixels within the axes that no bar may take.
+// shortened, or go: pointing to the chart tells them then. `above`: pixels within the axes that no
+// bar may take.
 void Chart::addLegendBelow(int categories, int above) {
   constexpr int kBetween = 3;  // pixels between names
   const int least = QFontMetrics(yAxis->tickLabelFont()).capHeight() + kBetween;
@@ -140,7 +142,18 @@ QString Chart::hintAt(const QPoint& at) const {
       return QString(span.label).replace('\n', ", ");
     }
   }
-  return {};
+  return legend->visible() ? QString() : coloursHint();
+}
+
+QString Chart::coloursHint() const {
+  QStringList entries;
+  for (const QCPAbstractPlottable* each : axisRect()->plottables()) {
+    const auto* bars = qobject_cast<const QCPBars*>(each);
+    if (bars == nullptr) continue;
+    const auto whole = names_.find(bars);
+    entries << swatch(bars->brush().color(), whole == names_.end() ? bars->name() : whole->second);
+  }
+  return entries.join("<br>");
 }
 
 bool Chart::event(QEvent* event) {

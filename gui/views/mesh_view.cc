@@ -17,10 +17,6 @@ namespace {
 constexpr double kButtonZoom = 2;
 constexpr int kScaleSteps = 10;
 
-QString swatch(const QColor& colour, const QString& text) {
-  return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2").arg(colour.name(), text);
-}
-
 const RegisteredView kMeshView({"mesh", Place::left, 0, 330, "", [](Session& session) -> QWidget* {
                                   return new MeshView(session);
                                 }});

@@ -107,6 +107,34 @@ TEST(MeshLayout, WhatIsPointedToStaysWhereItIsWhileOneZooms) {
   EXPECT_EQ(sight, sightOfAll(layout, picture));
 }
 
+// Of few nodes, which have a row each.
+TEST(MeshCanvas, NamesOfNodesDoNotStandOverOneAnother) {
+  Plan plan = *std::get<SharedPlan>(
+      answer(PlanQuery{
+                 .model = "qwen2.5-7b", .cluster = "h100-64", .workload = "grpo-7b-1k", .nodes = 8})
+          .result);
+  MeshModel model;
+  model.setPlan(std::make_shared<const Plan>(std::move(plan)));
+  MeshCanvas canvas(model);
+  for (const int height : {1200, 600, 300, 150, 120}) {
+    canvas.resize(700, height);
+    const std::vector<int> named = canvas.namedNodes();
+    ASSERT_FALSE(named.empty());
+    EXPECT_EQ(named.front(), 0);
+    const double row = canvas.sight().scale * canvas.layout().node(0).height();
+    const double letters = canvas.fontMetrics().height();
+    if (row > letters + 2) {
+      EXPECT_EQ(named.size(), 8u) << height;
+    }
+    for (std::size_t i = 1; i < named.size(); ++i) {
+      const auto middle = [&](int node) {
+        return canvas.sight().pixels(canvas.layout().node(node)).center().y();
+      };
+      EXPECT_GE(middle(named[i]) - middle(named[i - 1]), letters - 1) << height;
+    }
+  }
+}
+
 // A plan on 2,048 nodes, which the canvas shows without a window around it.
 class LargeMesh : public ::testing::Test {
  protected:

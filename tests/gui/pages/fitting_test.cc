@@ -133,6 +133,11 @@ TEST(ChartNames, StandApartWithAndWithoutALegend) {
       expectNamesApart(chart);
       EXPECT_GE(chart.axisRect()->width(), width / 3);  // beside the names of bars
       ++(chart.legend->visible() ? with : without);
+      const QString says = chart.hintAt(chart.axisRect()->center());
+      EXPECT_EQ(says.isEmpty(), chart.legend->visible()) << "what the colours mean is never lost";
+      if (!says.isEmpty()) {
+        for (const ChartStack& stack : stacks) EXPECT_TRUE(says.contains(stack.name));
+      }
     }
   }
   EXPECT_GT(with, 0);
