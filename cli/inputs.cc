@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/numbers.h"
+#include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/node_groups.h"
+#include "cost_models/spec/spec_document.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
@@ -42,6 +45,33 @@ CLI::Option* add_risk(CLI::App& command, double& risk) {
         if (!problems.empty()) throw Error(std::move(problems));
       },
       "Probability of running out of memory that a plan may have, 0.000001 to 0.5; default: 0.02");
+}
+
+CLI::Option* add_nodes(CLI::App& command, std::int64_t& nodes) {
+  return command
+      .add_option("--nodes", nodes, "Nodes of the cluster that are used; default: all that it has")
+      ->check(whole_number(1, 1 << 30));
+}
+
+ClusterSpec with_nodes(ClusterSpec cluster, std::int64_t nodes) {
+  if (nodes == 0 || nodes == cluster.nodes) return cluster;
+  if (!cluster.groups.empty()) {
+    throw Error(ExitCode::bad_input,
+                {Problem{.file = "--nodes",
+                         .place = "",
+                         .found = std::to_string(nodes),
+                         .expected = std::to_string(cluster.nodes) +
+                                     ", as the cluster says how many nodes of each GPU type it has",
+                         .hint = "write a cluster file with other numbers"}});
+  }
+  cluster.nodes = nodes;
+  Problems problems;
+  const Document text{.file = "the cluster with --nodes " + std::to_string(nodes),
+                      .root = to_node(cluster)};
+  ObjectReader reader(text, problems);
+  cluster_from(reader, Defaults::refused);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  return cluster;
 }
 
 Plan read_plan_or_throw(const std::string& file) {

@@ -1,6 +1,7 @@
 // Inputs that several commands read, with every problem thrown at once.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,12 @@ namespace tessera {
 struct Plan;
 
 Plan read_plan_or_throw(const std::string& file);
+
+/// The option --nodes: as many as the cluster has where it is 0.
+CLI::Option* add_nodes(CLI::App& command, std::int64_t& nodes);
+/// The cluster with so many nodes; as it is with 0. Throws Error (bad_input) where it cannot have
+/// them: it states no network between nodes, or has several GPU types.
+ClusterSpec with_nodes(ClusterSpec cluster, std::int64_t nodes);
 
 /// The calibration named, or the one shipped for the cluster's device (or derived from the
 /// nearest). Throws Error (bad_input).

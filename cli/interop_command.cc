@@ -88,6 +88,7 @@ int run_export(const ExportCommand& command) {
 
 struct ImportCommand {
   std::string file, cluster, calibration, output;
+  std::int64_t nodes = 0;          // 0 = the cluster's
   std::vector<std::string> types;  // POOL=TYPE
   ImportOptions options;
   bool json = false;
@@ -99,7 +100,7 @@ void run_import(const ImportCommand& command) {
   const auto cluster = read_cluster_spec(command.cluster, problems);
   if (!text || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
   ImportOptions options = command.options;
-  options.cluster = *cluster;
+  options.cluster = with_nodes(*cluster, command.nodes);
   for (const std::string& word : command.types) {
     const auto equals = word.find('=');
     if (equals == word.npos) {
@@ -142,6 +143,7 @@ void add_import(CLI::App& app) {
           "verl YAML, overrides or .sh; arguments of Megatron-LM, vLLM or SGLang, or a .sh")
       ->required();
   command->add_option("--cluster", all->cluster, "Cluster YAML or preset")->required();
+  add_nodes(*command, all->nodes);
   ImportOptions& options = all->options;
   command->add_option("--model", options.model, "Model instead of the file's");
   command->add_option("--critic", options.critic, "Critic's model instead of the file's");

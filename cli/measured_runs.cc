@@ -41,7 +41,7 @@ RanPlan imported_plan(const std::string& file, const RunNames& names) {
   if (!text || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
   auto script = read_config_values(*text, file, problems);
   if (!script) throw Error(ExitCode::bad_input, std::move(problems));
-  auto imported = import_config(*script, {.cluster = *cluster}, problems);
+  auto imported = import_config(*script, {.cluster = with_nodes(*cluster, names.nodes)}, problems);
   if (!imported) throw Error(ExitCode::bad_input, std::move(problems));
   price(imported->plan, calibration_for(imported->plan.cluster, names.calibration),
         imported->memory_share);
@@ -74,6 +74,7 @@ void add_plans_option(CLI::App& command, RunNames& names) {
 
 void add_reading_options(CLI::App& command, RunNames& names) {
   command.add_option("--cluster", names.cluster, "Cluster YAML or preset of scripts");
+  add_nodes(command, names.nodes);
   command.add_option("--calibration", names.calibration,
                      "Calibration JSON or preset instead of the plan's");
   command

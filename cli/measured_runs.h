@@ -2,6 +2,7 @@
 // script that they ran.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,11 +21,12 @@ struct RunNames {
   std::vector<std::string> runs;   // folders, metrics.jsonl, verl's JSONL or console log
   std::vector<std::string> plans;  // plan.json or a verl script: one for all, or one a run
   std::string cluster;             // of scripts
+  std::int64_t nodes = 0;          // of that cluster; 0 = all that it has
   std::string calibration;         // empty = the plans'
   int warm_up = -1;                // -1 = by the rule
 };
 
-/// The options --cluster, --calibration and --warm-up.
+/// The options --cluster, --nodes, --calibration and --warm-up.
 void add_reading_options(CLI::App& command, RunNames& names);
 /// The option --plan.
 void add_plans_option(CLI::App& command, RunNames& names);

@@ -35,6 +35,7 @@ namespace {
 
 struct PlanOptions {
   RequestNames names;
+  std::int64_t nodes = 0;  // 0 = the cluster's
   std::string calibration, output;
   std::string from;             // a plan whose question is asked again
   double memory_limit_gib = 0;  // 0 = what the devices have
@@ -65,6 +66,7 @@ PlanRequest named_request(const PlanOptions& options) {
   Problems problems;
   PlanRequest request = read_request(options.names, problems);
   if (!problems.empty()) throw Error(std::move(problems));
+  request.cluster = with_nodes(std::move(request.cluster), options.nodes);
   request.calibration = calibration_for(request.cluster, options.calibration);
   return request;
 }
@@ -211,15 +213,14 @@ void add_plan(CLI::App& app) {
   command->add_option("--reward", options->names.reward, "Reward model; default: the workload's");
   CLI::Option* cluster =
       command->add_option("--cluster", options->names.cluster, "Cluster YAML or preset");
+  CLI::Option* nodes = add_nodes(*command, options->nodes);
   CLI::Option* workload =
       command->add_option("--workload", options->names.workload, "Workload YAML or preset");
   command
       ->add_option("--from", options->from,
                    "plan.json: its models, cluster, workload, engine and objective are planned "
                    "for again")
-      ->excludes(model)
-      ->excludes(cluster)
-      ->excludes(workload);
+      ->excludes(model, cluster, nodes, workload);
   command
       ->add_option("--memory-limit-gib", options->memory_limit_gib,
                    "GiB of every device that the plan may fill, its reserve included")

@@ -26,7 +26,7 @@ namespace {
 
 struct ReshardOptionsGiven {
   std::string from, to, model, cluster, calibration;
-  std::int64_t gpus = 0, bucket_mib = 0;
+  std::int64_t nodes = 0, gpus = 0, bucket_mib = 0;
   bool apart = false, curve = false, json = false, csv = false;
 };
 
@@ -69,9 +69,10 @@ Site named_site(const ReshardOptionsGiven& options) {
   }
   Problems problems;
   const auto model = read_model_spec(options.model, problems);
-  const auto cluster = read_cluster_spec(options.cluster, problems);
-  if (!model || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
-  Site site{options.model, *model, *cluster, calibration_for(*cluster, options.calibration), {}};
+  const auto named = read_cluster_spec(options.cluster, problems);
+  if (!model || !named) throw Error(ExitCode::bad_input, std::move(problems));
+  const ClusterSpec cluster = with_nodes(*named, options.nodes);
+  Site site{options.model, *model, cluster, calibration_for(cluster, options.calibration), {}};
   site.dtypes.param = site.dtypes.wire = model->dtype;
   return site;
 }
@@ -79,8 +80,8 @@ Site named_site(const ReshardOptionsGiven& options) {
 Site site_of(const ReshardOptionsGiven& options, const End& from, const End& to) {
   const End& named = from.plan ? from : to;
   if (!named.plan) return named_site(options);
-  if (!options.model.empty() || !options.cluster.empty()) {
-    throw Error(ExitCode::usage, "reshard: --model and --cluster are those of the plan");
+  if (!options.model.empty() || !options.cluster.empty() || options.nodes > 0) {
+    throw Error(ExitCode::usage, "reshard: --model, --cluster and --nodes are those of the plan");
   }
   const Plan& plan = *named.plan;
   const RolePlan& role = *plan.find(named.role);
@@ -188,6 +189,7 @@ void add_reshard(CLI::App& app) {
                       "The rollout's layout, or a plan.json: its rollout; default: FROM's");
   command->add_option("--model", options->model, "config.json, folder or preset; not with a plan");
   command->add_option("--cluster", options->cluster, "YAML or preset; not with a plan");
+  add_nodes(*command, options->nodes);
   command
       ->add_option("--gpus", options->gpus,
                    "GPUs of the trainer; default: the cluster's, with --apart half of them")

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 
 #include "cost_models/documents/preset.h"
@@ -131,6 +132,35 @@ TEST_F(Usage, TheTutorialsVerlScriptIsReadAndFits) {
 
 TEST_F(Usage, FilesThatDoNotReadAre65) {
   EXPECT_EQ(call("plan --model qwen2.5-0.5b --cluster none --workload grpo-7b-1k").code, 65);
+}
+
+// The plan of a preset with fewer or more nodes is that of a file that says so.
+TEST_F(Usage, NodesAreThoseThatAreAsked) {
+  const std::string ask = "plan --model qwen2.5-7b --workload grpo-7b-1k --cluster ";
+  std::ifstream preset(std::string(TESSERA_SOURCE_DIR) + "/configs/clusters/h100-64.yaml");
+  const std::string text{std::istreambuf_iterator<char>(preset), {}};
+  const std::string own = (folder_ / "two.yaml").string();
+  std::ofstream(own) << std::regex_replace(text, std::regex("\nnodes: *8"), "\nnodes: 2");
+  const auto plan_of = [&](const std::string& cluster) {
+    const std::string file = (folder_ / "nodes.json").string();
+    EXPECT_EQ(call(ask + cluster + " -o " + file).code, 0);
+    Problems problems;
+    Plan plan = *read_plan(file, problems);
+    plan.provenance = {};
+    plan.certificate.digest.clear();
+    return plan;
+  };
+  const Plan two = plan_of("h100-64 --nodes 2");
+  EXPECT_EQ(two.cluster.nodes, 2);
+  EXPECT_EQ(two, plan_of(own));
+  EXPECT_EQ(plan_of("h100-64 --nodes 8"), plan_of("h100-64"));
+  const Called none = call(ask + "h100-64 --nodes 0");
+  EXPECT_EQ(none.code, 64);
+  EXPECT_THAT(none.out, HasSubstr("--nodes"));
+  const Called mixed = call(ask + "h800-h20-64 --nodes 3");
+  EXPECT_EQ(mixed.code, 65);
+  EXPECT_THAT(mixed.out, HasSubstr("how many nodes of each GPU type"));
+  EXPECT_EQ(call("plan --from " + plan() + " --nodes 2").code, 64);
 }
 
 TEST_F(Usage, UnknownCommandsAreNamedWithTheNearest) {
