@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/question_json.h"
+
 #include "cost_models/spec/preset_algorithms.h"
+#include "planner/request/risk.h"
 
 namespace tessera::gui {
 
@@ -12,7 +14,10 @@ void read_question(ObjectReader& reader, PlanQuery& question) {
   reader.optional("gpus_per_node", question.gpus_per_node, kNotNegative);
   reader.optional("engine", question.engine);
   reader.optional("objective", question.objective);
-  reader.optional("risk", question.risk, kFraction);
+  reader.optional("risk", question.risk);
+  if (!(question.risk >= kLeastRisk && question.risk <= kMostRisk)) {
+    reader.refuse("risk", "a number from 0.000001 to 0.5");  // as --risk does
+  }
   reader.optional("prompts_per_step", question.batch.prompts_per_step, kNotNegative);
   reader.optional("samples_per_prompt", question.batch.samples_per_prompt, kNotNegative);
   reader.optional("response_tokens", question.batch.response_tokens, kNotNegative);

@@ -33,7 +33,8 @@ ShownAnswer shown_answer(Session& session) {
   const std::string& uncertified = document.uncertified;
   if (first && !uncertified.empty()) answer.line.rivals = not_compared_text(uncertified);
   const bool read = document.seconds <= 0;  // from a file, that does not say what was fixed
-  if (read && first && document.plan->certificate.runner_up.empty() && session.fixed().empty()) {
+  if (read && first && uncertified.empty() && document.plan->certificate.runner_up.empty() &&
+      session.fixed().empty()) {
     answer.line.rivals = Words::tr("its file has no other plan");
   }
   answer.proof = uncertified.empty() ? proof_text(*document.plan, document.seconds, session.fixed(),

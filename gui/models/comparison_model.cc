@@ -129,6 +129,15 @@ QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, i
                                            "+-",
                                            QT_TRANSLATE_NOOP("Words", "Share"),
                                            QT_TRANSLATE_NOOP("Words", "Error")};
+  if (role == Qt::ToolTipRole && orientation == Qt::Horizontal) {
+    if (section == PredictedDeviation) {
+      return Words::tr(
+          "One standard deviation of the prediction, by what its constants leave open");
+    }
+    if (section == Deviation) {
+      return Words::tr("One standard deviation of the mean over the measured steps");
+    }
+  }
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
   return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();

@@ -9,6 +9,7 @@
 #include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/translations/said.h"
+#include "gui/units/number_role.h"
 
 namespace tessera::gui {
 
@@ -108,6 +109,8 @@ QVariant MemoryModel::data(const QModelIndex& index, int role) const {
       return bytesText(bytes);
     case BytesRole:
       return QVariant::fromValue<qint64>(bytes);
+    case kNumberRole:
+      return gib(Bytes{bytes});
     case Qt::DecorationRole:
       return is_total ? QVariant() : QVariant(series_[column].colour);
     case BadRole:
@@ -120,6 +123,9 @@ QVariant MemoryModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant MemoryModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (role == kNumberRole && orientation == Qt::Horizontal) {
+    return headerData(section, orientation, Qt::DisplayRole).toString() + ", GiB";
+  }
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return phases().value(section);
   if (section == static_cast<int>(series_.size())) return Words::tr("total");

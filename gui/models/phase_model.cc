@@ -7,6 +7,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/models/colours.h"
+#include "gui/units/number_role.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
 
@@ -77,6 +78,18 @@ QVariant PhaseModel::data(const QModelIndex& index, int role) const {
   if (role == Qt::TextAlignmentRole) {
     return QVariant((index.column() >= Start ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   }
+  if (role == kNumberRole) {
+    switch (index.column()) {
+      case Start:
+        return row.start_s;
+      case Time:
+        return row.seconds;
+      case Share:
+        return 100 * row.share;
+      default:
+        return {};
+    }
+  }
   if (role != Qt::DisplayRole) return {};
   switch (index.column()) {
     case Name:
@@ -99,6 +112,10 @@ QVariant PhaseModel::headerData(int section, Qt::Orientation orientation, int ro
       QT_TRANSLATE_NOOP("Words", "Phase"), QT_TRANSLATE_NOOP("Words", "Role"),
       QT_TRANSLATE_NOOP("Words", "Ranks"), QT_TRANSLATE_NOOP("Words", "Start"),
       QT_TRANSLATE_NOOP("Words", "Time"),  QT_TRANSLATE_NOOP("Words", "Share")};
+  if (role == kNumberRole && orientation == Qt::Horizontal && section >= Start) {
+    const QString name = headerData(section, orientation, Qt::DisplayRole).toString();
+    return name + (section == Share ? ", %" : ", s");
+  }
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
   return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();

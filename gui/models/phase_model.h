@@ -20,6 +20,7 @@ class PhaseModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
+  /// From Start on they have kNumberRole (gui/units/number_role.h).
   enum Columns { Name, RoleName, Ranks, Start, Time, Share, ColumnCount };
 
   struct Row {

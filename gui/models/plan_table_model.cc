@@ -4,12 +4,15 @@
 #include <QFont>
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "gui/document/plan_query.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
+#include "gui/units/number_role.h"
 #include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_value.h"
@@ -26,14 +29,42 @@ RunnerUp summary_of(const Plan& winner) {
   return own;
 }
 
-// Notes behind the placement's comma say beside which plan it stands, not what it is.
+// Its pools, whichever is named first. Notes behind the comma say beside which plan it stands, not
+// what it is.
+std::multiset<std::string> pools_of(const std::string& placement) {
+  constexpr std::string_view kBetween = " | ";
+  std::multiset<std::string> pools;
+  std::string_view rest = std::string_view(placement).substr(0, placement.find(','));
+  for (std::size_t end; (end = rest.find(kBetween)) != rest.npos;) {
+    pools.emplace(rest.substr(0, end));
+    rest.remove_prefix(end + kBetween.size());
+  }
+  pools.emplace(rest);
+  return pools;
+}
+
 bool same_plan(const RunnerUp& a, const RunnerUp& b) {
   constexpr double kSame = 1e-9;
-  const auto placement = [](const RunnerUp& plan) {
-    return plan.placement.substr(0, plan.placement.find(','));
-  };
-  return a.gpus == b.gpus && a.description == b.description && placement(a) == placement(b) &&
+  return a.gpus == b.gpus && a.description == b.description &&
+         pools_of(a.placement) == pools_of(b.placement) &&
          std::abs((a.step_s - b.step_s).value) <= kSame * a.step_s.value;
+}
+
+// Of a column of quantities, with its unit; empty = it has texts.
+QString unitOfColumn(int section) {
+  switch (section) {
+    case PlanTableModel::Gpus:
+    case PlanTableModel::Throughput:
+      return "%1";
+    case PlanTableModel::Step:
+      return "%1, s";
+    case PlanTableModel::Worse:
+      return "%1, %";
+    case PlanTableModel::Peak:
+      return "%1, GiB";
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -56,10 +87,10 @@ void PlanTableModel::setPlan(int row, SharedPlan plan) {
 void PlanTableModel::addFront(const std::vector<RunnerUp>& front) {
   std::vector<Row> others;
   for (const RunnerUp& plan : front) {
-    const auto known = std::find_if(rows_.begin(), rows_.end(),
-                                    [&](const Row& row) { return same_plan(row.summary, plan); });
+    const auto is_it = [&](const Row& row) { return same_plan(row.summary, plan); };
+    const auto known = std::ranges::find_if(rows_, is_it);
     if (known == rows_.end()) {
-      others.push_back({plan, nullptr, true});
+      if (std::ranges::none_of(others, is_it)) others.push_back({plan, nullptr, true});
       continue;
     }
     known->on_front = true;
@@ -96,6 +127,8 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
       return text(row, index.column());
     case SortRole:
       return sortKey(row, index.column());
+    case kNumberRole:
+      return number(row, index.column());
     case HasPlanRole:
       return row.plan != nullptr;
     case Qt::ToolTipRole:
@@ -183,12 +216,36 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
   }
 }
 
+QVariant PlanTableModel::number(const Row& row, int column) const {
+  switch (column) {
+    case Gpus:
+      return row.summary.gpus > 0 ? QVariant(row.summary.gpus) : QVariant();
+    case Step:
+      return row.summary.step_s.value;
+    case Worse:
+      return 100 * worse(row);
+    case Throughput: {
+      const double tokens = throughput(row);
+      return tokens > 0 ? QVariant(tokens) : QVariant();
+    }
+    case Peak:
+      return row.plan ? QVariant(gib(row.plan->prediction.peak_bytes)) : QVariant();
+    default:
+      return {};
+  }
+}
+
 QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
   static constexpr const char* kNames[] = {
       QT_TRANSLATE_NOOP("Words", "Placement"),    QT_TRANSLATE_NOOP("Words", "GPUs"),
       QT_TRANSLATE_NOOP("Words", "Step"),         QT_TRANSLATE_NOOP("Words", "Against best"),
       QT_TRANSLATE_NOOP("Words", "Tokens/s/GPU"), QT_TRANSLATE_NOOP("Words", "Peak memory"),
       QT_TRANSLATE_NOOP("Words", "Layouts")};
+  if (role == kNumberRole && orientation == Qt::Horizontal) {
+    const QString with_unit = unitOfColumn(section);
+    const QString name = headerData(section, orientation, Qt::DisplayRole).toString();
+    return with_unit.isEmpty() ? QVariant() : QVariant(with_unit.arg(name));
+  }
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
   if (section == Worse && isBeaten()) return Words::tr("Against row %1").arg(1);

@@ -19,6 +19,7 @@ class PlanTableModel : public QAbstractTableModel {
 
  public:
   enum Columns { Placement, Gpus, Step, Worse, Throughput, Peak, Layouts, ColumnCount };
+  /// Beside them kNumberRole (gui/units/number_role.h).
   enum Roles { SortRole = Qt::UserRole, HasPlanRole };
 
   struct Row {
@@ -51,6 +52,7 @@ class PlanTableModel : public QAbstractTableModel {
   double worse(const Row& row) const;       // than the first, as a part of it
   bool isBeaten() const;                    // the first is not the best one here
   QVariant sortKey(const Row& row, int column) const;
+  QVariant number(const Row& row, int column) const;
 
   std::vector<Row> rows_;
 };

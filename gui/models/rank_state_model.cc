@@ -3,6 +3,7 @@
 
 #include <QDateTime>
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -15,9 +16,16 @@
 namespace tessera::gui {
 namespace {
 
+constexpr std::string_view kPaused = "paused";  // a phase
+
 bool isBad(const RankStateModel::Row& row) {
+  if (!row.fault.isEmpty()) return true;
   if (row.status.state != RankState::running) return ended_by_error(row.status);
   return row.life == Life::gone || row.life == Life::silent;
+}
+
+bool lives(const RankStateModel::Row& row) {
+  return row.life == Life::here || row.life == Life::beating;
 }
 
 // Ranks that are equally well stay in the order of their numbers.
@@ -33,16 +41,18 @@ bool isWorse(const RankStateModel::Row& a, const RankStateModel::Row& b) {
 }  // namespace
 
 QString stateText(const RankStateModel::Row& row) {
+  if (!row.fault.isEmpty()) return row.fault;
   switch (row.status.state) {
     case RankState::finished:
       return Words::tr("finished (%1)").arg(row.status.exit_code);
     case RankState::terminated:
       return Words::tr("terminated");
     default:
-      return row.life == Life::here || row.life == Life::beating ? Words::tr("running")
-             : row.life == Life::silent                          ? Words::tr("no heartbeat")
-             : row.life == Life::gone                            ? Words::tr("lost")
-                                                                 : Words::tr("on another host");
+      return lives(row) && row.status.phase == kPaused ? Words::tr("paused")
+             : lives(row)                              ? Words::tr("running")
+             : row.life == Life::silent                ? Words::tr("no heartbeat")
+             : row.life == Life::gone                  ? Words::tr("lost")
+                                                       : Words::tr("on another host");
   }
 }
 
@@ -61,7 +71,7 @@ void RankStateModel::setStates(std::vector<Row> rows, std::int64_t now_ns) {
 
 int RankStateModel::running() const {
   return static_cast<int>(std::count_if(rows_.begin(), rows_.end(), [](const Row& row) {
-    return row.life != Life::gone && row.life != Life::silent &&
+    return row.fault.isEmpty() && row.life != Life::gone && row.life != Life::silent &&
            row.status.state == RankState::running;
   }));
 }
@@ -84,6 +94,7 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
   }
   if (role == BadRole && index.column() == State) return isBad(row);
   if (role != Qt::DisplayRole) return {};
+  if (!row.fault.isEmpty() && index.column() > State) return {};
   switch (index.column()) {
     case Rank:
       return status.rank;
@@ -134,9 +145,10 @@ std::vector<RankNow> ranks_now(const std::vector<RankStateModel::Row>& rows, int
     rank.bad = isBad(row);
     if (runs && !rank.bad) rank.phase = phase_from(status.phase);
     rank.text =
-        runs && !rank.bad
-            ? Words::tr("%1 of step %2").arg(QString::fromStdString(status.phase)).arg(status.step)
-            : stateText(row);
+        !runs || rank.bad ? stateText(row)
+        : status.phase == kPaused
+            ? Words::tr("paused after step %1").arg(status.step)
+            : Words::tr("%1 of step %2").arg(QString::fromStdString(status.phase)).arg(status.step);
   }
   return now;
 }

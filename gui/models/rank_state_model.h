@@ -18,11 +18,12 @@ class RankStateModel : public QAbstractTableModel {
 
  public:
   enum Columns { Rank, State, Phase, Step, Since, Pid, ColumnCount };
-  enum Roles { BadRole = Qt::UserRole + 1 };  // bool: a rank that was lost or failed
+  enum Roles { BadRole = Qt::UserRole + 1 };  // bool: it was lost, failed, or nothing is known
 
   struct Row {
     RankStatus status;
     Life life = Life::gone;
+    QString fault = {};  // why nothing else is known of it; empty = the rest is
   };
 
   using QAbstractTableModel::QAbstractTableModel;
@@ -47,8 +48,8 @@ class RankStateModel : public QAbstractTableModel {
   std::int64_t now_ns_ = 0;
 };
 
-/// "running", "finished (0)", "terminated", "on another host", or "lost" of a rank that stopped
-/// without a word.
+/// "running", "paused", "finished (0)", "terminated", "on another host", "lost" of a rank that
+/// stopped without a word, or why nothing is known of it.
 QString stateText(const RankStateModel::Row& row);
 
 /// What every rank of a plan does in a run; empty where the run has other ranks than the plan.

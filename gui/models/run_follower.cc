@@ -61,6 +61,7 @@ void RunFollower::begin(const std::filesystem::path& run) {
   rough_times_ = RoughTimes::none;
   copied_ = false;
   fault_.clear();
+  problems_.clear();
   own_plan_.reset();
   steps_.clear();
   ranks_.setStates({}, 0);
@@ -143,11 +144,13 @@ void RunFollower::take(RunNews news) {
   copied_ = news.copied;
   if (news.restarted) steps_.clear();
   if (news.expectation) rules_.setExpectation(*news.expectation);
-  if (!news.steps.steps.empty()) rules_.setValues(news.last);
+  if (!news.steps.steps.empty() || news.restarted) rules_.setValues(news.last);
   steps_.append(std::move(news.steps));
   if (news.comparison) comparison_.setComparison(*news.comparison);
   ranks_.setStates(news.ranks, news.now_ns);
-  if (!news.problems.empty()) emit problemsFound(problemsText(news.problems));
+  const QString problems = news.problems.empty() ? QString() : problemsText(news.problems);
+  const QString before = std::exchange(problems_, problems);
+  if (problems != before) emit problems.isEmpty() ? problemsGone(before) : problemsFound(problems);
   emit polled();
 }
 

@@ -91,6 +91,8 @@ class RunFollower : public QObject {
   void polled();
   void othersChanged();
   void problemsFound(const QString& text);
+  /// What was said to be wrong with the files of the run that is followed is so no more.
+  void problemsGone(const QString& text);
   /// It was told something, with or without success.
   void told();
 
@@ -120,7 +122,8 @@ class RunFollower : public QObject {
   SharedPlan plan_, own_plan_;
   bool loading_ = false, reading_ = false, copied_ = false;
   int telling_ = 0;
-  QString fault_;  // that the last reading in the background threw; empty = none
+  QString problems_;  // with its files, as of the last reading
+  QString fault_;     // that the last reading in the background threw; empty = none
   RunSummary summary_;
   QString log_, log_file_, step_log_;
   RoughTimes rough_times_ = RoughTimes::none;

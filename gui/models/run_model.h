@@ -35,6 +35,7 @@ class RunModel : public QAbstractTableModel {
   void append(StepColumns steps);
   void clear();
 
+  const StepColumns& columns() const { return data_; }
   /// The numbers of the steps, ascending.
   const std::vector<std::int64_t>& steps() const { return data_.steps; }
   /// NaN where the step has no such number.

@@ -55,12 +55,16 @@ bool hasPlanFile(const std::filesystem::path& run) {
 RunReader::RunReader(std::filesystem::path run)
     : run_(std::move(run)), tail_(run_ / "metrics.jsonl"), log_(run_) {}
 
-void RunReader::readPlan(Problems& problems) {
+// Again where somebody wrote it anew.
+void RunReader::readPlan() {
+  const std::array written{written_ns(run_ / "plan.json"), written_ns(run_ / "run.yaml")};
+  if (std::exchange(plan_written_, written) == written) return;
+  plan_problems_.clear();
   if (!hasPlanFile(run_)) return;
-  if (auto plan = read_plan(run_ / "plan.json", problems)) {
+  if (auto plan = read_plan(run_ / "plan.json", plan_problems_)) {
     own_plan_ = std::make_shared<const Plan>(*std::move(plan));
   }
-  switches_ = read_wire_options(run_, problems);
+  switches_ = read_wire_options(run_, plan_problems_);
 }
 
 // Of the numbers that are compared a copy stays, in the file's order.
@@ -83,7 +87,9 @@ void RunReader::readSteps(RunNews& news) {
       if (!std::isnan(line.values[i])) step.data.emplace(line.names[i], line.values[i]);
     }
   };
-  tail_.read_new(take, news.problems);
+  Problems fresh_problems;
+  tail_.read_new(take, fresh_problems);
+  if (tail_.restarted() || !fresh_problems.empty()) line_problems_ = std::move(fresh_problems);
   news.last = news.steps.last();
   news.restarted = tail_.restarted();
   if (news.restarted) steps_.clear();
@@ -103,7 +109,10 @@ double RunReader::meanStep() const {
 }
 
 RunReader::Seen RunReader::lookAtRanks() {
-  Seen seen{.ranks = read_rank_statuses(run_), .lives = {}, .mirror = read_mirror_state(run_)};
+  RankFiles files = read_rank_files(run_, own_plan_ ? own_plan_->world_size() : 0);
+  Seen seen{
+      .ranks = {}, .unread = faulty_ranks(files), .lives = {}, .mirror = read_mirror_state(run_)};
+  seen.ranks = std::move(files.ranks);
   if (seen.mirror) {
     // As of the last contact, whose clock is that of the run's host.
     seen.lives = lives_by(hearts_.look(seen.ranks, seen.mirror->as_of_ns));
@@ -129,7 +138,7 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
     news.now_ns = seen.mirror->as_of_ns;
   }
   news.summary = summary_of(seen.ranks, seen.lives, requested_stop(run_), meanStep(),
-                            written_ns(run_ / "metrics.jsonl"), news.now_ns);
+                            written_ns(run_ / "metrics.jsonl"), news.now_ns, seen.unread);
   if (old) {
     const QDateTime last = QDateTime::fromMSecsSinceEpoch(seen.mirror->reached_ns / 1'000'000);
     news.summary = {
@@ -142,6 +151,9 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
   for (std::size_t i = 0; i < seen.ranks.size(); ++i) {
     news.ranks.push_back({std::move(seen.ranks[i]), seen.lives[i]});
   }
+  for (const UnreadRank& rank : seen.unread) {
+    news.ranks.push_back({{.rank = rank.rank}, Life::elsewhere, faultOf(rank)});
+  }
 }
 
 // As `tessera compare` does; before a step is measured the prediction alone.
@@ -149,7 +161,12 @@ RunComparison RunReader::compared() const {
   if (!compared_) return {};
   Problems unheard;
   try {
-    const auto run = measured_run(run_.string(), *compared_, steps_, std::nullopt, unheard);
+    std::optional<MeasuredRun> run;
+    if (steps_.empty()) {
+      run = MeasuredRun{.plan = *compared_, .planned = compared_->workload};
+    } else {
+      run = measured_run(run_.string(), *compared_, steps_, std::nullopt, unheard);
+    }
     if (run && calibration_) return compare_run(*run, *calibration_, switches_);
   } catch (const std::exception&) {
     // A plan that cannot be priced has no error bars.
@@ -194,7 +211,7 @@ RunNews RunReader::read(const SharedPlan& plan) {
   RunNews news;
   news.now_ns = ns_of(std::chrono::system_clock::now());
   const bool first = !std::exchange(began_, true);
-  if (first) readPlan(news.problems);
+  readPlan();
   news.own_plan = own_plan_;
   // Before the steps, so that all those of a finished run are there.
   Seen seen = lookAtRanks();
@@ -202,12 +219,13 @@ RunNews RunReader::read(const SharedPlan& plan) {
   news.log = log_.read();
   news.log_file = QString::fromStdString(log_.file().filename().string());
   news.step_log = step_log_.read(run_ / "log.txt");
-  const bool unnamed = !predicted_step_;
+  news.problems = plan_problems_;
+  news.problems.insert(news.problems.end(), line_problems_.begin(), line_problems_.end());
   const auto predicted = news.last.find("plan/predicted_step_s");
   if (predicted != news.last.end()) predicted_step_ = Seconds{predicted->second};
   SharedPlan with = own_plan_;
   if (!own_plan_ && plan && isPromisedBy(*plan)) with = plan;
-  if (!with && unnamed && predicted_step_ && !hasPlanFile(run_)) {
+  if (!with && predicted_step_ && !hasPlanFile(run_)) {
     news.problems.push_back(
         {(run_ / "plan.json").string(), "", QT_TRANSLATE_NOOP("Words", "no such file"),
          QT_TRANSLATE_NOOP("Words",

@@ -4,6 +4,7 @@
 // One thread at a time, any. Files of a stranger: whatever is wrong with them is a Problem.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -42,7 +43,7 @@ struct RunNews {
   QString log_file;                           // where it is, without folders
   QString step_log;                           // the end of its log.txt, a line for every step
   RoughTimes rough_times = RoughTimes::none;  // of what it is compared with
-  Problems problems;
+  Problems problems;  // what is wrong with its files now; of bad lines those that came last
 };
 
 class RunReader {
@@ -54,12 +55,13 @@ class RunReader {
   RunNews read(const SharedPlan& plan);
 
  private:
-  void readPlan(Problems& problems);
+  void readPlan();
   void readSteps(RunNews& news);
   /// What ranks said of themselves at one moment.
   struct Seen {
     std::vector<RankStatus> ranks;
-    std::vector<Life> lives;  // of these, in their order
+    std::vector<UnreadRank> unread;
+    std::vector<Life> lives;  // of `ranks`, in their order
     std::optional<MirrorState> mirror;
   };
   Seen lookAtRanks();
@@ -75,6 +77,8 @@ class RunReader {
   RunLog log_;
   LogTail step_log_;
   bool began_ = false;
+  std::array<std::int64_t, 2> plan_written_{-1, -1};  // when plan.json and run.yaml were
+  Problems plan_problems_, line_problems_;            // of these files, and of metrics.jsonl
   SharedPlan own_plan_, compared_;
   std::optional<Seconds> predicted_step_;      // of the plan that was run, as its steps name it
   std::optional<Calibration> calibration_;     // of compared_

@@ -13,6 +13,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/translations/said.h"
 #include "simulator/run_end/end_cause.h"
 
 namespace tessera::gui {
@@ -103,7 +104,43 @@ RunSummary ended_summary(const std::vector<RankStatus>& ranks, EndCause cause) {
   return {RunState::finished, Words::tr("finished: all %1 ranks ended well").arg(ranks.size())};
 }
 
+// What became of those ranks nobody knows, so that no more is said than of the others.
+RunSummary with_unread(RunSummary known, std::size_t ranks, const std::vector<UnreadRank>& unread) {
+  if (known.state == RunState::finished) {
+    known = {RunState::unseen,
+             Words::tr("%1 of %2 ranks ended well").arg(ranks).arg(ranks + unread.size())};
+  }
+  const UnreadRank& first = unread.front();
+  const QString others =
+      unread.size() == 1 ? QString() : Words::tr(" (and of %1 others)").arg(unread.size() - 1);
+  known.text = Words::tr("%1; of rank %2 nothing is known: %3%4")
+                   .arg(known.text)
+                   .arg(first.rank)
+                   .arg(faultOf(first), others);
+  return known;
+}
+
 }  // namespace
+
+Tone toneOf(RunState state) {
+  switch (state) {
+    case RunState::lost:
+    case RunState::failed:
+      return Tone::bad;
+    case RunState::paused:
+    case RunState::stalled:
+    case RunState::stopped:
+    case RunState::unseen:
+    case RunState::unreached:
+      return Tone::warning;
+    case RunState::none:
+    case RunState::loading:
+    case RunState::running:
+    case RunState::finished:
+      break;
+  }
+  return Tone::calm;
+}
 
 RunHolder read_holder(const std::filesystem::path& run) {
   RunHolder holder;
@@ -146,9 +183,27 @@ std::vector<Life> lives_by(const std::vector<Pulse>& pulses) {
   return lives;
 }
 
+std::vector<UnreadRank> faulty_ranks(const RankFiles& files) {
+  std::vector<UnreadRank> faulty = files.unread;
+  const bool loading = std::ranges::all_of(files.ranks, [](const RankStatus& rank) {
+    return rank.state == RankState::running && rank.phase == "load";
+  });
+  if (loading) std::erase_if(faulty, [](const UnreadRank& rank) { return rank.missing; });
+  return faulty;
+}
+
+QString faultOf(const UnreadRank& rank) {
+  return rank.missing ? Words::tr("its file is missing")
+                      : Words::tr("its file cannot be read: %1").arg(said(rank.fault));
+}
+
 RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
                       StopReason stopped, double step_s, std::int64_t last_sign_ns,
-                      std::int64_t now_ns) {
+                      std::int64_t now_ns, const std::vector<UnreadRank>& unread) {
+  if (!unread.empty()) {
+    RunSummary known = summary_of(ranks, lives, stopped, step_s, last_sign_ns, now_ns);
+    return with_unread(std::move(known), ranks.size(), unread);
+  }
   if (ranks.empty()) return {RunState::none, Words::tr("no rank has started")};
   std::vector<RankStatus> open;
   std::vector<int> dead;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/colours.h"
 #include "simulator/remote/heart_watch.h"
 #include "simulator/timeline/rank_status.h"
 
@@ -51,6 +52,9 @@ enum class RunState {
   unreached
 };
 
+/// How it is said: what is lost or failed is bad.
+Tone toneOf(RunState state);
+
 /// What is known of a run as a whole.
 struct RunSummary {
   RunState state = RunState::none;
@@ -58,9 +62,14 @@ struct RunSummary {
 };
 
 /// `stopped`: what the run was asked; `step_s`: a mean step, 0 = unknown; `last_sign_ns`: when the
-/// run last wrote a step.
+/// run last wrote a step; `unread`: of whom nothing is known, so that the run has not ended well.
 RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
                       StopReason stopped, double step_s, std::int64_t last_sign_ns,
-                      std::int64_t now_ns);
+                      std::int64_t now_ns, const std::vector<UnreadRank>& unread = {});
+
+/// Those of `files.unread` that are a fault: while ranks load, others may not have begun.
+std::vector<UnreadRank> faulty_ranks(const RankFiles& files);
+/// "its file is missing", "its file cannot be read: 12 bytes instead of 208".
+QString faultOf(const UnreadRank& rank);
 
 }  // namespace tessera::gui

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/spec/preset_algorithms.h"
+#include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/pages/form_row.h"
 
@@ -20,6 +21,7 @@ BatchFields::BatchFields(QGridLayout* layout, QObject* parent) : QObject(parent)
   samples_ = add(layout, Words::tr("Samp&les a prompt"));
   prompt_tokens_ = add(layout, Words::tr("Prompt tokens"));
   tokens_ = add(layout, Words::tr("Response to&kens"));
+  addLimit(layout);
   tokens_.box->setToolTip(Words::tr(
       "The mean length of a response; the limit and all other lengths change by the same factor"));
 }
@@ -50,6 +52,24 @@ void BatchFields::showAlgorithm(const std::optional<Workload>& own, const std::s
   algorithm_->setEnabled(preset);
   algorithm_->setCurrentText(
       QString::fromStdString(preset && !asked.empty() ? asked : own_algorithm_));
+}
+
+void BatchFields::addLimit(QGridLayout* layout) {
+  limit_ = new QLabel;
+  limit_->setToolTip(Words::tr(
+      "The limit of a response's length, which changes with the mean by the same factor"));
+  const int row = layout->rowCount();
+  layout->addWidget(labelOf(Words::tr("Longest response"), limit_), row, 0);
+  layout->addWidget(limit_, row, 1, 1, 2);
+  connect(tokens_.box, &QSpinBox::valueChanged, this, &BatchFields::showLimit);
+}
+
+// That of the workload with the mean that is asked.
+void BatchFields::showLimit() {
+  const bool known = own_ && tokens_.own > 0;
+  const auto longest = [&] { return resized(*own_, change()).response_tokens.max; };
+  limit_->setText(known ? Words::tr("%1 tokens").arg(countText(static_cast<double>(longest())))
+                        : QString());
 }
 
 BatchFields::Field BatchFields::add(QGridLayout* layout, const QString& label) {
@@ -97,6 +117,8 @@ void BatchFields::show(const std::optional<Workload>& own, const WorkloadChange&
        octave_steps(1, prompt / kFarther, kFarther * prompt, 4, prompt));
   show(tokens_, mean, change.response_tokens,
        octave_steps(1, tokens / kFarther, kFarther * tokens, 4, tokens));
+  own_ = own;
+  showLimit();
 }
 
 std::int64_t BatchFields::asked(const Field& field) {

@@ -8,6 +8,7 @@
 
 #include <QComboBox>
 #include <QGridLayout>
+#include <QLabel>
 #include <QObject>
 #include <QSpinBox>
 #include <array>
@@ -52,10 +53,14 @@ class BatchFields : public QObject {
   static std::int64_t asked(const Field& field);
 
   void addAlgorithm(QGridLayout* layout);
+  void addLimit(QGridLayout* layout);
+  void showLimit();
   void showAlgorithm(const std::optional<Workload>& own, const std::string& asked);
 
   QComboBox* algorithm_ = nullptr;
-  std::string own_algorithm_;  // empty = the workload cannot be read
+  QLabel* limit_ = nullptr;      // of a response's length
+  std::optional<Workload> own_;  // nullopt = it cannot be read
+  std::string own_algorithm_;    // empty = the workload cannot be read
   Field prompts_, samples_, prompt_tokens_, tokens_;
 };
 

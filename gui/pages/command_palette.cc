@@ -25,7 +25,13 @@ void collect(const QList<QAction*>& actions, QList<QAction*>& commands) {
   }
 }
 
-/// Up and down move in the list while the cursor stays in the line.
+constexpr char kWhyNot[] = "why_not";  // a property of actions
+
+bool canBeDone(const QListWidgetItem* item) {
+  return item != nullptr && item->flags().testFlag(Qt::ItemIsEnabled);
+}
+
+/// Up and down move in the list while the cursor stays in the line, past what cannot be done.
 class Arrows : public QObject {
  public:
   Arrows(QListWidget* list, QObject* parent) : QObject(parent), list_(list) {}
@@ -35,8 +41,10 @@ class Arrows : public QObject {
     if (event->type() != QEvent::KeyPress) return false;
     const int key = static_cast<QKeyEvent*>(event)->key();
     if (key != Qt::Key_Up && key != Qt::Key_Down) return false;
-    const int row = list_->currentRow() + (key == Qt::Key_Down ? 1 : -1);
-    list_->setCurrentRow(qBound(0, row, list_->count() - 1));
+    const int by = key == Qt::Key_Down ? 1 : -1;
+    int row = list_->currentRow() + by;
+    while (list_->item(row) != nullptr && !canBeDone(list_->item(row))) row += by;
+    if (list_->item(row) != nullptr) list_->setCurrentRow(row);
     return true;
   }
 
@@ -53,14 +61,21 @@ bool isMeant(const QString& name, const QString& typed) {
 
 void fill(QListWidget& list, const QList<QAction*>& commands, const QString& typed) {
   list.clear();
+  QListWidgetItem* first = nullptr;
   for (QAction* action : commands) {
-    const QString name = nameOf(*action);
-    if (!action->isEnabled() || !isMeant(name, typed)) continue;
+    const QString name = nameOf(*action), why = whyNot(*action);
+    const bool told = action->isEnabled() || !why.isEmpty();
+    if (!told || !isMeant(name, typed)) continue;
     const QString keys = action->shortcut().toString(QKeySequence::NativeText);
-    auto* item = new QListWidgetItem(keys.isEmpty() ? name : name + "    " + keys, &list);
+    QString text = keys.isEmpty() ? name : name + "    " + keys;
+    if (!action->isEnabled()) text += "    " + why;
+    auto* item = new QListWidgetItem(text, &list);
     item->setData(Qt::UserRole, QVariant::fromValue(action));
+    item->setToolTip(why);
+    if (!action->isEnabled()) item->setFlags(Qt::NoItemFlags);
+    if (first == nullptr && action->isEnabled()) first = item;
   }
-  list.setCurrentRow(0);
+  list.setCurrentItem(first);
 }
 
 }  // namespace
@@ -84,6 +99,15 @@ QString nameOf(const QAction& action) {
   return name.remove(access_key).remove('&').remove("...");
 }
 
+void allow(QAction& action, bool allowed, const QString& otherwise) {
+  action.setEnabled(allowed);
+  action.setProperty(kWhyNot, allowed ? QString() : otherwise);
+}
+
+QString whyNot(const QAction& action) {
+  return action.isEnabled() ? QString() : action.property(kWhyNot).toString();
+}
+
 void runCommand(QWidget& parent, const QList<QAction*>& commands) {
   QDialog dialog(&parent);
   dialog.setWindowTitle(Words::tr("Do anything"));
@@ -95,14 +119,17 @@ void runCommand(QWidget& parent, const QList<QAction*>& commands) {
   auto* layout = new QVBoxLayout(&dialog);
   layout->addWidget(line);
   layout->addWidget(list);
-  dialog.resize(420, 340);
+  dialog.resize(560, 400);
   line->installEventFilter(new Arrows(list, &dialog));
   QObject::connect(line, &QLineEdit::textChanged, list,
                    [=](const QString& part) { fill(*list, commands, part); });
-  QObject::connect(line, &QLineEdit::returnPressed, &dialog, &QDialog::accept);
-  QObject::connect(list, &QListWidget::itemActivated, &dialog, &QDialog::accept);
+  const auto take = [&dialog, list] {
+    if (canBeDone(list->currentItem())) dialog.accept();
+  };
+  QObject::connect(line, &QLineEdit::returnPressed, &dialog, take);
+  QObject::connect(list, &QListWidget::itemActivated, &dialog, take);
   fill(*list, commands, {});
-  if (dialog.exec() != QDialog::Accepted || list->currentItem() == nullptr) return;
+  if (dialog.exec() != QDialog::Accepted || !canBeDone(list->currentItem())) return;
   list->currentItem()->data(Qt::UserRole).value<QAction*>()->trigger();
 }
 

@@ -213,16 +213,16 @@ void MainWindow::setTheme(Theme theme) {
 
 void MainWindow::documentChanged() {
   const Document& document = session_.document();
-  save_->setEnabled(document.valid());
-  save_as_->setEnabled(document.valid());
-  pin_->setEnabled(document.valid());
-  report_->setEnabled(has_report(session_));
-  job_->setEnabled(document.valid());
-  why_not_->setEnabled(document.valid());
+  const QString no_plan = document.planning ? Words::tr("the question is being planned")
+                                            : Words::tr("no plan answers the question");
+  for (QAction* action : {save_, save_as_, pin_, job_, why_not_}) {
+    allow(*action, document.valid(), no_plan);
+  }
+  allow(*report_, has_report(session_), no_plan);
   goOnWithJob();
-  undo_->setEnabled(session_.canUndo());
-  redo_->setEnabled(session_.canRedo());
-  cancel_->setEnabled(document.planning);
+  allow(*undo_, session_.canUndo(), Words::tr("nothing was changed"));
+  allow(*redo_, session_.canRedo(), Words::tr("nothing was undone"));
+  allow(*cancel_, document.planning, Words::tr("nothing is being planned"));
   setWindowTitle(titleOfAll());
   rememberSoon();
 }

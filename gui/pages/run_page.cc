@@ -15,6 +15,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/layout/low_room.h"
+#include "gui/pages/command_palette.h"
 #include "gui/remote/remote_runs.h"
 #include "gui/run_views/start_dialog.h"
 #include "gui/views/fixed_text.h"
@@ -26,26 +27,6 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kLogLines = 8;  // that stand behind the state
-
-Tone toneOf(RunState state) {
-  switch (state) {
-    case RunState::lost:
-    case RunState::failed:
-      return Tone::bad;
-    case RunState::paused:
-    case RunState::stalled:
-    case RunState::stopped:
-    case RunState::unseen:
-    case RunState::unreached:
-      return Tone::warning;
-    case RunState::none:
-    case RunState::loading:
-    case RunState::running:
-    case RunState::finished:
-      break;
-  }
-  return Tone::calm;
-}
 
 }  // namespace
 
@@ -113,6 +94,10 @@ void RunPage::hear() {
   connect(run, &RunFollower::polled, this, &RunPage::showState);
   connect(run, &RunFollower::problemsFound, this,
           [this](const QString& text) { message_->say(text, Tone::bad); });
+  connect(run, &RunFollower::problemsGone, this, [this](const QString& text) {
+    // Another message came after it otherwise.
+    if (message_->text() == text.section('\n', 0, 0)) message_->say({}, Tone::calm);
+  });
   connect(session_.remote(), &RemoteCopy::contacted, this, &RunPage::showRemote);
   connect(session_.remote(), &RemoteCopy::told, this, [this](const QString& fault) {
     if (!fault.isEmpty())
@@ -268,6 +253,15 @@ void RunPage::showRemote() {
   message_->say(unreached_, Tone::warning);
 }
 
+// Why a run cannot be told what to do now; empty where it can.
+QString RunPage::whyNotTold(bool goes_on, bool stopping) const {
+  if (session_.run()->folder().empty()) return Words::tr("no run is open");
+  if (session_.isTelling()) return Words::tr("the run is being told something");
+  if (session_.run()->ranks()->running() == 0) return Words::tr("no rank of the run goes on");
+  if (!goes_on) return Words::tr("the run is on another host, which is not reached");
+  return stopping ? Words::tr("the run has been asked to stop") : QString();
+}
+
 void RunPage::showControls() {
   const RunFollower& run = *session_.run();
   const bool goes_on =
@@ -275,14 +269,18 @@ void RunPage::showControls() {
   const bool stopping = goes_on && run.stopRequested();
   const bool pausing = goes_on && !stopping && run.pauseRequested();
   const bool starts = starting_.isStarting(), prepares = preparing_.isPreparing();
-  start_->setEnabled(session_.document().valid() && !starts && !prepares);
-  quickstart_->setEnabled(!starts);
+  const QString starting = Words::tr("a run is being started");
+  allow(*start_, session_.document().valid() && !starts && !prepares,
+        starts || prepares ? starting : Words::tr("no plan answers the question"));
+  allow(*quickstart_, !starts, starting);
   quickstart_->setText(prepares ? Words::tr("Cancel the &quickstart")
                                 : Words::tr("Try the &quickstart..."));
   start_->setText(starts ? Words::tr("Starting...") : Words::tr("Star&t a run..."));
-  pause_->setEnabled(goes_on && !stopping && !pausing);
-  go_->setEnabled(pausing);
-  stop_->setEnabled(goes_on && !stopping);
+  const QString why = whyNotTold(goes_on, stopping);
+  allow(*pause_, goes_on && !stopping && !pausing,
+        why.isEmpty() ? Words::tr("the run has been asked to pause") : why);
+  allow(*go_, pausing, why.isEmpty() ? Words::tr("the run does not pause") : why);
+  allow(*stop_, goes_on && !stopping, why);
   stop_->setText(stopping ? Words::tr("Stopping...") : Words::tr("&Stop the run"));
   for (MessageBar* bar : {rules_, gaps_}) bar->setStale(session_.isHeldAgainstStale());
 }

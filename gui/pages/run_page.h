@@ -54,6 +54,7 @@ class RunPage : public QWidget {
   QPushButton* buttonOf(QAction* action);
   void showState();
   void showControls();
+  QString whyNotTold(bool goes_on, bool stopping) const;
   void showRemote();
   void hearStarting();
   void askToStart();

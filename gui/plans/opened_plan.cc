@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/plans/opened_plan.h"
 
+#include <QStringList>
 #include <memory>
 #include <utility>
 
@@ -15,24 +16,31 @@
 namespace tessera::gui {
 
 OpenedPlan opened(Plan stored) {
-  const auto as_stored = [&](const QString& notice) {
-    return OpenedPlan{std::make_shared<const Plan>(std::move(stored)), notice};
-  };
-  if (certified(stored) != Certified::edited) return as_stored({});
+  if (certified(stored) != Certified::edited) {
+    return {std::make_shared<const Plan>(std::move(stored)), {}};
+  }
+  QStringList notice;
   Problems problems;
   const auto calibration =
       calibration_named(stored.provenance.calibration, stored.cluster, problems);
   if (!calibration) {
-    return as_stored(
-        Words::tr("The plan was edited since its search, and its constants are not "
-                  "here: what it predicts is not its own."));
+    notice << Words::tr(
+        "The plan was edited since its search, and its constants are not "
+        "here: what it predicts is not its own.");
+  } else if (Repriced priced = repriced(stored, *calibration); !priced.agrees()) {
+    notice << Words::tr(
+                  "The plan was edited since its search: its file says %1 a step, and it takes %2.")
+                  .arg(secondsText(stored.prediction.step_s),
+                       secondsText(priced.plan.prediction.step_s));
+    stored = std::move(priced.plan);
   }
-  Repriced priced = repriced(stored, *calibration);
-  if (priced.agrees()) return as_stored({});
-  const QString notice =
-      Words::tr("The plan was edited since its search: its file says %1 a step, and it takes %2.")
-          .arg(secondsText(stored.prediction.step_s), secondsText(priced.plan.prediction.step_s));
-  return {std::make_shared<const Plan>(std::move(priced.plan)), notice};
+  if (!stored.certificate.runner_up.empty()) {
+    if (notice.isEmpty()) notice << Words::tr("The plan was edited since its search.");
+    notice << Words::tr(
+        "The other plans of its file are those of the plan before, and are left out.");
+    stored.certificate.runner_up.clear();
+  }
+  return {std::make_shared<const Plan>(std::move(stored)), notice.join(' ')};
 }
 
 }  // namespace tessera::gui

@@ -3,7 +3,8 @@
 //
 // What a search certified is shown as it is. A plan that was edited since says figures of another
 // one: it is shown as the planner prices it now, with a notice that says by how much the file was
-// off, as `tessera explain` does. Pure; seconds.
+// off, as `tessera explain` does. The other plans of its file stood beside the one that was edited,
+// and are left out. Pure; seconds.
 #pragma once
 
 #include <QString>

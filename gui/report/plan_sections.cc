@@ -149,7 +149,9 @@ void add_plan(Markup& to, Session& session) {
   }
   add_table(to, *session.plans());
   add_step(to, *session.phases());
-  if (session.timeline()->facts()) add_timeline(to, *session.timeline()->facts());
+  if (session.timeline()->facts()) {
+    add_timeline(to, *session.timeline()->facts(), plan.prediction.step_s);
+  }
   add_memory(to, session.plan(), calibration);
   if (session.reshard()->facts()) add_reshard(to, *session.reshard()->facts());
   to.element("h2", Words::tr("Mesh"));

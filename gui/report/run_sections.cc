@@ -164,8 +164,11 @@ void add_comparison(Markup& to, const ComparisonModel& model) {
     measured.errors.push_back(row.measured_deviation_s);
   }
   if (!names.isEmpty()) {
-    draw_beside(to, Words::tr("By phase, with one standard deviation"), second_number, names,
-                {predicted, measured});
+    draw_beside(
+        to,
+        Words::tr("By phase, with one standard deviation of the prediction, and of the mean "
+                  "over the measured steps"),
+        second_number, names, {predicted, measured});
   }
   add_table(to, model, ComparisonModel::BadRole);
 }

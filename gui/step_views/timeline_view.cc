@@ -14,10 +14,12 @@
 #include "gui/document/words.h"
 #include "gui/step_views/timeline_area.h"
 #include "gui/step_views/timeline_canvas.h"
+#include "gui/timeline/span_text.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/elided_label.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -47,6 +49,7 @@ class TimelineView : public QWidget {
   TimelineCanvas* canvas_;
   QLineEdit* search_;
   QLabel *found_, *says_, *area_;
+  ElidedLabel* beside_;  // the prediction
   SpanTotalsModel* totals_;
   QTimer rest_;
 };
@@ -58,6 +61,7 @@ TimelineView::TimelineView(Session& session)
       found_(new QLabel),
       says_(new QLabel),
       area_(new QLabel),
+      beside_(new ElidedLabel),
       totals_(new SpanTotalsModel(this)) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 4, 0, 0);
@@ -135,6 +139,8 @@ QWidget* TimelineView::below() {
   table->verticalHeader()->hide();
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   auto* sums = new QVBoxLayout;
+  beside_->setAccessibleName(Words::tr("The simulated step beside the predicted one"));
+  sums->addWidget(beside_);
   sums->addWidget(area_);
   sums->addWidget(table, 1);
   layout->addWidget(says_, 1);
@@ -153,6 +159,11 @@ void TimelineView::timelineChanged() {
   showMatches();
   showSpan();
   showTotals();
+  const bool both = job.facts() != nullptr && session_.plan();
+  const QString text = both ? besidePredictedText(static_cast<double>(job.facts()->end_ns) * 1e-9,
+                                                  session_.plan()->prediction.step_s)
+                            : QString();
+  beside_->setText(text);
   if (isVisible()) session_.timeline()->want();
 }
 

@@ -124,4 +124,12 @@ QString describe(const TimelineIndex& index, const LaneGap& gap, const RankGroup
   return text;
 }
 
+QString besidePredictedText(double simulated_s, double predicted_s) {
+  return Words::tr(
+             "The step takes %1 here and %2 by its plan: this is one draw of the response lengths "
+             "(seed 0), in which whoever sends at once shares the links; plans state means over "
+             "draws.")
+      .arg(secondsText(simulated_s), secondsText(predicted_s));
+}
+
 }  // namespace tessera::gui

@@ -17,6 +17,9 @@ QString ranksText(const RankGroup& group);
 /// equal, nullptr where one rank is looked at.
 QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* group);
 
+/// Of a simulated step, why it is not as long as the plan says.
+QString besidePredictedText(double simulated_s, double predicted_s);
+
 /// What a stream does not do in a gap: how long, what ends it, what that waits for, and what the
 /// rank's other streams do; a line of HTML for each fact. `group` as above.
 QString describe(const TimelineIndex& index, const LaneGap& gap, const RankGroup* group);

@@ -54,6 +54,10 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "NOT EQUAL in 1 step"),
     QT_TRANSLATE_NOOP("Words", "NOT EQUAL in %1 steps"),
     QT_TRANSLATE_NOOP("Words", "MORE in 1 step"), QT_TRANSLATE_NOOP("Words", "MORE in %1 steps"),
+    // Why a rank's file cannot be read (simulator/timeline/rank_status.cc).
+    QT_TRANSLATE_NOOP("Words", "%1 bytes instead of %2"),
+    QT_TRANSLATE_NOOP("Words", "the file of rank %1"),
+    QT_TRANSLATE_NOOP("Words", "not what a rank of this version writes"),
     // Links (simulator/network/cluster_network.cc).
     QT_TRANSLATE_NOOP("Words", "GPU %1, out"), QT_TRANSLATE_NOOP("Words", "GPU %1, in"),
     QT_TRANSLATE_NOOP("Words", "node %1, card %2, out"),

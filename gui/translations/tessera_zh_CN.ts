@@ -1932,10 +1932,6 @@ select it to plan it in full</source>
         <translation>实测</translation>
     </message>
     <message>
-        <source>By phase, with one standard deviation</source>
-        <translation>按阶段，误差线为一个标准差</translation>
-    </message>
-    <message>
         <source>The run %1</source>
         <translation>运行 %1</translation>
     </message>
@@ -3138,10 +3134,6 @@ select it to plan it in full</source>
     <message>
         <source>No plan beside this run: nothing to compare with</source>
         <translation>该运行没有对应的方案：无从比较</translation>
-    </message>
-    <message>
-        <source>seconds, error bars: one standard deviation</source>
-        <translation>秒，误差线为一个标准差</translation>
     </message>
     <message>
         <source>Predicted beside measured, by phase</source>
@@ -7074,6 +7066,158 @@ select it to plan it in full</source>
     <message>
         <source>no answer scored other than the others to its prompt, so that nothing is learned: where critic/score/mean is low, read samples.jsonl and see what the reward looks for (format, length limit), or begin with easier prompts; where it is high, the prompts are too easy</source>
         <translation>每个提示的各个回答得分都相同，因此什么也学不到：若 critic/score/mean 低，请阅读 samples.jsonl，看奖励要求什么（格式、长度上限），或从更容易的提示开始；若它高，则提示太容易</translation>
+    </message>
+    <message>
+        <source>By phase, with one standard deviation of the prediction, and of the mean over the measured steps</source>
+        <translation>按阶段，误差线为预测的一个标准差，以及实测各步均值的一个标准差</translation>
+    </message>
+    <message>
+        <source>seconds; error bars: one standard deviation of the prediction, and of the mean over the measured steps</source>
+        <translation>秒；误差线：预测的一个标准差，以及实测各步均值的一个标准差</translation>
+    </message>
+    <message>
+        <source>One standard deviation of the prediction, by what its constants leave open</source>
+        <translation>预测的一个标准差，来自校准常数的不确定性</translation>
+    </message>
+    <message>
+        <source>One standard deviation of the mean over the measured steps</source>
+        <translation>实测各步均值的一个标准差</translation>
+    </message>
+    <message>
+        <source>paused</source>
+        <translation>已暂停</translation>
+    </message>
+    <message>
+        <source>%1 of %2 ranks ended well</source>
+        <translation>%2 个 rank 中 %1 个正常结束</translation>
+    </message>
+    <message>
+        <source> (and of %1 others)</source>
+        <translation>（另有 %1 个也是）</translation>
+    </message>
+    <message>
+        <source>%1; of rank %2 nothing is known: %3%4</source>
+        <translation>%1；rank %2 的情况不明：%3%4</translation>
+    </message>
+    <message>
+        <source>its file is missing</source>
+        <translation>它的文件不存在</translation>
+    </message>
+    <message>
+        <source>its file cannot be read: %1</source>
+        <translation>无法读取它的文件：%1</translation>
+    </message>
+    <message>
+        <source>The limit of a response&apos;s length, which changes with the mean by the same factor</source>
+        <translation>回复长度的上限，与平均长度按同一倍数变化</translation>
+    </message>
+    <message>
+        <source>the question is being planned</source>
+        <translation>正在为该问题规划</translation>
+    </message>
+    <message>
+        <source>no plan answers the question</source>
+        <translation>该问题没有方案</translation>
+    </message>
+    <message>
+        <source>nothing was changed</source>
+        <translation>没有改动</translation>
+    </message>
+    <message>
+        <source>nothing was undone</source>
+        <translation>没有撤销过</translation>
+    </message>
+    <message>
+        <source>nothing is being planned</source>
+        <translation>没有正在进行的规划</translation>
+    </message>
+    <message>
+        <source>no run is open</source>
+        <translation>没有打开的运行</translation>
+    </message>
+    <message>
+        <source>the run is being told something</source>
+        <translation>正在通知该运行</translation>
+    </message>
+    <message>
+        <source>no rank of the run goes on</source>
+        <translation>该运行没有仍在进行的 rank</translation>
+    </message>
+    <message>
+        <source>the run is on another host, which is not reached</source>
+        <translation>该运行在另一台主机上，无法连接到它</translation>
+    </message>
+    <message>
+        <source>the run has been asked to stop</source>
+        <translation>已要求该运行停止</translation>
+    </message>
+    <message>
+        <source>a run is being started</source>
+        <translation>正在启动一个运行</translation>
+    </message>
+    <message>
+        <source>the run has been asked to pause</source>
+        <translation>已要求该运行暂停</translation>
+    </message>
+    <message>
+        <source>the run does not pause</source>
+        <translation>该运行没有暂停</translation>
+    </message>
+    <message>
+        <source>The plan was edited since its search.</source>
+        <translation>该方案在搜索之后被修改过。</translation>
+    </message>
+    <message>
+        <source>The other plans of its file are those of the plan before, and are left out.</source>
+        <translation>其文件中的其他方案属于修改前的方案，未列出。</translation>
+    </message>
+    <message>
+        <source>Phases of runs</source>
+        <translation>各运行的阶段</translation>
+    </message>
+    <message>
+        <source>Means over the last %1 steps at most, without those of the warm-up.</source>
+        <translation>最多为最后 %1 步的均值，不含预热的步。</translation>
+    </message>
+    <message>
+        <source>Draw another run beside this one (Ctrl+Shift+R) to have its phases here, too.</source>
+        <translation>在旁边画出另一个运行（Ctrl+Shift+R），这里也会列出它的各阶段。</translation>
+    </message>
+    <message>
+        <source>Runs side by side</source>
+        <translation>运行对比</translation>
+    </message>
+    <message>
+        <source>The simulated step beside the predicted one</source>
+        <translation>模拟的一步与预测的一步</translation>
+    </message>
+    <message>
+        <source>The step takes %1 here and %2 by its plan: this is one draw of the response lengths (seed 0), in which whoever sends at once shares the links; plans state means over draws.</source>
+        <translation>这里一步为 %1，方案中为 %2：这里是回复长度的一次抽样（种子 0），同时发送者共享链路；方案给出的是多次抽样的均值。</translation>
+    </message>
+    <message>
+        <source>Against %1</source>
+        <translation>相对 %1</translation>
+    </message>
+    <message>
+        <source>%1 bytes instead of %2</source>
+        <translation>%1 字节，应为 %2</translation>
+    </message>
+    <message>
+        <source>the file of rank %1</source>
+        <translation>rank %1 的文件</translation>
+    </message>
+    <message>
+        <source>not what a rank of this version writes</source>
+        <translation>不是此版本的 rank 所写的内容</translation>
+    </message>
+    <message>
+        <source>Longest response</source>
+        <translation>最长回复</translation>
+    </message>
+    <message>
+        <source>%1 tokens</source>
+        <translation>%1 个 token</translation>
     </message>
 </context>
 </TS>

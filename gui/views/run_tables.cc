@@ -58,8 +58,10 @@ void drawGaps(Chart& chart, const ComparisonModel& model) {
     measured.values.push_back(row.measured_s);
     measured.errors.push_back(row.measured_deviation_s);
   }
-  chart.showBeside(Words::tr("seconds, error bars: one standard deviation"), names,
-                   {predicted, measured});
+  chart.showBeside(
+      Words::tr("seconds; error bars: one standard deviation of the prediction, and of "
+                "the mean over the measured steps"),
+      names, {predicted, measured});
 }
 
 QWidget* makeGaps(Session& session) {

@@ -8,10 +8,12 @@
 #include <QToolTip>
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "cost_models/documents/csv.h"
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
+#include "gui/units/number_role.h"
 
 namespace tessera::gui {
 namespace {
@@ -80,21 +82,25 @@ void keepColumnsInSight(QTableView* table) {
   QObject::connect(header, &QHeaderView::sectionResized, table, keep);
 }
 
-std::string csvOf(const QAbstractItemModel& model, int role) {
+std::string csvOf(const QAbstractItemModel& model) {
   if (model.rowCount() == 0) return {};
   CsvTable table;
   // Rows that are numbered only have no names to lose.
   const auto name = [&](int row) { return model.headerData(row, Qt::Vertical); };
   const bool named = name(0).typeId() == QMetaType::QString;
   if (named) table.header.emplace_back("row");
+  std::vector<int> roles;  // by column
   for (int column = 0; column < model.columnCount(); ++column) {
-    table.header.push_back(model.headerData(column, Qt::Horizontal).toString().toStdString());
+    QVariant header = model.headerData(column, Qt::Horizontal, kNumberRole);
+    roles.push_back(header.isValid() ? kNumberRole : static_cast<int>(Qt::DisplayRole));
+    if (!header.isValid()) header = model.headerData(column, Qt::Horizontal);
+    table.header.push_back(header.toString().toStdString());
   }
   for (int row = 0; row < model.rowCount(); ++row) {
     CsvRow cells;
     if (named) cells.cells.push_back(name(row).toString().toStdString());
     for (int column = 0; column < model.columnCount(); ++column) {
-      const QVariant value = model.index(row, column).data(role);
+      const QVariant value = model.index(row, column).data(roles[static_cast<std::size_t>(column)]);
       const bool number = value.typeId() == QMetaType::Double;
       cells.cells.push_back(
           (number ? QString::number(value.toDouble(), 'g', 12) : value.toString()).toStdString());

@@ -15,8 +15,8 @@ QTableView* makeTable(QAbstractItemModel* model, const QString& name, int bad_ro
 void keepColumnsInSight(QTableView* table);
 
 /// What the model says in its cells, under the names of its columns and behind those of its rows
-/// where they have some (RFC 4180); empty where it has no rows. `role`: of the cells, where numbers
-/// are to be written in full.
-std::string csvOf(const QAbstractItemModel& model, int role = Qt::DisplayRole);
+/// where they have some (RFC 4180); empty where it has no rows. Quantities are numbers in full, in
+/// the unit that their header says (gui/units/number_role.h).
+std::string csvOf(const QAbstractItemModel& model);
 
 }  // namespace tessera::gui

@@ -220,6 +220,7 @@ void MetricsTail::read_new(const Take& take, Problems& problems) {
     }
     return;
   }
+  restarted_ = std::exchange(told_, false);
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file_, error));
   if (error) return;
   if (size < offset_) {

@@ -43,7 +43,8 @@ class MetricsTail {
   using Take = std::function<void(const MetricLine&)>;
   void read_new(const Take& take, Problems& problems);
 
-  /// True when the last read_new() found a shorter file than before and began again at its start.
+  /// True when the last read_new() found a shorter file than before and began again at its start,
+  /// or a file where there was something else.
   bool restarted() const { return restarted_; }
   /// The line that was still being written at the last call.
   const std::string& half_line() const { return half_line_; }

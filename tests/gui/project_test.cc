@@ -90,7 +90,11 @@ TEST(Project, WhatIsWrongIsToldWithItsPlace) {
   says(to_json(digits_plan()), "tessera_project");
   says("{\"tessera_project\": 1,\n \"command\": \"touch here\"}", "2:13 (/command)");
   says("{\"tessera_project\": 1, \"question\": {\"model\": \"m\"}}", "/question");
-  says("{\"tessera_project\": 1, \"question\": {\"risk\": 2}}", "/question/risk");
+  for (const char* risk : {"0", "9e-07", "0.51", "2"}) {  // as the command line has it
+    says("{\"tessera_project\": 1, \"question\": {\"risk\": " + std::string(risk) + "}}",
+         "(/question/risk): found " + std::string(risk) +
+             ", expected a number from 0.000001 to 0.5");
+  }
   says("{\"tessera_project\": 1, \"runs\": [3]}", "(/runs): found 3, expected a string");
   says("{\"tessera_project\": 1, \"runs\": [\"\"]}", "/runs");
   says("{\"tessera_project\": 1, \"runs\": [\"remote:10.0.0.1:80/RUN\"]}",

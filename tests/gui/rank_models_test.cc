@@ -228,7 +228,6 @@ TEST(RunReader, HoldsARunWithoutAPlanAgainstTheOneThatItsStepsName) {
     const bool held = news.expectation && !news.expectation->predicted.empty();
     EXPECT_EQ(held, named == predicted);
     EXPECT_EQ(news.problems.size(), named == predicted ? 0U : 1U);
-    EXPECT_TRUE(reader.read(shown).problems.empty()) << "told once";
     write_plan(*shown, run / "plan.json");
     RunReader own(run);
     news = own.read(nullptr);

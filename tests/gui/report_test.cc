@@ -146,6 +146,7 @@ TEST_F(Report, HasTheSimulatedStepAndTheWayOfTheWeights) {
   EXPECT_EQ(read.error, "");
   EXPECT_EQ(read.pictures, 5);
   EXPECT_TRUE(read.headings.contains("The simulated step"));
+  EXPECT_EQ(read.texts.filter("this is one draw of the response lengths").size(), 1);
   std::map<std::pair<int, int>, std::int64_t> bytes;
   const PlannedReshard& pair = session().plan()->reshard.front();
   const ReshardPlan exact = reshard_plan_of(*session().plan(), pair);
@@ -221,6 +222,7 @@ TEST_F(Report, OfARunHasItsMetricsItsPredictionAndItsRanks) {
   EXPECT_TRUE(read.texts.contains(run.summary().text));
   for (const QString& gap : run.comparison()->gaps()) EXPECT_TRUE(read.texts.contains(gap));
   expect_cells(read, *run.comparison());
+  EXPECT_EQ(read.texts.filter("of the mean over the measured steps").size(), 1);
   expect_cells(read, *run.rules());
   expect_cells(read, *run.ranks());
   for (const std::string& name : run.steps()->names()) {

@@ -75,6 +75,14 @@ TEST(RankStateModel, ARankThatStoppedWithoutAWordIsLostAndItsClockStands) {
   EXPECT_EQ(model.running(), 2);
 }
 
+TEST(RankStateModel, ARankThatPausesDoesNotRun) {
+  const RankStatus status{.rank = 0, .phase = "paused", .step = 4};
+  EXPECT_EQ(stateText({status, Life::here}), "paused");
+  EXPECT_EQ(stateText({status, Life::beating}), "paused");
+  EXPECT_EQ(stateText({status, Life::gone}), "lost");
+  EXPECT_EQ(ranks_now({{status, Life::here}}, 1).at(0).text, "paused after step 4");
+}
+
 TEST(RunState, AProcessIsJudgedWhereItRuns) {
   const std::vector<RankStatus> ranks{{.rank = 0, .phase = "gen"}, {.rank = 1, .phase = "gen"}};
   using Lives = std::vector<Life>;
@@ -267,13 +275,13 @@ TEST_F(RunFolder, AHundredBrokenLinesAreToldWithTheirPlace) {
 }
 
 TEST_F(RunFolder, RanksAreReadFromTheirFiles) {
-  RankStatusFile file(path(), 3);
+  RankStatusFile file(path(), 0);
   file.enter("update_actor", 7);
   RunFollower follower;
   follower.follow(path(), false);
   ASSERT_EQ(follower.ranks()->rowCount(), 1);
   const RankStateModel::Row& row = follower.ranks()->rows()[0];
-  EXPECT_EQ(row.status.rank, 3);
+  EXPECT_EQ(row.status.rank, 0);
   EXPECT_EQ(row.status.phase, "update_actor");
   EXPECT_EQ(row.status.step, 7);
   EXPECT_EQ(row.status.pid, getpid());

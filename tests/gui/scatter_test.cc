@@ -72,6 +72,22 @@ TEST(PlanTableModel, TheFrontIsMarkedAndWhatItHasBesideTheRowsIsAppended) {
   EXPECT_EQ(plans.rowCount(), after);
 }
 
+// In whichever order its pools are named, and however often the front has it.
+TEST(PlanTableModel, APlacementOfTwoNamesIsOneRow) {
+  const Plan& plan = split_plan();
+  PlanTableModel plans;
+  plans.setWinner(shared(plan));
+  const int before = plans.rowCount();
+  RunnerUp same = plans.row(0).summary;
+  ASSERT_EQ(same.placement, "actor+reference | critic");
+  same.placement = "critic | actor+reference";
+  RunnerUp another = same;
+  another.placement = "critic+reference | actor";
+  plans.addFront({same, another, another});
+  EXPECT_EQ(plans.rowCount(), before + 1);
+  EXPECT_TRUE(plans.row(0).on_front);
+}
+
 // The plan of a file was searched for among those that were wanted: better ones are no worse than
 // it.
 TEST(PlanTableModel, APlanThatTheFrontBeatsIsNotCalledTheBest) {

@@ -2,6 +2,7 @@
 // Sliders beside the numbers of the form: they plan while they move, and are one edit.
 #include <gtest/gtest.h>
 
+#include <QLabel>
 #include <QSpinBox>
 #include <QStyle>
 #include <QStyleOptionSlider>
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "gui/document/text.h"
 #include "gui/pages/step_slider.h"
 #include "planner/plan/plan.h"
 #include "tests/gui/event_loop.h"
@@ -51,6 +53,23 @@ struct Sliders : Explore {
     return wait_for([&] { return document().valid() && document().question.batch == change; });
   }
 };
+
+// The limit that goes with the mean.
+TEST_F(Sliders, TheLimitOfResponsesStandsBesideTheirMean) {
+  ask(small_query());
+  auto* limit = named<QLabel>(window, "Longest response");
+  ASSERT_NE(limit, nullptr);
+  const auto planned = [&] {
+    return countText(static_cast<double>(document().plan->workload.response_tokens.max)) +
+           " tokens";
+  };
+  EXPECT_EQ(limit->text(), planned());
+  const int mean = number("Response tokens")->value();
+  number("Response tokens")->setValue(mean / 2);
+  const QString at_once = limit->text();
+  ASSERT_TRUE(answered({.response_tokens = mean / 2}));
+  EXPECT_EQ(at_once, planned());
+}
 
 TEST_F(Sliders, PlanWhileTheyMoveAndAreOneEdit) {
   ask(small_query());

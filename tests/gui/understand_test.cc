@@ -302,6 +302,24 @@ TEST(Export, ViewsLeaveTheirDataBesideTheirPictures) {
   EXPECT_EQ(methods->rows.size(), kReshardMethods.size());
   const auto memory = parse_csv(text_of(folder.filePath("memory.csv")), "memory.csv", problems);
   ASSERT_TRUE(memory);
+  const PlanTableModel& shown = *window.session().plans();
+  const auto plans = parse_csv(text_of(folder.filePath("plans.csv")), "plans.csv", problems);
+  ASSERT_TRUE(plans);
+  EXPECT_EQ(plans->header,
+            (std::vector<std::string>{"Placement", "GPUs", "Step, s", "Against best, %",
+                                      "Tokens/s/GPU", "Peak memory, GiB", "Layouts"}));
+  const std::vector<std::string>& best = plans->rows.front().cells;
+  EXPECT_NEAR(std::stod(best[2]), shown.row(0).summary.step_s.value, 1e-9 * std::stod(best[2]));
+  EXPECT_EQ(std::stod(best[3]), 0);
+  EXPECT_NEAR(std::stod(best[5]) * (1 << 30),
+              static_cast<double>(shown.row(0).plan->prediction.peak_bytes.value), 1);
+  const auto steps = parse_csv(text_of(folder.filePath("phases.csv")), "phases.csv", problems);
+  ASSERT_TRUE(steps);
+  EXPECT_EQ(steps->header, (std::vector<std::string>{"Phase", "Role", "Ranks", "Start, s",
+                                                     "Time, s", "Share, %"}));
+  EXPECT_EQ(std::stod(steps->rows.front().cells[3]), 0);
+  EXPECT_EQ(memory->header.back(), "total, GiB");
+  EXPECT_GT(std::stod(memory->rows.front().cells.back()), 0);
   std::set<std::string> phases;
   for (const CsvRow& row : memory->rows) phases.insert(row.cells.front());
   EXPECT_TRUE(phases.contains("update_actor")) << "rows have names";

@@ -98,6 +98,18 @@ TEST_F(Watch, TheComparisonIsThatOfTheCommandLine) {
   }
   EXPECT_EQ(bars, 2);
   EXPECT_EQ(errors, 2);
+  // Both are what the caption says: of a measurement the mean's, which is not that of its steps.
+  const QRect plot = chart->axisRect()->rect();
+  const QString whole = chart->hintAt({plot.center().x(), plot.bottom() + 2});
+  const QString caption = whole.isEmpty() ? chart->xAxis->label() : whole;
+  EXPECT_EQ(caption,
+            "seconds; error bars: one standard deviation of the prediction, and of the mean over "
+            "the measured steps");
+  const auto says = [&](int column) {
+    return run().comparison()->headerData(column, Qt::Horizontal, Qt::ToolTipRole).toString();
+  };
+  EXPECT_TRUE(says(ComparisonModel::Deviation).contains("of the mean"));
+  EXPECT_TRUE(says(ComparisonModel::PredictedDeviation).contains("of the prediction"));
 }
 
 TEST_F(Watch, APhaseThatIsChosenIsChosenInTheTable) {

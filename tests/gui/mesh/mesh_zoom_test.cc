@@ -116,6 +116,7 @@ TEST(MeshCanvas, NamesOfNodesDoNotStandOverOneAnother) {
   MeshModel model;
   model.setPlan(std::make_shared<const Plan>(std::move(plan)));
   MeshCanvas canvas(model);
+  canvas.show();
   for (const int height : {1200, 600, 300, 150, 120}) {
     canvas.resize(700, height);
     const std::vector<int> named = canvas.namedNodes();

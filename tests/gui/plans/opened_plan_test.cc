@@ -21,6 +21,7 @@
 #include "gui/pages/export_job.h"
 #include "gui/pages/main_window.h"
 #include "gui/plans/opened_plan.h"
+#include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/gui/explore_flow.h"
@@ -43,6 +44,10 @@ TEST(OpenedPlan, AnEditedPredictionIsNotShownAsTheTruth) {
   EXPECT_NEAR(document.plan->prediction.step_s.value, true_step, 1e-9 * true_step);
   EXPECT_TRUE(document.file_problems.contains("edited since its search"))
       << document.file_problems.toStdString();
+  // Beside it stand no plans that were searched for beside another one.
+  ASSERT_FALSE(edited.certificate.runner_up.empty());
+  EXPECT_EQ(window.session().plans()->rowCount(), 1);
+  EXPECT_TRUE(document.file_problems.contains("The other plans of its file"));
   const QString line = headline_of(*document.plan, std::nullopt, {}).largest;
   EXPECT_LE(line.section(' ', 0, 0).toInt(), 100) << line.toStdString();
   const ShownAnswer shown = shown_answer(window.session());
@@ -66,6 +71,7 @@ TEST(OpenedPlan, WithoutOtherPlansDoesNotSayThatNoneWasFound) {
   const QTemporaryDir folder;
   Plan alone = free_plan();
   alone.certificate.runner_up.clear();
+  alone.certificate.digest = certified_digest(alone);  // as a search that found none seals it
   write_plan(alone, folder.filePath("alone.json").toStdString());
   Session session;
   ASSERT_TRUE(session.openPlan(folder.filePath("alone.json")));

@@ -99,6 +99,13 @@ TEST_F(Said, WhyNothingFitsAndWhatWould) {
   }
 }
 
+TEST_F(Said, WhyARanksFileIsNotRead) {
+  expectChinese("5 bytes instead of 208");
+  expectChinese("the file of rank 3");
+  expectChinese("not what a rank of this version writes");
+  expectChinese("not a regular file");
+}
+
 TEST_F(Said, WhyTimesAreNotJudged) {
   Plan plan;
   plan.cluster.device.name = "H100-SXM-80GB";

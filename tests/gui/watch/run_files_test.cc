@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Files of a followed run that are missing, broken or emptied, and what is said once they are good
+// again.
+#include <gtest/gtest.h>
+
+#include <QTemporaryDir>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "gui/models/run_follower.h"
+#include "planner/plan/plan_json.h"
+#include "tests/gui/sample_plans.h"
+
+namespace tessera::gui {
+namespace {
+
+class RunFiles : public ::testing::Test {
+ protected:
+  void append(const std::string& text) {
+    std::ofstream(path() / "metrics.jsonl", std::ios::app) << text;
+  }
+  std::filesystem::path path() const { return folder_.path().toStdString(); }
+
+  QTemporaryDir folder_;
+};
+
+// All that the others left is that they ended well.
+TEST_F(RunFiles, ARankWithoutAFileThatCanBeReadIsNotLeftOut) {
+  RankStatusFile file(path(), 1);
+  RunFollower follower;
+  follower.follow(path(), false);
+  EXPECT_EQ(follower.summary().text, "1 ranks are loading") << "rank 0 may be about to start";
+  file.enter("gen", 7);
+  follower.poll();
+  EXPECT_EQ(follower.summary().text,
+            "1 ranks are running; of rank 0 nothing is known: its file is missing");
+  file.finish(0);
+  follower.poll();
+  EXPECT_EQ(follower.summary().state, RunState::unseen);
+  EXPECT_EQ(follower.summary().text,
+            "1 of 2 ranks ended well; of rank 0 nothing is known: its file is missing");
+  std::ofstream(path() / "ranks/0") << "half a file";
+  follower.poll();
+  EXPECT_NE(follower.summary().state, RunState::finished);
+  EXPECT_TRUE(follower.summary().text.contains("its file cannot be read: 11 bytes instead of "));
+  RankStateModel* const ranks = follower.ranks();
+  ASSERT_EQ(ranks->rowCount(), 2);
+  const QModelIndex state = ranks->index(0, RankStateModel::State);
+  EXPECT_EQ(ranks->index(0, RankStateModel::Rank).data().toInt(), 0);
+  EXPECT_TRUE(state.data().toString().startsWith("its file cannot be read")) << "the worst first";
+  EXPECT_TRUE(state.data(RankStateModel::BadRole).toBool());
+}
+
+// Of two ranks that a plan places.
+TEST_F(RunFiles, TheRanksOfItsPlanAreAllAskedFor) {
+  write_plan(digits_plan(), path() / "plan.json");
+  std::vector<std::unique_ptr<RankStatusFile>> files;
+  RunFollower follower;
+  for (int rank = 0; rank < digits_plan().world_size(); ++rank) {
+    files.push_back(std::make_unique<RankStatusFile>(path(), rank, RankLife{.marks_end = false}));
+    files.back()->finish(0);
+    follower.follow(path(), false);
+    const bool all = rank + 1 == digits_plan().world_size();
+    EXPECT_EQ(follower.summary().state == RunState::finished, all) << rank;
+  }
+}
+
+TEST_F(RunFiles, WhatWasWrongWithAFileIsGoneOnceItIsGoodAgain) {
+  RunFollower follower;
+  QStringList found, gone;
+  QObject::connect(&follower, &RunFollower::problemsFound,
+                   [&](const QString& text) { found << text; });
+  QObject::connect(&follower, &RunFollower::problemsGone,
+                   [&](const QString& text) { gone << text; });
+  const auto write = [&](const char* name, const std::string& text) {
+    const auto file = path() / name;
+    std::ofstream(file) << text;
+    static int second = 0;  // so that it is seen that somebody wrote it anew
+    std::filesystem::last_write_time(
+        file, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(++second));
+  };
+  write("metrics.jsonl", "{\"step\": 1, \"data\": {\"timing_s/step\": 2}}\nbroken\n");
+  follower.follow(path(), false);
+  follower.poll();
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_TRUE(gone.empty()) << "the line stands there";
+  write("metrics.jsonl", "{\"step\": 1, \"data\": {}}\n");
+  follower.poll();
+  EXPECT_EQ(gone, found);
+  // A plan that is mended is the run's from then on.
+  write("plan.json", "{");
+  follower.poll();
+  ASSERT_EQ(found.size(), 2);
+  EXPECT_EQ(follower.plan(), nullptr);
+  write("plan.json", to_json(digits_plan()));
+  follower.poll();
+  EXPECT_EQ(gone.size(), 2);
+  ASSERT_NE(follower.plan(), nullptr);
+  EXPECT_EQ(*follower.plan(), digits_plan());
+}
+
+TEST_F(RunFiles, AFolderInPlaceOfTheMetricsIsForgottenWithIt) {
+  std::filesystem::create_directory(path() / "metrics.jsonl");
+  RunFollower follower;
+  QStringList gone;
+  QObject::connect(&follower, &RunFollower::problemsGone,
+                   [&](const QString& text) { gone << text; });
+  follower.follow(path(), false);
+  follower.poll();
+  EXPECT_TRUE(gone.empty());
+  std::filesystem::remove(path() / "metrics.jsonl");
+  append("{\"step\": 1, \"data\": {}}\n");
+  follower.poll();
+  EXPECT_EQ(gone.size(), 1);
+  EXPECT_EQ(follower.steps()->rowCount(), 1);
+}
+
+// What they judged is not there any more.
+TEST_F(RunFiles, RulesForgetTheLastStepWhenTheMetricsAreEmptied) {
+  append("{\"step\": 1, \"data\": {\"training/not_finite\": 1}}\n");
+  RunFollower follower;
+  follower.follow(path(), false);
+  ASSERT_GT(follower.rules()->violated(), 0);
+  std::ofstream(path() / "metrics.jsonl", std::ios::trunc).flush();
+  follower.poll();
+  EXPECT_EQ(follower.steps()->rowCount(), 0);
+  EXPECT_EQ(follower.rules()->violated(), 0);
+  EXPECT_TRUE(follower.rules()->banner().isEmpty());
+}
+
+TEST_F(RunFiles, APredictionHasItsErrorBarBeforeTheFirstStep) {
+  const Plan& plan = free_plan();
+  ASSERT_GT(plan.prediction.step_error_s.value, 0);
+  RunFollower follower;
+  follower.setPlan(shared(plan));
+  follower.follow(path(), false);
+  const Comparison& shown = follower.comparison()->comparison();
+  ASSERT_FALSE(shown.phases.empty());
+  EXPECT_EQ(shown.steps, 0);
+  EXPECT_NEAR(shown.phases.back().predicted_deviation_s / plan.prediction.step_error_s.value, 1,
+              1e-6);
+  EXPECT_GT(shown.phases.front().predicted_deviation_s, 0);
+  EXPECT_TRUE(follower.comparison()->gaps().isEmpty());
+}
+
+}  // namespace
+}  // namespace tessera::gui

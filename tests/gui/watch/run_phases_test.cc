@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Two runs' phases beside each other.
+#include "gui/watch/run_phases_model.h"
+
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QTemporaryDir>
+#include <cmath>
+#include <fstream>
+
+#include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem.h"
+#include "gui/units/number_role.h"
+#include "gui/views/table.h"
+#include "simulator/learn/measured_run.h"
+#include "tests/gui/explore_flow.h"
+#include "tests/gui/model_tester.h"
+
+namespace tessera::gui {
+namespace {
+
+/// Steps whose first one is ten times as long; `gen` is half of each.
+StepColumns run_of(double seconds, int steps) {
+  std::vector<StepNumbers> lines;
+  for (int step = 0; step <= steps; ++step) {
+    const double taken = (step == 1 ? 10 : 1) * seconds * (1 + 0.01 * (step % 2));
+    StepNumbers line{step, {{"timing_s/step", taken}, {"timing_s/gen", taken / 2}}};
+    if (step == 0) line.data = {{"timing_s/testing", 5}, {"val/score", 1}};  // validated alone
+    lines.push_back(line);
+  }
+  return columns_of(lines);
+}
+
+TEST(RunPhases, MeansAreWithoutTheWarmUpAndTheStepStandsLast) {
+  const StepColumns run = run_of(2, 9);
+  const auto means = phase_means(last_steps(run, 200, is_compared));
+  ASSERT_EQ(means.size(), 2u);
+  EXPECT_EQ(means[0].first, "gen");
+  EXPECT_EQ(means[1].first, "step");
+  double sum = 0, squares = 0;
+  std::vector<double> taken;
+  for (int step = 2; step <= 9; ++step) taken.push_back(2 * (1 + 0.01 * (step % 2)));
+  for (const double each : taken) sum += each;
+  const double mean = sum / 8;
+  for (const double each : taken) squares += (each - mean) * (each - mean);
+  EXPECT_NEAR(means[1].second.mean, mean, 1e-12);
+  EXPECT_NEAR(means[0].second.mean, mean / 2, 1e-12);
+  EXPECT_NEAR(means[1].second.deviation, std::max(0.003 * mean, std::sqrt(squares / 7 / 8)), 1e-12);
+  EXPECT_TRUE(phase_means({}).empty());
+}
+
+TEST(RunPhases, ALongRunCountsByItsLastSteps) {
+  const StepColumns run = run_of(2, 5000);
+  const auto last = last_steps(run, RunPhasesModel::kMostSteps, is_compared);
+  ASSERT_EQ(last.size(), RunPhasesModel::kMostSteps);
+  EXPECT_EQ(last.front().step, 4801);
+  EXPECT_EQ(last.back().step, 5000);
+  EXPECT_EQ(last.back().data.at("timing_s/gen"), 1);
+}
+
+TEST(RunPhases, AnotherRunStandsBesideTheFirstWithItsDifference) {
+  RunPhasesModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  EXPECT_EQ(csvOf(model), "");
+  const StepColumns first = run_of(2, 9), second = run_of(3, 9);
+  model.setRuns({{"monday", &first}, {"tuesday", &second}});
+  ASSERT_EQ(model.columnCount(), 6);
+  const int last = model.rowCount() - 1;
+  const auto text = [&](int column) { return model.index(last, column).data().toString(); };
+  EXPECT_EQ(text(0), "step");
+  EXPECT_EQ(text(1), "2.01 s");
+  EXPECT_EQ(text(3), "3.02 s");
+  EXPECT_EQ(text(5), "+50.0 %");
+  Problems problems;
+  const auto table = parse_csv(csvOf(model), "runs.csv", problems);
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->header,
+            (std::vector<std::string>{"Phase", "monday, s", "monday +-, s", "tuesday, s",
+                                      "tuesday +-, s", "tuesday: Against monday, %"}));
+  EXPECT_NEAR(std::stod(table->rows.back().cells[3]), 3.015, 1e-9);
+  EXPECT_NEAR(std::stod(table->rows.back().cells[5]), 50, 1e-9);
+}
+
+TEST(RunPhases, AreATabOfTheRunsPage) {
+  MainWindow window;
+  window.resize(1280, 800);
+  window.show();
+  ASSERT_TRUE(window.openRun(QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run", false));
+  QTemporaryDir folder;
+  std::ofstream(folder.filePath("metrics.jsonl").toStdString())
+      << "{\"step\": 1, \"data\": {\"timing_s/step\": 2, \"timing_s/gen\": 1}}\n";
+  window.session().run()->addOther(folder.path().toStdString(), false);
+  auto* tabs = window.findChild<QTabWidget*>("run_tabs");
+  for (int tab = 0; tab < tabs->count(); ++tab) {
+    if (tabs->tabText(tab) == "Runs side by side") tabs->setCurrentIndex(tab);
+  }
+  auto* table = named<QTableView>(window, "Phases of runs");
+  ASSERT_NE(table, nullptr);
+  EXPECT_TRUE(table->isVisible());
+  EXPECT_EQ(table->model()->columnCount(), 6);
+  EXPECT_GT(table->model()->rowCount(), 3);
+  window.session().run()->clearOthers();
+  EXPECT_EQ(table->model()->columnCount(), 3);
+}
+
+}  // namespace
+}  // namespace tessera::gui
