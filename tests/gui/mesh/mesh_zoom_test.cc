@@ -109,15 +109,16 @@ TEST(MeshLayout, WhatIsPointedToStaysWhereItIsWhileOneZooms) {
 
 // Of few nodes, which have a row each.
 TEST(MeshCanvas, NamesOfNodesDoNotStandOverOneAnother) {
-  Plan plan = *std::get<SharedPlan>(
-      answer(PlanQuery{
-                 .model = "qwen2.5-7b", .cluster = "h100-64", .workload = "grpo-7b-1k", .nodes = 8})
-          .result);
+  Plan plan = *std::get<SharedPlan>(answer(PlanQuery{.model = "qwen2.5-7b",
+                                                     .cluster = "h100-64",
+                                                     .workload = "grpo-7b-1k",
+                                                     .nodes = 16})
+                                        .result);
   MeshModel model;
   model.setPlan(std::make_shared<const Plan>(std::move(plan)));
   MeshCanvas canvas(model);
   canvas.show();
-  for (const int height : {1200, 600, 300, 150, 120}) {
+  for (const int height : {1200, 600, 300, 200, 150}) {
     canvas.resize(700, height);
     const std::vector<int> named = canvas.namedNodes();
     ASSERT_FALSE(named.empty());
@@ -125,7 +126,7 @@ TEST(MeshCanvas, NamesOfNodesDoNotStandOverOneAnother) {
     const double row = canvas.sight().scale * canvas.layout().node(0).height();
     const double letters = canvas.fontMetrics().height();
     if (row > letters + 2) {
-      EXPECT_EQ(named.size(), 8u) << height;
+      EXPECT_EQ(named.size(), 16u) << height;
     }
     for (std::size_t i = 1; i < named.size(); ++i) {
       const auto middle = [&](int node) {
