@@ -64,22 +64,4 @@ int replicas_in_lockstep(const Degrees& degrees) {
   return std::max(1, degrees.ep * degrees.etp / std::max(1, degrees.tp));
 }
 
-std::string balance_refusal(const ModelSpec& model, const ParallelLayout& layout,
-                            bool full_recompute) {
-  if (!model.moe) return "a load-balancing loss: the model has no experts; 0 leaves it out";
-  if (layout.pp > 1) {
-    return "the load-balancing loss with pp " + std::to_string(layout.pp) +
-           ": it reads the routers of all layers together; pp 1 has them";
-  }
-  if (layout.cp > 1) {
-    return "the load-balancing loss with cp " + std::to_string(layout.cp) +
-           ": it reads all tokens together; cp 1 has them";
-  }
-  if (full_recompute) {
-    return "the load-balancing loss with recompute full: routers' outputs are not kept; none and "
-           "selective keep them";
-  }
-  return {};
-}
-
 }  // namespace tessera

@@ -26,10 +26,4 @@ std::string served_expert_refusal(const ModelSpec& model, const ParallelLayout& 
 /// Replicas of a rollout among which experts are dealt, which decode in lockstep; 1 = each has all.
 int replicas_in_lockstep(const Degrees& degrees);
 
-/// Why the load-balancing loss of its routers cannot be trained with; empty: it can. The loss
-/// couples all layers and all tokens of a micro-batch. `full_recompute`: routers' outputs are not
-/// kept.
-std::string balance_refusal(const ModelSpec& model, const ParallelLayout& layout,
-                            bool full_recompute);
-
 }  // namespace tessera

@@ -116,6 +116,15 @@ Tensor stage_input(const Weights& weights, const PackedTokens& tokens, const Ten
   return x;
 }
 
+/// The chunk's options for a layer before which so many of its layers have experts.
+ExpertOptions of_layer(const ExpertOptions& chunk, std::int64_t index, const LayerRows& rows) {
+  ExpertOptions layer = chunk;
+  if (!rows.routed()) return layer;
+  layer.balance = chunk.balance.of_layer(index);
+  layer.replay = chunk.replay.of_layer(index);
+  return layer;
+}
+
 }  // namespace
 
 Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
@@ -139,13 +148,14 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
   const RopeTable rope = rope_table(weights.inverse_frequencies, model.rope.attention_factor,
                                     tokens.positions, scalar_type(weights.dtype));
   const ExpertOptions experts{.group = groups.ep.get(),
-                              .loads = options.loads,
                               .z_loss = options.z_loss,
+                              .balance = options.balance,
+                              .replay = options.replay,
                               .recompute_product = options.recompute == Recompute::selective};
   // By value: the backward pass may run it again after this function has returned.
   const LayerRange range = chunk_layers(weights, chunk);
-  const auto run_layer = [&weights, tp, plan, in_order, context, rope, experts,
-                          replay = options.replay, range](std::int64_t layer, const Tensor& in) {
+  const auto run_layer = [&weights, tp, plan, in_order, context, rope, experts, range](
+                             std::int64_t layer, const Tensor& in) {
     const LayerRows& rows = weights.rows.layers[static_cast<std::size_t>(layer)];
     const Tensor normed =
         rms_norm(in, weights.tensor(rows.input_norm), weights.model().norm_epsilon);
@@ -155,9 +165,8 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
     };
     const Tensor attended = in_order ? attend_layer_in_order(weights, rows, normed, *in_order, tp)
                                      : attended_by(project_heads(weights, rows, normed, rope, tp));
-    ExpertOptions own = experts;
-    if (rows.routed()) own.replay = replay.of_layer(routed_layers(weights, {range.first, layer}));
-    return after_attention(weights, rows, in, attended, tp, own);
+    return after_attention(weights, rows, in, attended, tp,
+                           of_layer(experts, routed_layers(weights, {range.first, layer}), rows));
   };
   LayerAccess* const access = options.access;
   for (std::int64_t layer = range.first; layer < range.last; ++layer) {

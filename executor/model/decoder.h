@@ -55,11 +55,9 @@ struct StageOptions {
   /// Lets activations travel beside the layers' products; outlives the backward pass.
   TokenExchange* exchange = nullptr;
   ContextParallel context;  // alone: of `groups`
-  /// Gets what the routers of the chunk's layers did; nullptr: nobody asks. Not with full
-  /// recomputation.
-  RouterLoads* loads = nullptr;
-  RouterZLoss z_loss;   // of the chunk's routers
-  RouterReplay replay;  // of the chunk's layers with experts and all its rows
+  RouterZLoss z_loss;       // of the chunk's routers
+  RouterBalance balance;    // of the chunk's layers with experts
+  RouterReplay replay;      // likewise, and of all its rows
   /// Fixed: without gradients; stage_forward throws as require_fixed_order.
   SumOrder order = SumOrder::fastest;
 };

@@ -19,32 +19,21 @@ struct Routing {
   Tensor chosen;   // int64 [tokens, k]
 };
 
-/// Adds what the loss reads of these tokens.
-void record(RouterLoads& loads, const Tensor& probabilities, const Tensor& chosen) {
-  const std::int64_t counted =
-      std::clamp<std::int64_t>(loads.tokens - loads.first, 0, chosen.size(0));
-  const Tensor picks = chosen.narrow(0, 0, counted).reshape({-1});
-  const auto fp32 = probabilities.options().requires_grad(false);
-  loads.choices.push_back(torch::zeros({probabilities.size(1)}, fp32)
-                              .scatter_add_(0, picks, torch::ones(picks.sizes(), fp32)));
-  loads.probabilities.push_back(probabilities.narrow(0, 0, counted).sum(0));
-}
-
 Routing route(const Weights& weights, const LayerRows& rows, const Tensor& x,
               const ExpertOptions& options) {
   const MoeSpec& moe = *weights.model().moe;
   const Tensor logits =
       with_z_loss(replicated_product(x, weights.tensor(rows.router)), options.z_loss);
-  const Tensor probabilities = at::softmax(logits, -1, at::kFloat);
-  const Tensor own = std::get<1>(probabilities.detach().topk(moe.experts_per_token, -1));
+  const Tensor asked = at::softmax(logits, -1, at::kFloat);
+  const Tensor own = std::get<1>(asked.detach().topk(moe.experts_per_token, -1));
+  // As Megatron-LM balances: what the router asks for, whatever is replayed.
+  const Tensor probabilities = with_balance(asked, own, options.balance);
   const Tensor chosen = replayed_choice(own, options.replay);
   Tensor scores = probabilities.gather(1, chosen);
   if (moe.normalised) scores = scores / scores.sum(-1, /*keepdim=*/true);
   // Mixtral's class leaves them in fp32.
   const bool wide = facts_of(weights.model().family).modules.wide_scores;
   if (!wide) scores = scores.to(x.scalar_type());
-  // As Megatron-LM balances: what the router asks for, whatever is replayed.
-  if (options.loads != nullptr) record(*options.loads, probabilities, own);
   return {scores, chosen};
 }
 
@@ -158,15 +147,6 @@ bool grouped_experts(const Weights& weights) {
                      [&](const LayerRows& rows) {
                        return !rows.routed() || grouped(held_experts(weights, rows));
                      });
-}
-
-Tensor balance_loss(const RouterLoads& loads, Communicator* cut) {
-  const auto layers = static_cast<double>(loads.choices.size());
-  const double rows = layers * static_cast<double>(loads.tokens);
-  Tensor choices = torch::stack(loads.choices).sum(0) / rows;
-  all_reduce_(choices, cut);
-  const Tensor probabilities = torch::stack(loads.probabilities).sum(0) / rows;
-  return (choices * probabilities).sum() * static_cast<double>(choices.size(0));
 }
 
 }  // namespace tessera

@@ -9,31 +9,18 @@
 
 #include "executor/tensor/torch.h"
 
-#include <cstdint>
-#include <vector>
-
 #include "executor/comm/communicator.h"
+#include "executor/model/router_losses.h"
 #include "executor/model/router_replay.h"
-#include "executor/model/router_z_loss.h"
 #include "executor/weights/parallel_ops.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
 
-/// What routers did with the tokens of one forward pass, one entry a layer with experts: the input
-/// of the load-balancing loss. Filled where somebody asks for it.
-struct RouterLoads {
-  /// Of all rows the first `tokens` count, the others only fill up a micro-batch; this rank's rows
-  /// begin with row `first`.
-  std::int64_t tokens = 0, first = 0;
-  std::vector<torch::Tensor> choices;        // fp32 [experts]: how often each was chosen
-  std::vector<torch::Tensor> probabilities;  // fp32 [experts]: summed over tokens, differentiable
-};
-
 struct ExpertOptions {
   Communicator* group = nullptr;  // expert parallelism; nullptr: this rank holds all experts
-  RouterLoads* loads = nullptr;
   RouterZLoss z_loss;
+  RouterBalance balance;  // of this layer
   /// Every rank of `group` brings as many rows, and all have grouped products: rows are gathered,
   /// each rank does them by its own experts, and sums are scattered. No size reaches the host, so
   /// that a graph may capture it. Without gradient.
@@ -50,11 +37,5 @@ torch::Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const to
 /// Whether all products of the rank's routed experts are grouped ones (expert_products.h); true
 /// without experts.
 bool grouped_experts(const Weights& weights);
-
-/// load_balancing_loss_func of transformers over the layers of `loads`, fp32 scalar,
-/// differentiable: experts x sum over experts of (choices by row) (mean probability). With `cut`,
-/// whose ranks have other rows each, this rank's part of the sum: its rows' probabilities with
-/// everybody's choices.
-torch::Tensor balance_loss(const RouterLoads& loads, Communicator* cut = nullptr);
 
 }  // namespace tessera

@@ -1,65 +1,86 @@
 #include "executor/train/balance.h"
 
+#include "executor/model/decoder.h"
+#include "executor/weights/parallel_ops.h"
+
 namespace tessera {
-namespace {
+
+RouterLosses::RouterLosses(const Weights& weights, const ParallelGroups& groups,
+                           const RouterLossOptions& options)
+    : weights_(weights),
+      groups_(groups),
+      options_(options),
+      layers_(routed_layers(weights, {0, weights.model().layers})) {
+  const auto fp32 = torch::TensorOptions().device(weights.device());
+  if (options.balance != 0) balance_ = torch::zeros({1}, fp32);
+  if (options.z != 0) squares_ = torch::zeros({1}, fp32);
+}
 
 /// Every tensor-parallel rank's layers see other tokens.
-bool cuts_tokens(const ParallelLayout& layout) { return layout.etp != layout.tp; }
+bool RouterLosses::cuts_tokens() const { return weights_.layout.etp != weights_.layout.tp; }
 
-/// The first of the rows that this rank's routers see.
-std::int64_t first_row(const Weights& weights, std::int64_t rows) {
-  const ParallelLayout& layout = weights.layout;
-  return cuts_tokens(layout) ? weights.coord.tp * (rows / layout.tp) : 0;
+/// Ranks whose layers see the same tokens: their equal gradients are added up.
+double RouterLosses::alike() const { return cuts_tokens() ? 1 : weights_.layout.tp; }
+
+/// The first of the held rows that this rank's routers see.
+std::int64_t RouterLosses::first_row(const PackedMicroBatch& packed) const {
+  const ParallelLayout& layout = weights_.layout;
+  return cuts_tokens() ? weights_.coord.tp * (packed.tokens.tokens() / layout.tp) : 0;
 }
 
-}  // namespace
-
-RouterLoads balance_loads(const Weights& weights, std::int64_t tokens, std::int64_t rows) {
-  return {.tokens = tokens, .first = first_row(weights, rows), .choices = {}, .probabilities = {}};
+std::int64_t RouterLosses::sums() const {
+  return options_.balance != 0 ? weights_.model().moe->experts : 0;
 }
 
-void add_balance(const Weights& weights, const ParallelGroups& groups, const RouterLoads& loads,
-                 double coefficient, double share, StageOutput& output, LossParts& parts) {
-  const bool cut = cuts_tokens(weights.layout);
-  const torch::Tensor loss = balance_loss(loads, cut ? groups.tp.get() : nullptr);
-  torch::Tensor whole = loss.detach().clone();
-  if (cut) all_reduce_(whole, groups.tp.get());
-  const auto value = share * whole.item<double>();
-  parts.value += coefficient * value;
-  parts.sums["router_aux_loss"] += value;
-  // Where all ranks see all tokens their equal gradients are added up.
-  const double times = cut ? 1.0 : weights.layout.tp;
-  output.roots.push_back(loss);
-  output.gradients.push_back(
-      torch::full_like(whole, coefficient * share / (groups.dp_size * times)));
+RouterBalance RouterLosses::balance_of(const PackedMicroBatch& packed, std::int64_t tokens,
+                                       int chunk) const {
+  if (options_.balance == 0) return {};
+  const std::int64_t experts = weights_.model().moe->experts;
+  const double share = static_cast<double>(tokens) / static_cast<double>(options_.batch_tokens);
+  const auto rows = static_cast<double>(tokens * layers_);
+  const double of_loss = static_cast<double>(experts) / (rows * rows);
+  const auto fp32 = balance_.options();
+  return {.tokens = packed.held,
+          .first = first_row(packed),
+          .slope = tokens == 0 ? 0 : options_.balance * share * of_loss / alike(),
+          .choices =
+              torch::zeros({routed_layers(weights_, chunk_layers(weights_, chunk)), experts}, fp32),
+          .all_choices = torch::zeros({experts}, fp32),
+          .value = balance_};
 }
 
-RouterZLoss z_loss_of(const Weights& weights, double coefficient, std::int64_t batch_tokens) {
-  if (coefficient == 0) return {};
-  // Where all tensor-parallel ranks see all tokens their equal gradients are added up.
-  const double times = cuts_tokens(weights.layout) ? 1.0 : weights.layout.tp;
-  return {.slope = coefficient / (static_cast<double>(batch_tokens) * times),
-          .squares = torch::zeros({1}, torch::TensorOptions().device(weights.device()))};
+torch::Tensor RouterLosses::choices_of(const RouterBalance& balance) const {
+  if (!balance.choices.defined()) return {};
+  torch::Tensor all = balance.all_choices;
+  all.copy_(balance.choices.sum(0));
+  if (cuts_tokens()) all_reduce_(all, groups_.tp.get());
+  all_reduce_(all, groups_.cp.get());
+  return all;
 }
 
-RouterZLoss on_rows(const RouterZLoss& loss, const Weights& weights,
-                    const PackedMicroBatch& packed) {
-  RouterZLoss own = loss;
-  own.tokens = packed.held;
-  own.first = first_row(weights, packed.tokens.tokens());
-  return own;
+RouterZLoss RouterLosses::z_loss_of(const PackedMicroBatch& packed) const {
+  if (options_.z == 0) return {};
+  return {.tokens = packed.held,
+          .first = first_row(packed),
+          .slope = options_.z / (static_cast<double>(options_.batch_tokens) * alike()),
+          .squares = squares_};
 }
 
-void add_z_loss(const Weights& weights, const ParallelGroups& groups, const RouterZLoss& loss,
-                double coefficient, UpdateResult& result) {
-  if (coefficient == 0) return;
-  torch::Tensor sum = loss.squares * loss.slope;
-  all_reduce_(sum, groups.role.get());
-  const auto value = sum.item<double>();
-  result.loss += value;
-  result.metrics["router_z_loss"] =
-      value /
-      (coefficient * static_cast<double>(routed_layers(weights, {0, weights.model().layers})));
+void RouterLosses::add_to(UpdateResult& result) const {
+  const auto of_all = [&](torch::Tensor sum) {
+    all_reduce_(sum, groups_.role.get());
+    const auto value = sum.item<double>();
+    result.loss += value;
+    return value;
+  };
+  if (options_.balance != 0) {
+    result.metrics["router_aux_loss"] = of_all(balance_.clone()) / options_.balance;
+  }
+  if (options_.z != 0) {
+    const double slope = options_.z / (static_cast<double>(options_.batch_tokens) * alike());
+    result.metrics["router_z_loss"] =
+        of_all(squares_ * slope) / (options_.z * static_cast<double>(layers_));
+  }
 }
 
 }  // namespace tessera

@@ -1,37 +1,55 @@
-// The losses of routers beside the loss of the scores.
+// The losses of routers beside the loss of the scores (executor/model/router_losses.h), of a batch.
 //
-// Load balancing: transformers' load_balancing_loss_func over the tokens of one micro-batch;
-// micro-batches count by their tokens, data-parallel ranks alike. Only where balance_refusal has
-// nothing against it. Collective over tp where tokens are cut. The z loss: router_z_loss.h over the
-// tokens of a whole batch, whose tokens count alike on any rank.
+// Load balancing: of each micro-batch of a replica, over all its tokens and layers wherever they
+// are; micro-batches count by their tokens, whichever replica has them. The z loss: over the tokens
+// of the whole batch. All ranks of a stage call alike.
 #pragma once
 
-#include "executor/batching/loss_parts.h"
+#include "executor/batching/batch.h"
 #include "executor/comm/groups.h"
-#include "executor/model/experts.h"
+#include "executor/model/router_losses.h"
 #include "executor/train/packing.h"
-#include "executor/train/pipeline.h"
 
 namespace tessera {
 
-/// What the micro-batch's routers are asked for: `rows` are those that this rank's layers see.
-RouterLoads balance_loads(const Weights& weights, std::int64_t tokens, std::int64_t rows);
+struct RouterLossOptions {
+  double balance = 0, z = 0;      // coefficients; 0 = without it
+  std::int64_t batch_tokens = 0;  // over all replicas
+};
 
-/// Appends coefficient * share * loss to what is differentiated, `share` being the micro-batch's
-/// part of the tokens of this replica's batch; adds it to the loss, and share * loss as
-/// "router_aux_loss".
-void add_balance(const Weights& weights, const ParallelGroups& groups, const RouterLoads& loads,
-                 double coefficient, double share, StageOutput& output, LossParts& parts);
+/// What this rank's routers add to gradients over one batch. Precondition: a model with experts, or
+/// no coefficients.
+class RouterLosses {
+ public:
+  /// Keeps references.
+  RouterLosses(const Weights& weights, const ParallelGroups& groups,
+               const RouterLossOptions& options);
 
-/// What this rank's routers add to gradients for `coefficient` times the z loss of a batch of so
-/// many tokens, over all replicas.
-RouterZLoss z_loss_of(const Weights& weights, double coefficient, std::int64_t batch_tokens);
-/// The same for one micro-batch.
-RouterZLoss on_rows(const RouterZLoss& loss, const Weights& weights,
-                    const PackedMicroBatch& packed);
-/// After the backward passes: adds the weighted loss, and its mean over layers as "router_z_loss",
-/// which is what Megatron-LM reports. Collective over the role where the coefficient is not 0.
-void add_z_loss(const Weights& weights, const ParallelGroups& groups, const RouterZLoss& loss,
-                double coefficient, UpdateResult& result);
+  /// PipelineShape::sums: the choices that the load-balancing loss counts.
+  std::int64_t sums() const;
+  /// `tokens`: of the micro-batch, on all ranks.
+  RouterBalance balance_of(const PackedMicroBatch& packed, std::int64_t tokens, int chunk) const;
+  /// After the chunk's forward pass: the choices of its layers by all tokens, which
+  /// StageOutput::sums are; undefined where nobody asks. Collective over those who have other
+  /// tokens of the micro-batch.
+  torch::Tensor choices_of(const RouterBalance& balance) const;
+  RouterZLoss z_loss_of(const PackedMicroBatch& packed) const;
+
+  /// After the backward passes: adds the weighted losses, and without their weights
+  /// "router_aux_loss" and "router_z_loss", the latter a mean over layers, as Megatron-LM reports
+  /// it. Collective over the role where a coefficient is not 0.
+  void add_to(UpdateResult& result) const;
+
+ private:
+  bool cuts_tokens() const;
+  double alike() const;
+  std::int64_t first_row(const PackedMicroBatch& packed) const;
+
+  const Weights& weights_;
+  const ParallelGroups& groups_;
+  RouterLossOptions options_;
+  std::int64_t layers_;              // of the model that have experts
+  torch::Tensor balance_, squares_;  // fp32 [1]: what backward passes of this rank add up
+};
 
 }  // namespace tessera

@@ -5,107 +5,138 @@
 #include <deque>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "cost_models/pipeline/interleave.h"
 
 namespace tessera {
 namespace {
 
-/// Sends `out` to the other end of a link and receives `in` from there; either may be undefined.
-/// Without a link there is nobody to talk to.
-void exchange(Communicator* link, const torch::Tensor& out, const torch::Tensor& in) {
-  if (link == nullptr || (!out.defined() && !in.defined())) return;
-  const int peer = 1 - link->rank();
-  const torch::Tensor sent = out.defined() ? out.detach().contiguous() : out;
-  const std::array<SendBlock, 1> sends{SendBlock{
-      peer, sent.defined() ? sent.const_data_ptr() : nullptr, sent.defined() ? sent.nbytes() : 0}};
-  const std::array<ReceiveBlock, 1> receives{ReceiveBlock{
-      peer, in.defined() ? in.mutable_data_ptr() : nullptr, in.defined() ? in.nbytes() : 0}};
-  link->exchange(std::span(sends).first(sent.defined() ? 1 : 0),
-                 std::span(receives).first(in.defined() ? 1 : 0));
-}
-
-struct InFlight {
-  torch::Tensor input;
-  StageOutput output;
+/// What travels of a micro-batch: a chunk's rows or their gradient, and the sums of the chunks
+/// before it or of all. Without rows, at the model's ends: nothing.
+struct Message {
+  torch::Tensor rows, sums = {};
 };
 
-/// Consumes the oldest micro-batch; returns the gradient of its input (undefined on stage 0).
-torch::Tensor backward(std::deque<InFlight>& in_flight, const torch::Tensor& output_gradient) {
-  const InFlight oldest = std::move(in_flight.front());
-  in_flight.pop_front();
-  std::vector<torch::Tensor> gradients = oldest.output.gradients;
-  if (output_gradient.defined()) gradients = {output_gradient};
-  torch::autograd::backward(oldest.output.roots, gradients);
-  return oldest.input.defined() ? oldest.input.grad() : torch::Tensor();
+Message empty_message(const PipelineShape& shape, int micro_batch) {
+  const std::int64_t tokens = shape.tokens[static_cast<std::size_t>(micro_batch)];
+  Message message{torch::empty({tokens, shape.width}, shape.options)};
+  if (shape.sums > 0) {
+    message.sums = torch::empty({shape.sums}, shape.options.dtype(torch::kFloat32));
+  }
+  return message;
 }
 
-using Piece = std::pair<int, int>;  // chunk, micro-batch
-
-/// Messages of one tick between all ranks of the pipeline.
-class TickExchange {
+/// Messages that are sent and received at once.
+class Messages {
  public:
-  explicit TickExchange(Communicator* all) : all_(all) {}
-  void send(int stage, const torch::Tensor& x) {
-    kept_.push_back(x.detach().contiguous());
-    sends_.push_back({stage, kept_.back().const_data_ptr(), kept_.back().nbytes()});
+  void send(int peer, const Message& message) {
+    each_tensor(message, [&](const torch::Tensor& x) {
+      kept_.push_back(x.detach().contiguous());
+      sends_.push_back({peer, kept_.back().const_data_ptr(), kept_.back().nbytes()});
+    });
   }
-  void receive(int stage, const torch::Tensor& x) {
-    receives_.push_back({stage, x.mutable_data_ptr(), x.nbytes()});
+  void receive(int peer, const Message& message) {
+    each_tensor(message, [&](const torch::Tensor& x) {
+      receives_.push_back({peer, x.mutable_data_ptr(), x.nbytes()});
+    });
   }
-  void run() {
-    if (all_ != nullptr) all_->exchange(sends_, receives_);
-  }
+  bool any() const { return !sends_.empty() || !receives_.empty(); }
+  void run(Communicator& group) const { group.exchange(sends_, receives_); }
 
  private:
-  Communicator* all_;
+  template <class Visit>
+  static void each_tensor(const Message& message, Visit visit) {
+    if (!message.rows.defined()) return;
+    visit(message.rows);
+    if (message.sums.defined()) visit(message.sums);
+  }
+
   std::vector<torch::Tensor> kept_;
   std::vector<SendBlock> sends_;
   std::vector<ReceiveBlock> receives_;
 };
 
+/// Sends `out` to the other end of a link and receives `in` from there; either may be nothing.
+/// Without a link there is nobody to talk to.
+void exchange(Communicator* link, const Message& out, const Message& in) {
+  if (link == nullptr) return;
+  Messages messages;
+  messages.send(1 - link->rank(), out);
+  messages.receive(1 - link->rank(), in);
+  if (messages.any()) messages.run(*link);
+}
+
+struct InFlight {
+  torch::Tensor input;
+  StageOutput output;
+
+  Message to_next() const { return {output.roots.front(), output.sums}; }
+};
+
+/// Of one chunk, from what the one before it has sent.
+InFlight run_forward(const StageForward& forward, int micro_batch, int chunk,
+                     const Message& given) {
+  torch::Tensor input = given.rows;
+  if (input.defined()) input.requires_grad_(true);
+  InFlight made{input, forward(micro_batch, chunk, input)};
+  if (given.sums.defined()) made.output.sums.add_(given.sums);
+  return made;
+}
+
+/// From what the chunk after it has sent; returns what the one before it needs.
+Message run_backward(InFlight piece, const Message& given) {
+  if (given.sums.defined()) piece.output.sums.copy_(given.sums);
+  torch::autograd::backward(
+      piece.output.roots, given.rows.defined() ? std::vector{given.rows} : piece.output.gradients);
+  if (!piece.input.defined()) return {};
+  return {piece.input.grad(), piece.output.sums};
+}
+
+/// The oldest micro-batch's.
+InFlight taken(std::deque<InFlight>& in_flight) {
+  InFlight oldest = std::move(in_flight.front());
+  in_flight.pop_front();
+  return oldest;
+}
+
+using Piece = std::pair<int, int>;  // chunk, micro-batch
+
 /// Runs this rank's operations of a tick table. `compute` gets an operation and what it consumes
-/// (undefined at the model's ends) and returns what travels on.
+/// (nothing at the model's ends) and returns what travels on.
 void run_ticks(const PipelineLinks& links, const PipelineShape& shape, bool training,
-               const std::function<torch::Tensor(const PipelineOp&, torch::Tensor)>& compute) {
+               const std::function<Message(const PipelineOp&, const Message&)>& compute) {
   const int count = static_cast<int>(shape.tokens.size());
-  std::map<std::pair<bool, Piece>, torch::Tensor> arrived;
+  std::map<std::pair<bool, Piece>, Message> arrived;
   for (const auto& tick : interleaved_ticks(links.stages, links.chunks, count, training)) {
-    TickExchange messages(links.all);
+    Messages messages;
     for (int stage = 0; stage < links.stages; ++stage) {
       const auto& op = tick[static_cast<std::size_t>(stage)];
       if (!op) continue;
       const auto target = consumer(links.stages, links.chunks, stage, *op);
-      torch::Tensor made;
       if (stage == links.stage) {
         const auto input = arrived.extract({op->forward, {op->chunk, op->micro_batch}});
-        made = compute(*op, input ? input.mapped() : torch::Tensor());
+        const Message made = compute(*op, input ? input.mapped() : Message{});
         if (target) messages.send(target->stage, made);
       }
       if (!target || target->stage != links.stage) continue;
-      const torch::Tensor buffer = torch::empty(
-          {shape.tokens[static_cast<std::size_t>(op->micro_batch)], shape.width}, shape.options);
+      const Message buffer = empty_message(shape, op->micro_batch);
       messages.receive(stage, buffer);
       arrived[{target->op.forward, {target->op.chunk, target->op.micro_batch}}] = buffer;
     }
-    messages.run();
+    if (links.all != nullptr) messages.run(*links.all);
   }
 }
 
 void train_interleaved(const PipelineLinks& links, const PipelineShape& shape,
                        const StageForward& forward) {
   std::map<Piece, InFlight> in_flight;
-  run_ticks(links, shape, true, [&](const PipelineOp& op, torch::Tensor given) {
+  run_ticks(links, shape, true, [&](const PipelineOp& op, const Message& given) {
     const Piece piece{op.chunk, op.micro_batch};
-    if (op.forward) {
-      if (given.defined()) given.requires_grad_(true);
-      const InFlight& entry = in_flight[piece] = {given, forward(op.micro_batch, op.chunk, given)};
-      return entry.output.roots.front();
-    }
-    const InFlight entry = std::move(in_flight.extract(piece).mapped());
-    torch::autograd::backward(entry.output.roots,
-                              given.defined() ? std::vector{given} : entry.output.gradients);
-    return entry.input.defined() ? entry.input.grad() : torch::Tensor();
+    if (!op.forward) return run_backward(std::move(in_flight.extract(piece).mapped()), given);
+    const InFlight& entry = in_flight[piece] =
+        run_forward(forward, op.micro_batch, op.chunk, given);
+    return entry.to_next();
   });
 }
 
@@ -134,35 +165,33 @@ void train_pipeline(const PipelineLinks& links, const PipelineShape& shape,
   Communicator* const previous = links.previous.get();
   Communicator* const next = links.next.get();
   const auto buffer = [&](const Communicator* link, int m) {
-    if (link == nullptr || m >= count) return torch::Tensor();
-    return torch::empty({shape.tokens[static_cast<std::size_t>(m)], shape.width}, shape.options);
+    return link == nullptr || m >= count ? Message{} : empty_message(shape, m);
   };
   std::deque<InFlight> in_flight;
-  const auto run_forward = [&](int m, torch::Tensor input) {
-    if (input.defined()) input.requires_grad_(true);
-    in_flight.push_back({input, forward(m, 0, input)});
-    return next != nullptr ? in_flight.back().output.roots.front() : torch::Tensor();
+  const auto begin = [&](int m, const Message& input) {
+    in_flight.push_back(run_forward(forward, m, 0, input));
+    return next != nullptr ? in_flight.back().to_next() : Message{};
   };
 
   for (int m = 0; m < ahead; ++m) {
-    const torch::Tensor input = buffer(previous, m);
+    const Message input = buffer(previous, m);
     exchange(previous, {}, input);
-    exchange(next, run_forward(m, input), {});
+    exchange(next, begin(m, input), {});
   }
-  torch::Tensor input = buffer(previous, ahead);
+  Message input = buffer(previous, ahead);
   exchange(previous, {}, input);
   for (int m = ahead; m < count; ++m) {
-    const torch::Tensor output = run_forward(m, input);
-    const torch::Tensor output_gradient = buffer(next, m - ahead);
+    const Message output = begin(m, input);
+    const Message output_gradient = buffer(next, m - ahead);
     exchange(next, output, output_gradient);
-    const torch::Tensor input_gradient = backward(in_flight, output_gradient);
+    const Message input_gradient = run_backward(taken(in_flight), output_gradient);
     input = buffer(previous, m + 1);
     exchange(previous, input_gradient, input);
   }
   for (int m = count - ahead; m < count; ++m) {
-    const torch::Tensor output_gradient = buffer(next, m);
+    const Message output_gradient = buffer(next, m);
     exchange(next, {}, output_gradient);
-    exchange(previous, backward(in_flight, output_gradient), {});
+    exchange(previous, run_backward(taken(in_flight), output_gradient), {});
   }
 }
 
@@ -170,18 +199,17 @@ void infer_pipeline(const PipelineLinks& links, const PipelineShape& shape,
                     const std::function<torch::Tensor(int micro_batch, int chunk,
                                                       const torch::Tensor& input)>& forward) {
   if (links.chunks > 1) {
-    run_ticks(links, shape, false, [&](const PipelineOp& op, const torch::Tensor& input) {
-      return forward(op.micro_batch, op.chunk, input);
+    run_ticks(links, shape, false, [&](const PipelineOp& op, const Message& input) {
+      return Message{forward(op.micro_batch, op.chunk, input.rows)};
     });
     return;
   }
   for (std::size_t m = 0; m < shape.tokens.size(); ++m) {
-    torch::Tensor input;
-    if (links.previous) {
-      input = torch::empty({shape.tokens[m], shape.width}, shape.options);
-      exchange(links.previous.get(), {}, input);
-    }
-    exchange(links.next.get(), forward(static_cast<int>(m), 0, input), {});
+    const int micro_batch = static_cast<int>(m);
+    Message input;
+    if (links.previous) input = empty_message(shape, micro_batch);
+    exchange(links.previous.get(), {}, input);
+    exchange(links.next.get(), {forward(micro_batch, 0, input.rows)}, {});
   }
 }
 

@@ -5,7 +5,8 @@
 // With virtual stages the interleaved schedule of interleave.h runs tick by tick, one exchange of
 // the whole pipeline after each. Messages travel between neighbours only, over a communicator per
 // pair, so that each side's k-th exchange on a link meets the other side's k-th, whether exchanges
-// block (threads, MPI) or are enqueued (NCCL). One thread per rank.
+// block (threads, MPI) or are enqueued (NCCL). What stages know of a micro-batch together (sums)
+// travels beside its activations, and back beside their gradients. One thread per rank.
 #pragma once
 
 #include "executor/tensor/torch.h"
@@ -35,12 +36,16 @@ struct PipelineShape {
   std::vector<std::int64_t> tokens;
   std::int64_t width = 0;
   torch::TensorOptions options;
+  std::int64_t sums = 0;  // fp32 numbers beside them in training
 };
 
 /// A stage's forward's result: its output, or on the last stage the tensors to differentiate with
 /// their gradients.
 struct StageOutput {
   std::vector<torch::Tensor> roots, gradients;
+  /// fp32 [shape.sums], undefined where the shape has none: this chunk's part. When the backward
+  /// pass begins it is the sum over all chunks.
+  torch::Tensor sums = {};
 };
 
 /// Runs the micro-batch's forward of this stage's chunk. `input` is undefined where the model

@@ -32,12 +32,9 @@ std::span<const double> span_of(const torch::Tensor& values) {
   return {values.const_data_ptr<double>(), static_cast<std::size_t>(values.numel())};
 }
 
-/// Of the sequences of some micro-batches.
-std::int64_t tokens_of(std::span<const TokenSequence> batch,
-                       const std::vector<std::vector<int>>& micro_batches) {
+std::int64_t tokens_of(std::span<const TokenSequence> batch, std::span<const int> sequences) {
   std::int64_t tokens = 0;
-  for (const std::vector<int>& sequences : micro_batches)
-    for (const int s : sequences) tokens += batch[index(s)].tokens();
+  for (const int s : sequences) tokens += batch[index(s)].tokens();
   return tokens;
 }
 
@@ -274,16 +271,12 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
   LossParts parts;
-  const double coefficient = options.router_aux_loss_coef;
-  if (coefficient > 0) {
-    const std::string why =
-        balance_refusal(weights_.model(), weights_.layout, options_.recompute == Recompute::full);
-    if (!why.empty()) throw Error(ExitCode::infeasible, "training does not support " + why);
-  }
-  const auto all_tokens = static_cast<double>(tokens_of(batch, mine));
   std::int64_t batch_tokens = 0;
   for (const TokenSequence& sequence : batch) batch_tokens += sequence.tokens();
-  const RouterZLoss z_loss = z_loss_of(weights_, options.router_z_loss_coef, batch_tokens);
+  const RouterLosses routers(weights_, groups_,
+                             {.balance = options.router_aux_loss_coef,
+                              .z = options.router_z_loss_coef,
+                              .batch_tokens = batch_tokens});
   const torch::Tensor compared = room_to_compare(batch, weights_.device());
   for (const ShardBucket& bucket : optimizer_->map().buckets) {
     backwards_left_[bucket.layer] = static_cast<int>(mine.size());
@@ -294,30 +287,29 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   const auto stage = [&](int m, int chunk, const torch::Tensor& input) -> StageOutput {
     const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
     const std::vector<int>& sequences = mine[index(m)];
-    const std::int64_t tokens = tokens_of(batch, {sequences});
-    RouterLoads loads = balance_loads(weights_, tokens, packed.tokens.tokens());
-    const bool balanced = coefficient > 0 && tokens > 0;
     StageOptions asked{.chunk = chunk,
-                       .loads = balanced ? &loads : nullptr,
-                       .z_loss = on_rows(z_loss, weights_, packed),
+                       .z_loss = routers.z_loss_of(packed),
+                       .balance = routers.balance_of(packed, tokens_of(batch, sequences), chunk),
                        .replay = replay_of(weights_, chunk, batch, sequences, packed, slice())};
     asked.replay.compared = compared;
     const torch::Tensor hidden = forward(packed, input, asked);
-    if (!is_last_chunk(weights_, chunk)) return {{hidden}, {}};
-    if (sequences.empty()) return {{hidden}, {torch::zeros_like(hidden)}};
-    StageOutput output = differentiate(hidden, packed, sequences, loss, options, parts);
-    if (balanced) {
-      const double share = static_cast<double>(tokens) / all_tokens;
-      add_balance(weights_, groups_, loads, coefficient, share, output, parts);
+    StageOutput output{{hidden}, {}};
+    if (is_last_chunk(weights_, chunk) && sequences.empty()) {
+      output.gradients.push_back(torch::zeros_like(hidden));
+    } else if (is_last_chunk(weights_, chunk)) {
+      output = differentiate(hidden, packed, sequences, loss, options, parts);
     }
+    output.sums = routers.choices_of(asked.balance);
     return output;
   };
-  train_pipeline(links_, shape(batch, mine), stage);
+  PipelineShape shape = this->shape(batch, mine);
+  shape.sums = routers.sums();
+  train_pipeline(links_, shape, stage);
   end_pass();
   if (step_follows_) optimizer_->sharded().end_bucket(optimizer_->map().front());
   UpdateResult result =
       mean_over_replicas(share_parts(groups_, parts, weights_.device()), groups_.dp_size);
-  add_z_loss(weights_, groups_, z_loss, options.router_z_loss_coef, result);
+  routers.add_to(result);
   add_mismatch(groups_, compared, result);
   return result;
 }

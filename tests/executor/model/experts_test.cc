@@ -29,21 +29,19 @@ void expect_close(const Tensor& got, const Tensor& want, const std::string& what
 }
 
 /// Gradients by checkpoint name of `loss` of a forward pass on one rank.
-using LossOf = std::function<Tensor(const Weights&, const ParallelGroups&, const Tensor& hidden,
-                                    const RouterLoads&)>;
+using LossOf = std::function<Tensor(const Weights&, const ParallelGroups&, const Tensor& hidden)>;
 Gradients gradients_of(const Fixture& fixture, Recompute recompute, const LossOf& loss,
-                       const RouterZLoss& z_loss = {}) {
+                       const RouterZLoss& z_loss = {}, const RouterBalance& balance = {}) {
   Gradients gradients;
   on_ranks(fixture.spec, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
     Weights weights = loaded(fixture.spec, layout, groups, fixture.folder);
     for (Tensor& tensor : weights.tensors) tensor.requires_grad_();
     const PackedTokens tokens = pack_tokens(fixture.sequences, torch::kCPU);
-    RouterLoads loads{.tokens = tokens.tokens(), .first = 0, .choices = {}, .probabilities = {}};
     StageOptions options;
     options.recompute = recompute;
     options.z_loss = z_loss;
-    if (recompute != Recompute::full) options.loads = &loads;
-    loss(weights, groups, stage_forward(weights, groups, tokens, {}, options), loads).backward();
+    options.balance = balance;
+    loss(weights, groups, stage_forward(weights, groups, tokens, {}, options)).backward();
     Weights of_weights = weights;
     for (Tensor& tensor : of_weights.tensors) {
       tensor = tensor.grad().defined() ? tensor.grad() : torch::zeros_like(tensor);
@@ -71,8 +69,7 @@ TEST(Experts, GradientsEqualTransformersWhateverIsRecomputed) {
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       const Gradients got = gradients_of(
           fixture, recompute,
-          [&](const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
-              const RouterLoads&) {
+          [&](const Weights& weights, const ParallelGroups& groups, const Tensor& hidden) {
             const Tensor loss = scored_loss(weights, groups, fixture, hidden);
             expect_close(loss.detach().view({1}), fixture.gradients.at("loss"), "loss");
             return loss;
@@ -85,24 +82,43 @@ TEST(Experts, GradientsEqualTransformersWhateverIsRecomputed) {
   }
 }
 
-TEST(Experts, BalanceLossAndItsGradientsEqualTransformers) {
+TEST(Experts, BalanceLossAndItsGradientsEqualTransformersWhateverIsRecomputed) {
   for (const char* name : kFixtures) {
     SCOPED_TRACE(name);
     const Fixture fixture = read_fixture(name);
-    const Gradients got = gradients_of(
-        fixture, Recompute::none,
-        [&](const Weights&, const ParallelGroups&, const Tensor&, const RouterLoads& loads) {
-          const Tensor loss = balance_loss(loads);
-          expect_close(loss.detach().view({1}), fixture.gradients.at("balance"), "loss");
-          return loss;
-        });
-    int compared = 0;
-    for (const auto& [parameter, gradient] : fixture.gradients) {
-      if (!parameter.starts_with("balance/")) continue;
-      expect_close(got.at(parameter.substr(8)), gradient, parameter);
-      ++compared;
+    std::int64_t tokens = 0;
+    for (const auto& sequence : fixture.sequences) {
+      tokens += static_cast<std::int64_t>(sequence.size());
     }
-    EXPECT_GE(compared, 2);
+    const std::int64_t experts = fixture.spec.moe->experts;
+    std::int64_t layers = 0;
+    for (const auto& [parameter, gradient] : fixture.gradients) {
+      layers += parameter.starts_with("balance/") && parameter.find("gate") != std::string::npos;
+    }
+    const auto rows = static_cast<double>(tokens * layers);
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      const RouterBalance balance{.tokens = tokens,
+                                  .slope = static_cast<double>(experts) / (rows * rows),
+                                  .choices = torch::zeros({layers, experts}),
+                                  .all_choices = torch::zeros({experts}),
+                                  .value = torch::zeros({1})};
+      const Gradients got = gradients_of(
+          fixture, recompute,
+          [&](const Weights&, const ParallelGroups&, const Tensor& hidden) {
+            Tensor all = balance.all_choices;
+            all.copy_(balance.choices.sum(0));
+            return (hidden * 0).sum();
+          },
+          {}, balance);
+      expect_close(balance.value, fixture.gradients.at("balance"), "loss", 1e-6);
+      int compared = 0;
+      for (const auto& [parameter, gradient] : fixture.gradients) {
+        if (!parameter.starts_with("balance/")) continue;
+        expect_close(got.at(parameter.substr(8)), gradient, parameter);
+        ++compared;
+      }
+      EXPECT_GE(compared, 2);
+    }
   }
 }
 
@@ -121,7 +137,7 @@ TEST(Experts, ZLossAndItsGradientsEqualMegatronsFormula) {
                                .squares = torch::zeros({1})};
       const Gradients got = gradients_of(
           fixture, recompute,
-          [](const Weights&, const ParallelGroups&, const Tensor& hidden, const RouterLoads&) {
+          [](const Weights&, const ParallelGroups&, const Tensor& hidden) {
             return (hidden * 0).sum();
           },
           z_loss);

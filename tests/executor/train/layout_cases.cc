@@ -55,11 +55,10 @@ std::vector<LayoutCase> layouts() {
 std::vector<LayoutCase> expert_layouts() {
   std::vector<LayoutCase> all;
   const auto add = [&](const std::string& name, const ModelSpec& model, ParallelLayout layout,
-                       int ep, int etp, Recompute recompute = Recompute::none, double balance = 0) {
+                       int ep, int etp, Recompute recompute = Recompute::none) {
     layout.ep = ep;
     layout.etp = etp;
     all.push_back({name, model, layout, layout.tp > 1 ? 30 : 25, recompute});
-    all.back().balance = balance;
     all.back().z_loss = 0.3;
   };
   const ModelSpec mix = mixtral(), q2 = qwen2_moe(), q3 = qwen3_moe();
@@ -97,15 +96,46 @@ std::vector<LayoutCase> expert_layouts() {
   ParallelLayout ring = layout(q3, 1, 1, 1, 1, 0);
   ring.cp = 2;
   add("Qwen3MoeCp2Ep2", q3, ring, 2, 1);
-  // One micro-batch a rank holds other tokens than one rank's: only with all of them in one is the
-  // loss the same.
-  add("Qwen3MoeBalanceTp2", q3, layout(q3, 2, 1, 1, 1, 0), 1, 2, Recompute::none, 0.4);
-  add("Qwen2MoeBalanceTp2Sequence", q2, layout(q2, 2, 1, 1, 1, 0, true), 1, 2, Recompute::none,
-      0.4);
-  add("Qwen3MoeBalanceEp2Tp2Sequence", q3, layout(q3, 2, 1, 1, 1, 0, true), 2, 1, Recompute::none,
-      0.4);
-  for (LayoutCase& c : all)
-    if (c.balance > 0) c.token_limit = 0;
+  return all;
+}
+
+/// With the load-balancing loss of micro-batches. Replicas make others than one rank does, unless
+/// each is one sequence.
+std::vector<LayoutCase> balanced_layouts() {
+  std::vector<LayoutCase> all;
+  const auto add = [&](const std::string& name, const ModelSpec& model, ParallelLayout layout,
+                       int cp, int ep, int etp, Recompute recompute = Recompute::none) {
+    layout.cp = cp;
+    layout.ep = ep;
+    layout.etp = etp;
+    all.push_back({name, model, layout, layout.dp > 1 ? 1 : 25, recompute});
+    all.back().balance = 0.4;
+  };
+  const ModelSpec mix = mixtral(), q2 = qwen2_moe(), q3 = qwen3_moe();
+  add("Qwen3MoeTp2", q3, layout(q3, 2, 1, 1, 1, 0), 1, 1, 2);
+  add("Qwen2MoeTp2Sequence", q2, layout(q2, 2, 1, 1, 1, 0, true), 1, 1, 2);
+  add("Qwen3MoeEp2Tp2Sequence", q3, layout(q3, 2, 1, 1, 1, 0, true), 1, 2, 1);
+  add("MixtralDp2", mix, layout(mix, 1, 1, 2, 1, 0), 1, 1, 1);
+  add("Qwen2MoeFsdp3", q2, layout(q2, 1, 1, 1, 3, 3), 1, 1, 1);
+  add("Qwen3MoeFull", q3, layout(q3, 2, 1, 1, 1, 0), 1, 1, 2, Recompute::full);
+  for (const auto& [name, m] :
+       {std::pair{std::string("Mixtral"), mix}, {"Qwen2Moe", q2}, {"Qwen3Moe", q3}}) {
+    add(name + "Pp2", m, layout(m, 1, 2, 1, 1, 0), 1, 1, 1);
+    add(name + "Cp2", m, layout(m, 1, 1, 1, 1, 0), 2, 1, 1);
+    add(name + "Cp2Ulysses", m, layout(m, 1, 1, 1, 1, 0), 2, 1, 1);
+    all.back().layout.ulysses = true;
+    add(name + "Cp2Pp2", m, layout(m, 1, 2, 1, 1, 0), 2, 1, 1);
+    add(name + "Ep2Pp2Dp2", m, layout(m, 1, 2, 2, 1, 0), 1, 2, 1);
+    add(name + "Cp2Pp2Tp2SequenceEp4", m, layout(m, 2, 2, 1, 1, 0, true), 2, 4, 1);
+  }
+  add("Qwen2MoePp4", q2, layout(q2, 1, 4, 1, 1, 0), 1, 1, 1);
+  add("Qwen3MoePp2Virtual2", q3, layout(q3, 1, 2, 1, 1, 0, false, 2), 1, 1, 1);
+  add("Qwen2MoeCp2Pp2Virtual2Tp2", q2, layout(q2, 2, 2, 1, 1, 0, false, 2), 2, 1, 2);
+  add("Qwen3MoePp2Full", q3, layout(q3, 1, 2, 1, 1, 0), 1, 1, 1, Recompute::full);
+  add("Qwen2MoeCp2Selective", q2, layout(q2, 1, 1, 1, 1, 0), 2, 1, 1, Recompute::selective);
+  add("Qwen3MoeEp2Fsdp2Pp2Full", q3, layout(q3, 1, 2, 1, 2, 3), 1, 2, 1, Recompute::full);
+  add("MixtralCp2Dp2Zero1", mix, layout(mix, 1, 1, 2, 1, 1), 2, 1, 1);
+  add("Qwen3MoeCp2Ep2", q3, layout(q3, 1, 1, 1, 1, 0), 2, 2, 1);
   return all;
 }
 

@@ -31,9 +31,11 @@ struct LayoutCase {
 ParallelLayout layout(const ModelSpec& model, int tp, int pp, int replicate, int shard, int zero,
                       bool sequence = false, int vpp = 1);
 
-/// Dense models without context parallelism, models with experts, and with context parallelism.
+/// Dense models without context parallelism, models with experts, those with the load-balancing
+/// loss of their routers, and dense ones with context parallelism.
 std::vector<LayoutCase> layouts();
 std::vector<LayoutCase> expert_layouts();
+std::vector<LayoutCase> balanced_layouts();
 std::vector<LayoutCase> context_layouts();
 
 }  // namespace tessera::testing_models

@@ -105,11 +105,18 @@ TEST_P(LayoutOn, TrainsAsOneRankDoes) {
                          &b = want.results[static_cast<std::size_t>(step)];
       EXPECT_NEAR(a.loss, b.loss, 1e-4 * std::max(1.0, std::abs(b.loss)));
       EXPECT_NEAR(a.grad_norm, b.grad_norm, 1e-4 * std::max(1.0, b.grad_norm));
-      if (c.z_loss == 0) continue;
-      EXPECT_GT(b.metrics.at("router_z_loss"), 0.1);
-      const double z = b.metrics.at("router_z_loss");
-      EXPECT_NEAR(a.metrics.at("router_z_loss"), z, (step == 0 ? 1e-6 : 1e-4) * std::max(1.0, z));
+      for (const auto& [name, coefficient] :
+           {std::pair{"router_aux_loss", c.balance}, {"router_z_loss", c.z_loss}}) {
+        if (coefficient == 0) continue;
+        const double of_routers = b.metrics.at(name);
+        EXPECT_GT(of_routers, 0.1) << name;
+        EXPECT_NEAR(a.metrics.at(name), of_routers,
+                    (step == 0 ? 1e-6 : 1e-4) * std::max(1.0, of_routers))
+            << name;
+      }
     }
+    EXPECT_NEAR(got.results[0].loss, want.results[0].loss,
+                kTolerance * std::max(1.0, std::abs(want.results[0].loss)));
     EXPECT_NEAR(got.results[0].grad_norm, want.results[0].grad_norm,
                 kTolerance * std::max(1.0, want.results[0].grad_norm));
     expect_rows_equal(weights, got.first_gradients, want.first_gradients, kTolerance, "gradient");
@@ -138,6 +145,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, LayoutOn, testing::ValuesIn(layouts()),
                          [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Experts, LayoutOn, testing::ValuesIn(expert_layouts()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Balanced, LayoutOn, testing::ValuesIn(balanced_layouts()),
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(ContextParallel, LayoutOn, testing::ValuesIn(context_layouts()),
                          [](const auto& info) { return info.param.name; });

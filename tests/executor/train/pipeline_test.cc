@@ -59,14 +59,21 @@ TEST_P(PipelineOf, GivesTheGradientsOfTheWholeModelWithFewInFlight) {
     const PipelineLinks links = make_links(stages == 1 ? nullptr : &world);
     const torch::Tensor weight = stage_weight(links.stage).requires_grad_(true);
     int in_flight = 0, most = 0;
-    train_pipeline(
-        links, shape_of(count), [&](int m, int, const torch::Tensor& input) -> StageOutput {
-          most = std::max(most, ++in_flight);
-          const torch::Tensor output = apply(links.previous ? input : micro_batch(m), weight);
-          output.register_hook([&](const torch::Tensor&) { --in_flight; });
-          if (links.next) return {{output}, {}};
-          return {{output}, {torch::full_like(output, m + 1.0)}};
-        });
+    PipelineShape shape = shape_of(count);
+    shape.sums = 2;
+    train_pipeline(links, shape, [&](int m, int, const torch::Tensor& input) -> StageOutput {
+      most = std::max(most, ++in_flight);
+      const torch::Tensor output = apply(links.previous ? input : micro_batch(m), weight);
+      const torch::Tensor sums =
+          torch::tensor({static_cast<float>(links.stage + 1), static_cast<float>(m)});
+      output.register_hook([&, sums, m](const torch::Tensor&) {
+        --in_flight;
+        EXPECT_EQ(sums[0].item<int>(), stages * (stages + 1) / 2);
+        EXPECT_EQ(sums[1].item<int>(), stages * m);
+      });
+      if (links.next) return {{output}, {}, sums};
+      return {{output}, {torch::full_like(output, m + 1.0)}, sums};
+    });
     EXPECT_EQ(in_flight, 0);
     EXPECT_LE(most, std::min(stages - links.stage, count));
     EXPECT_TRUE(torch::allclose(weight.grad(), expected[static_cast<std::size_t>(links.stage)],
