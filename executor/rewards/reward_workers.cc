@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -76,22 +78,6 @@ std::string words_of_end(WorkerProcess& process) {
   return "the process ended" + (words.empty() ? "" : ": " + shortened(words));
 }
 
-/// verl's "acc" and "pred" of an answer, and whether the function gave a number alone; what is of
-/// another type is left out.
-ScoreDetail detail_of(const Node& answer) {
-  ScoreDetail detail;
-  const Node* const accuracy = answer.find("acc");
-  if (accuracy != nullptr &&
-      (accuracy->is(Node::Kind::integer) || accuracy->is(Node::Kind::number))) {
-    detail.accuracy = accuracy->number;
-  }
-  const Node* const found = answer.find("pred");
-  if (found != nullptr && found->is(Node::Kind::string)) detail.answer = found->text;
-  const Node* const plain = answer.find("plain_number");
-  detail.plain_number = plain != nullptr && plain->is(Node::Kind::boolean) && plain->boolean;
-  return detail;
-}
-
 /// That a process cannot score; `root` may be null.
 std::optional<StartRefusal> refusal_of(const Node* root) {
   const Node* const why = root == nullptr ? nullptr : root->find("refused");
@@ -110,53 +96,93 @@ std::string in_words(const StartRefusal& refusal) {
 /// As Python and JavaScript write them, and C.
 constexpr std::array kNoNumbers = {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"};
 
-/// The line with quotes about words that stand for numbers which JSON does not have.
+/// A number of JSON that no double holds: 1e999, an integer of 400 digits.
+bool is_beyond_doubles(const std::string& word) {
+  const bool numeral = !word.empty() && word.find_first_not_of("0123456789+-.eE") == word.npos;
+  char* end = nullptr;
+  return numeral && std::isinf(std::strtod(word.c_str(), &end)) && *end == '\0';
+}
+
+bool stands_for_no_number(const std::string& word) {
+  return std::ranges::find(kNoNumbers, word) != kNoNumbers.end() || is_beyond_doubles(word);
+}
+
+/// The line with quotes about words that stand for numbers which JSON, or a double, does not have.
 std::string with_quoted_words(const std::string& line) {
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  const auto is_of_numeral = [](char c) {
+    return std::string_view("0123456789+-.eE").find(c) != std::string_view::npos;
+  };
   std::string out;
   bool in_text = false;
   for (std::size_t i = 0; i < line.size();) {
     std::size_t end = i + 1;
     if (in_text) {
       if (line[i] == '\\' && end < line.size()) ++end;
-    } else if (line[i] == '-' || is_letter(line[i])) {
+    } else if (is_letter(line[i]) ||
+               (line[i] == '-' && end < line.size() && is_letter(line[end]))) {
       while (end < line.size() && is_letter(line[end])) ++end;
+    } else if (is_of_numeral(line[i])) {
+      while (end < line.size() && is_of_numeral(line[end])) ++end;
     }
     in_text ^= line[i] == '"';
     const std::string word = line.substr(i, end - i);
-    const bool quotes = !in_text && std::ranges::find(kNoNumbers, word) != kNoNumbers.end();
+    const bool quotes = !in_text && stands_for_no_number(word);
     out += quotes ? '"' + word + '"' : word;
     i = end;
   }
   return out;
 }
 
-/// What a program has written where it has no number: null or one of kNoNumbers; empty for
-/// everything else.
+/// What a program has written where it has no number that rewards can be computed with, which are
+/// fp32: null, a word that stands for none, a number that is too large; empty for everything else.
 std::string no_number(const Node* value) {
   if (value == nullptr) return {};
   if (value->is(Node::Kind::null)) return "null";
-  const bool word = value->is(Node::Kind::string) &&
-                    std::ranges::find(kNoNumbers, value->text) != kNoNumbers.end();
-  return word ? value->text : "";
+  const bool number = value->is(Node::Kind::integer) || value->is(Node::Kind::number);
+  if (number && !std::isfinite(static_cast<float>(value->number))) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%g", value->number);
+    return text;
+  }
+  const bool word = value->is(Node::Kind::string) && stands_for_no_number(value->text);
+  return word ? shortened(value->text) : "";
 }
 
 std::string not_finite(const std::string& found) {
   return "found " + found + ", expected a finite number";
 }
 
+/// verl's "acc" and "pred" of an answer, and whether the function gave a number alone; what is of
+/// another type is left out.
+ScoreDetail detail_of(const Node& answer) {
+  ScoreDetail detail;
+  const Node* const accuracy = answer.find("acc");
+  if (accuracy != nullptr && no_number(accuracy).empty() &&
+      (accuracy->is(Node::Kind::integer) || accuracy->is(Node::Kind::number))) {
+    detail.accuracy = accuracy->number;
+  }
+  const Node* const found = answer.find("pred");
+  if (found != nullptr && found->is(Node::Kind::string)) detail.answer = found->text;
+  const Node* const plain = answer.find("plain_number");
+  detail.plain_number = plain != nullptr && plain->is(Node::Kind::boolean) && plain->boolean;
+  return detail;
+}
+
 Said read_line(const std::string& line, std::int64_t id) {
   Problems problems;
-  auto document = parse_json(line, "answer", problems, {.bytes = kLongestLine});
-  if (!document) {
-    document = parse_json(with_quoted_words(line), "answer", problems, {.bytes = kLongestLine});
-  }
+  const ParseLimits limits{.bytes = kLongestLine};
+  auto document = parse_python_json(line, "answer", problems, limits);
+  if (!document) document = parse_python_json(with_quoted_words(line), "answer", problems, limits);
   const Node* root = document && document->root.is(Node::Kind::map) ? &document->root : nullptr;
   if (root != nullptr && root->find("ready") != nullptr) return {.ready = true};
   if (const auto refusal = refusal_of(root)) return {.refusal = refusal};
   const Node* const number = root == nullptr ? nullptr : root->find("id");
   if (number == nullptr || !number->is(Node::Kind::integer) || number->integer != id) return {};
   const Node* const score = root->find("score");
+  if (const std::string found = no_number(score); !found.empty()) {
+    return {.is_answer = true, .answer = {.score = {}, .failure = not_finite(found), .detail = {}}};
+  }
   if (score != nullptr && (score->is(Node::Kind::integer) || score->is(Node::Kind::number))) {
     const std::string accuracy = no_number(root->find("acc"));
     const std::string left_out = accuracy.empty() || accuracy == "null"
@@ -167,9 +193,6 @@ Said read_line(const std::string& line, std::int64_t id) {
                        .failure = {},
                        .detail = detail_of(*root),
                        .left_out = shortened(printable(left_out))}};
-  }
-  if (const std::string found = no_number(score); !found.empty()) {
-    return {.is_answer = true, .answer = {.score = {}, .failure = not_finite(found), .detail = {}}};
   }
   const Node* const error = root->find("error");
   if (error == nullptr || !error->is(Node::Kind::string)) return {};

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -72,7 +73,12 @@ TEST(RewardWorkers, AScoreThatIsNotFiniteCostsNoProcess) {
 
 /// What Python's, JavaScript's and C's own writers make of a number that is none.
 TEST(RewardWorkers, AScoreThatIsNoneCostsAProgramNoProcessEither) {
-  for (const std::string none : {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "null"}) {
+  // Numbers that a double does not hold, or that fp32, which rewards are computed in, does not.
+  const std::string digits(400, '7');
+  for (const std::string& none :
+       {std::string("NaN"), std::string("Infinity"), std::string("-Infinity"), std::string("nan"),
+        std::string("-nan"), std::string("inf"), std::string("null"), std::string("1e999"),
+        std::string("-1.5E+400"), std::string("1e+39"), digits, "-" + digits}) {
     const TemporaryFolder folder;
     const std::string starts = (folder.path / "starts").string();
     std::ofstream(folder.path / "program.py")
@@ -94,10 +100,24 @@ TEST(RewardWorkers, AScoreThatIsNoneCostsAProgramNoProcessEither) {
     std::vector<RewardRequest> requests;
     for (const std::string& response : kMixed) requests.push_back(request(response));
     const std::vector<RewardAnswer> answers = pool.score(requests);
-    expect_only_bad_lost(answers, "found " + none + ", expected a finite number");
+    const std::string told = none.size() < 80 ? none : none.substr(0, 80) + "...";
+    expect_only_bad_lost(answers, "found " + told + ", expected a finite number");
     EXPECT_EQ(answers[0].detail.answer, "NaN \" -inf");
     EXPECT_EQ(std::filesystem::file_size(starts), 1u) << none << ": one process, started once";
   }
+}
+
+TEST(RewardWorkers, AnIntegerBeyond64BitsIsANumber) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path / "program.py") << "import json, sys\n"
+                                               "for line in sys.stdin:\n"
+                                               "    sys.stdout.write('{\"id\": %d, \"score\": "
+                                               "%d}\\n' % (json.loads(line)['id'], 3 * 2 ** 70))\n"
+                                               "    sys.stdout.flush()\n";
+  RewardWorkers pool({"python3", (folder.path / "program.py").string()},
+                     {.timeout_s = 30, .sandbox = Sandbox::none}, 1);
+  const std::vector<RewardRequest> requests{request("any")};
+  EXPECT_EQ(pool.score(requests)[0].score, 3 * std::ldexp(1.0, 70));
 }
 
 TEST(RewardWorkers, AnAccuracyThatIsNotFiniteIsLeftOutOfItsScore) {
