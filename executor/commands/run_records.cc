@@ -14,9 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string line_of(std::int64_t step, const PromptSet& prompts, const Sequence& sequence) {
+std::string line_of(std::int64_t step, const PromptSet& prompts, const Sequence& sequence,
+                    bool experts = false) {
   const SequenceText text = text_of(prompts, sequence);
-  return sample_line(step, sequence, {text.prompt, text.response, text.truth});
+  return sample_line(step, sequence, {text.prompt, text.response, text.truth}, experts);
 }
 
 }  // namespace
@@ -28,7 +29,8 @@ RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan&
       run_(run),
       answers_(config.validation.samples_folder.empty() ? run / "validation"
                                                         : config.validation.samples_folder),
-      steps_(config.validation.only ? 0 : config.trainer.total_training_steps) {
+      steps_(config.validation.only ? 0 : config.trainer.total_training_steps),
+      record_experts_(config.actor.record_experts) {
   if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan, on_processors);
   if (config.trainer.prometheus_port > 0) serve(config.trainer.prometheus_port);
 }
@@ -90,13 +92,15 @@ void RunRecords::step(std::int64_t step, const Metrics& numbers, const PromptSet
                       std::span<const Sequence> sequences) {
   log_.add_step(step, numbers);
   if (prometheus_) prometheus_->set(prometheus_text(step, numbers));
-  for (const Sequence& sequence : sequences) log_.add_sample(line_of(step, prompts, sequence));
+  for (const Sequence& sequence : sequences) {
+    log_.add_sample(line_of(step, prompts, sequence, record_experts_));
+  }
   progress_.step(step, numbers);
 }
 
 void RunRecords::validation(std::int64_t step, const Metrics& numbers, bool alone,
                             const PromptSet& prompts, std::span<const Sequence> answers) {
-  if (alone) log_.add_step(step, numbers);
+  if (alone) log_.add_to_step(step, numbers);
   std::string lines;
   for (const Sequence& sequence : answers) lines += line_of(step, prompts, sequence) + "\n";
   std::error_code ignored;

@@ -48,8 +48,9 @@ class RunRecords {
   /// A step that has ended.
   void step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
             std::span<const Sequence> sequences);
-  /// A validation after `step` steps; its numbers are added to the metrics where they stand
-  /// `alone`, else they are among the step's. The answers become VALIDATION/STEP.jsonl.
+  /// A validation after `step` steps; its numbers join the step's line of the metrics, or
+  /// have one, where they come `alone`, else they are among the step's. The answers become
+  /// VALIDATION/STEP.jsonl.
   void validation(std::int64_t step, const Metrics& numbers, bool alone, const PromptSet& prompts,
                   std::span<const Sequence> answers);
 
@@ -60,6 +61,7 @@ class RunRecords {
   StepProgress progress_;
   std::filesystem::path run_, answers_;  // folders
   std::int64_t steps_;                   // that the run is to make; 0 where it validates alone
+  bool record_experts_;                  // of the rollout, with its samples
   std::optional<RunRules> rules_;
   std::optional<PageServer> prometheus_;
 };

@@ -90,6 +90,7 @@ struct ActorConfig {
   double router_aux_loss_coef = 0;  // of the routers' load-balancing loss; verl trains without it
   double router_z_loss_coef = 0;    // of their z loss
   RouterReplayMode router_replay = RouterReplayMode::disabled;
+  bool record_experts = false;        // of R3 in samples.jsonl
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
   Lora lora;                          // what is trained beside frozen weights; unused = the weights
   std::filesystem::path adapters;     // peft's folder to begin with; empty = they are drawn
@@ -145,6 +146,7 @@ struct CheckpointConfig {
   CheckpointsToKeep keep;
   ResumeMode resume_mode = ResumeMode::disable;
   std::filesystem::path resume_from_path;  // a checkpoint, or a run whose newest is meant
+  bool resume_ruined = false;  // also from one that the step after it showed to be ruined
 };
 
 /// How far the actions of rules may go (trainer.rule_actions).

@@ -60,6 +60,7 @@ CheckpointConfig read_checkpoint(ObjectReader& trainer) {
   std::string from;
   trainer.optional("resume_from_path", from);
   config.resume_from_path = from;
+  trainer.optional("resume_ruined", config.resume_ruined);
   if (config.resume_mode == ResumeMode::resume_path && from.empty()) {
     trainer.refuse("resume_from_path", "a checkpoint's folder");
   }

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "cost_models/spec/enum_names.h"
-#include "cost_models/spec/expert_parallel.h"
 #include "executor/config/run_config_readers.h"
 #include "planner/plan/plan.h"
 
@@ -18,31 +17,33 @@ constexpr auto kReplayNames =
                                   {RouterReplayMode::r2, "R2"},
                                   {RouterReplayMode::r3, "R3"}});
 
-void read_balance_loss(ObjectReader& reader, const Plan& plan, double& coefficient) {
-  reader.optional("router_aux_loss_coef", coefficient, kFromZero);
-  const RolePlan* const planned = plan.find(Role::actor);
-  if (coefficient == 0 || planned == nullptr) return;
-  const std::string why = balance_refusal(plan.model_of(Role::actor), planned->layout,
-                                          planned->recompute == Recompute::full);
-  if (!why.empty()) {
-    reader.refuse("router_aux_loss_coef", "0", "tessera does not train with " + why);
-  }
-}
-
 /// The plan trains a model without routers.
 bool dense(const Plan& plan) {
   return plan.find(Role::actor) != nullptr && !plan.model_of(Role::actor).moe;
 }
 
-void read_replay(ObjectReader& actor, const Plan& plan, RouterReplayMode& mode) {
+/// Of a loss of the routers.
+void read_coefficient(ObjectReader& actor, const Plan& plan, const char* key, double& coefficient) {
+  actor.optional(key, coefficient, kFromZero);
+  if (coefficient == 0 || !dense(plan)) return;
+  actor.refuse(key, "0", "the model has no experts, and so no routers");
+}
+
+void read_replay(ObjectReader& actor, const Plan& plan, ActorConfig& config) {
   auto reader = actor.object("router_replay", false);
   if (!reader) return;
+  RouterReplayMode& mode = config.router_replay;
   reader->optional("mode", mode, kReplayModes);
   if (mode != RouterReplayMode::disabled && dense(plan)) {
     reader->refuse("mode", "disabled", "the model has no experts, and so no routers");
   }
-  refuse_unsupported(*reader, {{"record_file", "choices stay in memory"},
-                               {"replay_file", "choices stay in memory"}});
+  reader->optional("record", config.record_experts);
+  if (config.record_experts && mode != RouterReplayMode::r3) {
+    reader->refuse("record", "mode: R3 beside it", "it writes the rollout's choices");
+  }
+  refuse_unsupported(*reader,
+                     {{"record_file", "router_replay.record: true writes them to samples.jsonl"},
+                      {"replay_file", "trainer.rollout_replay reads them from there"}});
   reader->refuse_unknown_keys();
 }
 
@@ -51,12 +52,9 @@ void read_replay(ObjectReader& actor, const Plan& plan, RouterReplayMode& mode) 
 std::string_view name_of(RouterReplayMode mode) { return kReplayNames[mode]; }
 
 void read_routers(ObjectReader& actor, const Plan& plan, ActorConfig& config) {
-  read_balance_loss(actor, plan, config.router_aux_loss_coef);
-  actor.optional("router_z_loss_coef", config.router_z_loss_coef, kFromZero);
-  if (config.router_z_loss_coef != 0 && dense(plan)) {
-    actor.refuse("router_z_loss_coef", "0", "the model has no experts, and so no routers");
-  }
-  read_replay(actor, plan, config.router_replay);
+  read_coefficient(actor, plan, "router_aux_loss_coef", config.router_aux_loss_coef);
+  read_coefficient(actor, plan, "router_z_loss_coef", config.router_z_loss_coef);
+  read_replay(actor, plan, config);
 }
 
 void check_router_replay(ObjectReader& root, const RunConfig& config) {
@@ -75,8 +73,6 @@ void check_router_replay(ObjectReader& root, const RunConfig& config) {
   }
   refuse_if(config.rollout.engine == GenerationEngine::vllm, "R2, or disabled",
             "vLLM's servers are not asked for the experts that they choose");
-  refuse_if(!config.trainer.rollout_replay.empty(), "R2, or disabled",
-            "the record of trainer.rollout_replay has no experts");
 }
 
 }  // namespace tessera

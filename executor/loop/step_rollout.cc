@@ -44,6 +44,9 @@ std::vector<Sequence> replayed(const RolloutSetting& setting, std::int64_t step,
                                               .expected = "a recorded rollout of every step"}});
   }
   std::vector<Sequence> sequences = replay(setting.recorded[step - 1], prompts, file, problems);
+  if (setting.config.actor.router_replay == RouterReplayMode::r3) {
+    check_experts(sequences, step, setting.plan.model_of(Role::actor), file, problems);
+  }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return sequences;
 }

@@ -106,20 +106,59 @@ void LineFile::keep_apart_after(std::int64_t step, const std::filesystem::path& 
   });
 }
 
-void LineFile::cut_after(std::int64_t step, const std::function<bool(std::string_view)>& keep) {
+bool LineFile::with_text(
+    std::int64_t step,
+    const std::function<bool(std::string_view text, std::size_t kept)>& use) const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || status.st_size == 0) return;
+  if (::fstat(descriptor_, &status) != 0 || status.st_size == 0) return false;
   const auto size = static_cast<std::size_t>(status.st_size);
   void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-  if (data == MAP_FAILED) return;
+  if (data == MAP_FAILED) return false;
   const std::string_view text(static_cast<const char*>(data), size);
-  const std::size_t kept = kept_bytes(text, step);
-  const bool may = kept < size && keep(text.substr(kept));
+  const bool used = use(text, kept_bytes(text, step));
   ::munmap(data, size);
-  if (kept < size && (!may || ::ftruncate(descriptor_, static_cast<off_t>(kept)) != 0)) {
+  return used;
+}
+
+void LineFile::cut_after(std::int64_t step, const std::function<bool(std::string_view)>& keep) {
+  with_text(step, [&](std::string_view text, std::size_t kept) {
+    if (kept == text.size()) return true;
+    if (keep(text.substr(kept)) && ::ftruncate(descriptor_, static_cast<off_t>(kept)) == 0) {
+      return true;
+    }
     std::fprintf(stderr, "%s keeps the lines after step %lld: %s\n", path_.c_str(),
                  static_cast<long long>(step), std::strerror(errno));
+    return false;
+  });
+}
+
+std::string LineFile::lines_after(std::int64_t step) const {
+  std::string lines;
+  with_text(step, [&](std::string_view text, std::size_t kept) {
+    const std::size_t end = text.rfind('\n');
+    if (end != std::string_view::npos && end >= kept) lines = text.substr(kept, end + 1 - kept);
+    return true;
+  });
+  return lines;
+}
+
+bool LineFile::replace_after(std::int64_t step, std::string_view record) {
+  const std::string beside = path_.string() + ".new";
+  const int made = ::open(beside.c_str(), O_RDWR | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (made < 0) return false;
+  bool copied = true;
+  with_text(step, [&](std::string_view text, std::size_t kept) {
+    copied = write_all(made, text.substr(0, kept));
+    return copied;
+  });
+  if (!copied || !write_all(made, record) || ::fsync(made) != 0 ||
+      ::rename(beside.c_str(), path_.c_str()) != 0) {
+    ::close(made);
+    ::unlink(beside.c_str());
+    return false;
   }
+  ::close(std::exchange(descriptor_, made));
+  return true;
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace tessera {
@@ -28,12 +29,20 @@ class LineFile {
   void keep_apart_after(std::int64_t step, const std::filesystem::path& apart);
   /// Removes the lines at the end whose "step" is above `step`, and what is no whole line.
   void forget_after(std::int64_t step);
+  /// Those lines, each with its end.
+  std::string lines_after(std::int64_t step) const;
+  /// The record takes their place, all at once: the file is another one then (its inode). False
+  /// where the disk refuses, and the file is as it was.
+  bool replace_after(std::int64_t step, std::string_view record);
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
   /// Cuts off what forget_after removes, where `keep` has taken it.
   void cut_after(std::int64_t step, const std::function<bool(std::string_view)>& keep);
+  /// Gives `use` the whole text and how much of it forget_after keeps; false where there is none.
+  bool with_text(std::int64_t step,
+                 const std::function<bool(std::string_view text, std::size_t kept)>& use) const;
 
   std::filesystem::path path_;
   int descriptor_ = -1;

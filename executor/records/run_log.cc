@@ -2,6 +2,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_json.h"
 
 namespace tessera {
 namespace {
@@ -14,19 +18,51 @@ std::string number(double value) {
   return text;
 }
 
-}  // namespace
-
-RunLog::RunLog(const std::filesystem::path& folder)
-    : metrics_(folder / "metrics.jsonl"), samples_(folder / "samples.jsonl"), events_(folder) {}
-
-void RunLog::add_step(std::int64_t step, const std::map<std::string, double>& numbers) {
+std::string metrics_line(std::int64_t step, const std::map<std::string, double>& numbers) {
   std::string line = "{\"step\": " + std::to_string(step) + ", \"data\": {";
   bool first = true;
   for (const auto& [name, value] : numbers) {
     line += (first ? "\"" : ", \"") + name + "\": " + number(value);
     first = false;
   }
-  metrics_.append(line + "}}\n");
+  return line + "}}\n";
+}
+
+/// Adds what a line says that metrics_line has made; null is a number that is none.
+void add_numbers_of(std::string_view line, std::map<std::string, double>& numbers) {
+  Problems ignored;
+  const auto document = parse_json(line, "metrics.jsonl", ignored);
+  const Node* const data =
+      document && document->root.is(Node::Kind::map) ? document->root.find("data") : nullptr;
+  if (data == nullptr || !data->is(Node::Kind::map)) return;
+  for (std::size_t i = 0; i < data->keys.size(); ++i) {
+    const Node& value = data->items[i];
+    const bool is_number = value.is(Node::Kind::integer) || value.is(Node::Kind::number);
+    numbers[data->keys[i]] = is_number ? value.number : std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+}  // namespace
+
+RunLog::RunLog(const std::filesystem::path& folder)
+    : metrics_(folder / "metrics.jsonl"), samples_(folder / "samples.jsonl"), events_(folder) {}
+
+void RunLog::add_step(std::int64_t step, const std::map<std::string, double>& numbers) {
+  metrics_.append(metrics_line(step, numbers));
+  events_.add_step(step, numbers);
+}
+
+void RunLog::add_to_step(std::int64_t step, const std::map<std::string, double>& numbers) {
+  const std::string known = metrics_.lines_after(step - 1);
+  std::map<std::string, double> all;
+  std::string_view rest = known;
+  for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
+    add_numbers_of(rest.substr(0, end), all);
+  }
+  for (const auto& [name, value] : numbers) all[name] = value;
+  if (known.empty() || !metrics_.replace_after(step - 1, metrics_line(step, all))) {
+    metrics_.append(metrics_line(step, numbers));
+  }
   events_.add_step(step, numbers);
 }
 

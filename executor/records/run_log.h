@@ -21,6 +21,9 @@ class RunLog {
   explicit RunLog(const std::filesystem::path& folder);
 
   void add_step(std::int64_t step, const std::map<std::string, double>& numbers);
+  /// Numbers of the step whose line is the last, which they join (and take the place of those of
+  /// their names); without such a line as add_step. One line stands for a step.
+  void add_to_step(std::int64_t step, const std::map<std::string, double>& numbers);
   /// A line that is JSON already, without its end.
   void add_sample(const std::string& line);
   /// Removes what was written of steps above `step`: they come again.

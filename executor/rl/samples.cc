@@ -141,6 +141,7 @@ std::optional<std::pair<std::int64_t, Sequence>> read_line(const std::string& te
   reader.integers("response_ids", s.response, true);
   reader.integers("response_mask", s.response_mask, false);
   reader.numbers("rollout_log_probs", s.rollout_log_prob);
+  reader.integers("routed_experts", s.routed_experts, false);
   reader.boolean("finished", s.finished);
   reader.number("score", s.score);
   check_length(reader, "rollout_log_probs", s.rollout_log_prob.size(), s.response.size());
@@ -151,7 +152,8 @@ std::optional<std::pair<std::int64_t, Sequence>> read_line(const std::string& te
 
 }  // namespace
 
-std::string sample_line(std::int64_t step, const Sequence& sequence, const SampleText& text) {
+std::string sample_line(std::int64_t step, const Sequence& sequence, const SampleText& text,
+                        bool experts) {
   Json line;
   line["input"] = text.input;
   line["output"] = text.output;
@@ -166,6 +168,7 @@ std::string sample_line(std::int64_t step, const Sequence& sequence, const Sampl
   line["response_ids"] = sequence.response;
   if (!sequence.response_mask.empty()) line["response_mask"] = sequence.response_mask;
   line["rollout_log_probs"] = sequence.rollout_log_prob;
+  if (experts) line["routed_experts"] = sequence.routed_experts;
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

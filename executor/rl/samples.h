@@ -22,8 +22,10 @@ struct SampleText {
 
 /// One line without its end: verl's {input, output, gts, score, step} and what a replay needs
 /// (prompt_index, sample_index, uid, prompt_ids, response_ids, rollout_log_probs, finished and,
-/// where there are holes, response_mask). Bytes of texts that are not UTF-8 become U+FFFD.
-std::string sample_line(std::int64_t step, const Sequence& sequence, const SampleText& text = {});
+/// where there are holes, response_mask; routed_experts where `experts` are wanted). Bytes of texts
+/// that are not UTF-8 become U+FFFD.
+std::string sample_line(std::int64_t step, const Sequence& sequence, const SampleText& text = {},
+                        bool experts = false);
 
 /// Reads such lines: one Experience per step, steps rising, sequences in their order. Every bad
 /// line is a Problem with its line number; unknown keys are ignored (other tools add their own).

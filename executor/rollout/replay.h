@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/model_spec.h"
 #include "executor/rl/experience.h"
 #include "executor/rollout/request_queue.h"
 
@@ -15,5 +16,10 @@ namespace tessera {
 /// record, or whose recorded prompt has other tokens, is a Problem of `file`.
 std::vector<Sequence> replay(const Experience& recorded, std::span<const TokenPrompt> prompts,
                              const std::string& file, Problems& problems);
+
+/// Whether recorded sequences of a step say which experts of this model each token went to, but for
+/// the last ones. One that does not is a Problem of `file`.
+void check_experts(std::span<const Sequence> sequences, std::int64_t step, const ModelSpec& model,
+                   const std::string& file, Problems& problems);
 
 }  // namespace tessera

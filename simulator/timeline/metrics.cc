@@ -1,5 +1,7 @@
 #include "simulator/timeline/metrics.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -220,10 +222,11 @@ void MetricsTail::read_new(const Take& take, Problems& problems) {
     }
     return;
   }
+  struct stat found {};
+  if (::stat(file_.c_str(), &found) != 0) return;
   restarted_ = std::exchange(told_, false);
-  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file_, error));
-  if (error) return;
-  if (size < offset_) {
+  const bool another = std::exchange(inode_, found.st_ino) != found.st_ino && offset_ > 0;
+  if (found.st_size < offset_ || another) {
     offset_ = lines_ = 0;
     half_line_.clear();
     restarted_ = true;

@@ -43,8 +43,8 @@ class MetricsTail {
   using Take = std::function<void(const MetricLine&)>;
   void read_new(const Take& take, Problems& problems);
 
-  /// True when the last read_new() found a shorter file than before and began again at its start,
-  /// or a file where there was something else.
+  /// True when the last read_new() began again at the start: it found a shorter file than before,
+  /// another one of the name, or a file where there was something else.
   bool restarted() const { return restarted_; }
   /// The line that was still being written at the last call.
   const std::string& half_line() const { return half_line_; }
@@ -56,6 +56,7 @@ class MetricsTail {
 
   std::filesystem::path file_;
   std::int64_t offset_ = 0, lines_ = 0;
+  std::uint64_t inode_ = 0;  // of the file that was read
   std::string half_line_;
   bool restarted_ = false, told_ = false;
   MetricScanner scanner_;

@@ -226,21 +226,35 @@ TEST_F(ValidationRun, AStopInAValidationLosesNoneOfItsNumbers) {
     fs::remove(at("waits"));
     const bool whole = fs::exists(folder_ / name / "validation/1.jsonl");
     EXPECT_TRUE(name == "kept" || !whole);
-    ASSERT_EQ(train_asking(name, "--resume --set reward.custom_reward_function.reward_kwargs.run=" +
-                                     at("elsewhere")),
-              0)
-        << text_of(folder_ / name / "log.txt");
-    Problems problems;
-    const auto read = read_metrics(folder_ / name / "metrics.jsonl", problems);
+    // The second time as after a kill: from the same checkpoint, which owes its validation still.
+    for (int again = 0; again < 2; ++again) {
+      ASSERT_EQ(
+          train_asking(name, "--resume --set reward.custom_reward_function.reward_kwargs.run=" +
+                                 at("elsewhere")),
+          0)
+          << text_of(folder_ / name / "log.txt");
+    }
     std::vector<double> values;
-    for (const StepNumbers& step : read.value()) {
-      if (step.data.contains(key)) values.push_back(step.data.at(key));
+    for (const auto& [step, data] : numbers(name)) {
+      EXPECT_TRUE(data.contains("actor/pg_loss")) << "of step " << step;
+      if (data.contains(key)) values.push_back(data.at(key));
     }
     EXPECT_EQ(values.size(), 2u) << name << ", whole " << whole;
     EXPECT_TRUE(fs::exists(folder_ / name / "validation/1.jsonl")) << name;
     wanted.push_back({{"first", values.at(0)}, {"second", values.at(1)}});
   }
   EXPECT_EQ(wanted.at(0), wanted.at(1));
+}
+
+/// Killed in its first steps a run begins again, and so does its first validation.
+TEST_F(ValidationRun, ARunThatBeginsAgainHasOneLineOfItsFirstValidation) {
+  fs::copy(folder_ / validated(), folder_ / "again", fs::copy_options::recursive);
+  fs::remove_all(folder_ / "again/checkpoints");
+  ASSERT_EQ(train("again", 1, "--resume " + validating()), 0);
+  const auto by_step = numbers("again"), whole = numbers(validated());
+  ASSERT_EQ(by_step.size(), 2u);
+  EXPECT_EQ(by_step.at(0).at(kMean), whole.at(0).at(kMean));
+  EXPECT_EQ(by_step.at(1).at("actor/pg_loss"), whole.at(1).at("actor/pg_loss"));
 }
 
 /// A number that no step has cannot rank checkpoints, which is said, once.

@@ -146,6 +146,19 @@ TEST_F(Metrics, TailPassesOverAMalformedLineAndSaysWhich) {
   EXPECT_TRUE(problems_[0].place.starts_with("2:"));
 }
 
+TEST_F(Metrics, TailBeginsAgainWhenTheFileIsAnotherOne) {
+  append(std::string(kLine) + "\n");
+  MetricsTail tail(file_);
+  EXPECT_EQ(tail.read_new(problems_).size(), 1u);
+  const std::filesystem::path beside = file_.string() + ".new";
+  std::ofstream(beside) << kLine << "\n" << kLine << "\n";
+  std::filesystem::rename(beside, file_);
+  EXPECT_EQ(tail.read_new(problems_).size(), 2u);
+  EXPECT_TRUE(tail.restarted());
+  EXPECT_TRUE(tail.read_new(problems_).empty());
+  EXPECT_FALSE(tail.restarted());
+}
+
 TEST_F(Metrics, TailBeginsAgainWhenTheFileShrinks) {
   append(std::string(kLine) + "\n" + kLine + "\n");
   MetricsTail tail(file_);

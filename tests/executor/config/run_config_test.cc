@@ -140,15 +140,17 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
 }
 
-TEST(RunConfig, RoutersOfAModelWithExpertsMayHaveAZLoss) {
+TEST(RunConfig, RoutersOfAModelWithExpertsMayHaveLossesOfTheirOwn) {
   Plan plan = sample_plan();
   const auto read = [&](const std::string& line, Problems& problems) {
     return parse_run_config(changed("    clip_ratio_high: 0.28", line), "run.yaml", plan, problems);
   };
   Problems dense, negative, of_verl, none;
-  EXPECT_FALSE(read("    router_z_loss_coef: 1e-3", dense));
-  ASSERT_EQ(dense.size(), 1U);
-  EXPECT_NE(dense[0].hint.find("no experts"), std::string::npos) << dense[0].hint;
+  EXPECT_FALSE(read("    router_z_loss_coef: 1e-3\n    router_aux_loss_coef: 1e-3", dense));
+  ASSERT_EQ(dense.size(), 2U);
+  for (const Problem& problem : dense) {
+    EXPECT_NE(problem.hint.find("no experts"), std::string::npos) << problem.hint;
+  }
   for (auto& [name, model] : plan.models) {
     model.spec.moe = MoeSpec{.experts = 4, .experts_per_token = 2, .expert_ffn = 64};
   }
@@ -157,9 +159,13 @@ TEST(RunConfig, RoutersOfAModelWithExpertsMayHaveAZLoss) {
       read("    megatron: {override_transformer_config: {moe_z_loss_coeff: 1e-3}}", of_verl));
   ASSERT_EQ(of_verl.size(), 1U);
   EXPECT_NE(of_verl[0].hint.find("router_z_loss_coef"), std::string::npos) << of_verl[0].hint;
-  const auto set = read("    router_z_loss_coef: 1e-3", none);
+  // Over stages, context parallelism and with layers that are computed again, too.
+  RolePlan& actor = *std::ranges::find(plan.roles, Role::actor, &RolePlan::role);
+  actor.recompute = Recompute::full;
+  const auto set = read("    router_z_loss_coef: 1e-3\n    router_aux_loss_coef: 1e-2", none);
   ASSERT_TRUE(set) << to_string(none.at(0));
   EXPECT_EQ(set->actor.router_z_loss_coef, 1e-3);
+  EXPECT_EQ(set->actor.router_aux_loss_coef, 1e-2);
 }
 
 /// In verl's keys. Nobody's choice can be replayed that nobody makes or notes.
@@ -193,11 +199,16 @@ TEST(RunConfig, RoutersMayReplayTheChoiceOfTheOldPolicyOrOfTheRollout) {
     EXPECT_NE(at, std::string::npos) << from;
     return text.replace(at, from.size(), to);
   };
-  refused(also(with_mode("R3"), "  seed: 7", "  seed: 7\n  rollout_replay: a.jsonl"), "R2",
-          "rollout_replay");
+  refused(changed(place, "    router_replay: {mode: R2, record: true}"), "R3", "rollout");
   refused(also(with_mode("R2"), "  lam: 0.95",
                "  lam: 0.95\n  rollout_correction: {bypass_mode: true}"),
           "R3", "bypass");
+  Problems none_of_record;
+  const auto recorded = read(also(changed(place, "    router_replay: {mode: R3, record: true}"),
+                                  "  seed: 7", "  seed: 7\n  rollout_replay: a.jsonl"),
+                             none_of_record);
+  ASSERT_TRUE(recorded) << to_string(none_of_record.at(0));
+  EXPECT_TRUE(recorded->actor.record_experts);
   for (const auto& [text, mode] : {std::pair{"R2", RouterReplayMode::r2},
                                    {"R3", RouterReplayMode::r3},
                                    {"disabled", RouterReplayMode::disabled}}) {

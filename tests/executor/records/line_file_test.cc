@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <iterator>
@@ -77,6 +78,43 @@ TEST(LineFile, LinesOfLaterStepsAndHalfLinesGo) {
   EXPECT_EQ(kept_of(one + two, 7), one + two);
   EXPECT_EQ(kept_of("", 0), "");
   EXPECT_EQ(kept_of("no end", 5), "");
+}
+
+/// Numbers of a validation that was made after its step's line: they join it, however often.
+TEST(RunLog, OneLineStandsForAStep) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path / "metrics.jsonl";
+  const std::string one = "{\"step\": 1, \"data\": {\"a\": 1}}\n";
+  {
+    RunLog log(folder.path);
+    log.add_to_step(0, {{"val", 0.5}});
+    log.add_to_step(0, {{"val", 0.25}});
+    EXPECT_EQ(text_of(path), "{\"step\": 0, \"data\": {\"val\": 0.25}}\n");
+    log.add_step(1, {{"a", 1}});
+    log.add_step(2, {{"loss", NAN}, {"z", 1.0 / 3}});
+  }
+  // As a run has left it that was killed: two lines of one step, and half a line.
+  std::ofstream(path, std::ios::app) << "{\"step\": 2, \"data\": {\"val\": 7}}\n{\"step\": 2, \"da";
+  RunLog log(folder.path);
+  log.forget_after(2);
+  log.add_to_step(2, {{"val", 0.75}});
+  log.add_step(3, {{"a", 3}});
+  EXPECT_EQ(text_of(path),
+            "{\"step\": 0, \"data\": {\"val\": 0.25}}\n" + one +
+                "{\"step\": 2, \"data\": {\"loss\": null, \"val\": 0.75, "
+                "\"z\": 0.33333333333333331}}\n{\"step\": 3, \"data\": {\"a\": 3}}\n");
+  EXPECT_FALSE(fs::exists(path.string() + ".new"));
+}
+
+/// A file that cannot be made anew has a line more, and loses none.
+TEST(RunLog, WithoutRoomForAnotherFileAStepHasTwoLines) {
+  const TemporaryFolder folder;
+  RunLog log(folder.path);
+  log.add_step(1, {{"a", 1}});
+  fs::create_directory(folder.path / "metrics.jsonl.new");
+  log.add_to_step(1, {{"val", 2}});
+  EXPECT_EQ(text_of(folder.path / "metrics.jsonl"),
+            "{\"step\": 1, \"data\": {\"a\": 1}}\n{\"step\": 1, \"data\": {\"val\": 2}}\n");
 }
 
 TEST(RunLog, AResumedRunForgetsTheStepsThatComeAgain) {

@@ -93,6 +93,18 @@ TEST(Samples, LinesComeBackWithExactLogProbs) {
   EXPECT_TRUE(steps[1].sequences[1].finished);
 }
 
+TEST(Samples, ExpertsAreWrittenWhereTheyAreWanted) {
+  Sequence s = sequence(0, 0);
+  s.routed_experts = {0, 127, 3, 5};
+  std::stringstream file;
+  file << sample_line(1, s) << '\n' << sample_line(2, s, {}, true) << '\n';
+  Problems problems;
+  const auto steps = read_samples(file, "samples.jsonl", problems);
+  ASSERT_THAT(steps, SizeIs(2));
+  EXPECT_THAT(steps[0].sequences[0].routed_experts, SizeIs(0));
+  EXPECT_EQ(steps[1].sequences[0].routed_experts, s.routed_experts);
+}
+
 TEST(Samples, EveryBadLineIsNamedAtOnce) {
   const char* lines =
       "{\n"       // 1
