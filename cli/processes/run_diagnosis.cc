@@ -171,8 +171,8 @@ std::string advice_of_code(const fs::path& run, const RunDiagnosis& result) {
   }
   if (is(ExitCode::check_failed)) {
     return "numbers of the run are not what they must be: the log has which; a run that has "
-           "diverged goes on from a checkpoint before that, with a lower learning rate "
-           "(trainer.resume_from_path), and what its newest one holds may have diverged already";
+           "diverged goes on with --resume and a lower learning rate from its newest checkpoint "
+           "that no step has shown to be ruined (trainer.resume_from_path names an older one)";
   }
   if (is(ExitCode::missing)) {
     return "something the run needs is missing, or a server ended: see the log; tessera doctor "

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPartial = ".partial", kRemoved = ".removed";
+constexpr const char* kRuinedName = "ruined.txt";
 constexpr std::size_t kLengthBytes = 8;  // of a safetensors header's length
 constexpr int kRemovingThreads = 8;
 // Fits a processor's second cache beside what the kernel copies it to; 64 KiB and 1 MiB are slower.
@@ -162,6 +164,23 @@ bool publish_checkpoint(const fs::path& checkpoints, const CheckpointManifest& m
     return false;
   }
   return true;
+}
+
+void note_ruined(const fs::path& folder, const std::string& how) {
+  Problems ignored;
+  write_file_atomically(folder / kRuinedName, how + "\n", ignored);
+}
+
+void forget_ruined(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / kRuinedName, ignored);
+}
+
+std::string ruined_by(const fs::path& folder) {
+  std::ifstream in(folder / kRuinedName);
+  std::string how;
+  std::getline(in, how);
+  return how;
 }
 
 void remove_old_checkpoints(const fs::path& checkpoints, std::int64_t step, std::int64_t proven,

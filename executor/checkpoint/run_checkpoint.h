@@ -127,6 +127,13 @@ std::optional<CheckpointManifest> read_manifest(const std::filesystem::path& fol
 bool publish_checkpoint(const std::filesystem::path& checkpoints,
                         const CheckpointManifest& manifest, Problems& problems);
 
+/// A checkpoint that the step after it showed to be ruined bears a note of how, of one line, until
+/// such a step goes well; a disk that refuses costs the note.
+void note_ruined(const std::filesystem::path& folder, const std::string& how);
+void forget_ruined(const std::filesystem::path& folder);
+/// What the note says; empty: nobody has shown it.
+std::string ruined_by(const std::filesystem::path& folder);
+
 /// Removes what need not be kept once the checkpoint of `step` is there. Training has gone on well
 /// from that of `proven` and from older ones: the newest of these stays, whatever has followed it,
 /// so that there is one to go back to where the newer ones turn out to be ruined; -1 = from none,

@@ -1,6 +1,7 @@
 #include "executor/loop/calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -62,16 +63,23 @@ void add_metrics(Metrics& sums, const Metrics& one) {
   for (const auto& [name, value] : one) sums[name] += value;
 }
 
+bool finite(const Metrics& numbers) {
+  return std::ranges::all_of(numbers, [](const auto& n) { return std::isfinite(n.second); });
+}
+
 /// Runs `update(mini_batch, updates so far)` over all epochs and mini-batches and averages.
-Metrics over_mini_batches(const RolePlan& plan, std::int64_t epochs, const Experience& experience,
-                          auto&& update) {
+Metrics over_mini_batches(Worker& worker, const RolePlan& plan, std::int64_t epochs,
+                          const Experience& experience, auto&& update) {
   const std::span<const Sequence> all = experience.sequences;
   const auto size = static_cast<std::size_t>(plan.batching.mini_batch);
   Metrics sums;
   std::int64_t updates = 0;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     for (std::size_t first = 0; first < all.size(); first += size) {
-      add_metrics(sums, update(all.subspan(first, std::min(size, all.size() - first)), updates));
+      const Metrics numbers =
+          update(all.subspan(first, std::min(size, all.size() - first)), updates);
+      if (updates == 0 && !finite(numbers)) worker.began_not_finite = true;
+      add_metrics(sums, numbers);
       ++updates;
     }
   }
@@ -249,7 +257,7 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
     result.metrics["actor/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;
   };
-  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, update);
+  Metrics metrics = over_mini_batches(worker, *role->plan, epochs, experience, update);
   role->trainer->rest();
   return role->leader() ? metrics : Metrics{};
 }
@@ -296,7 +304,7 @@ Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epoc
     result.metrics["critic/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;
   };
-  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, update);
+  Metrics metrics = over_mini_batches(worker, *role->plan, epochs, experience, update);
   role->trainer->rest();
   return role->leader() ? metrics : Metrics{};
 }

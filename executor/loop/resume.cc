@@ -1,6 +1,8 @@
 #include "executor/loop/resume.h"
 
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "executor/loop/share.h"
@@ -17,6 +19,17 @@ std::vector<fs::path> checkpoints_at(const fs::path& path) {
   std::error_code error;
   if (fs::exists(path / kManifestName, error)) return {path};
   return checkpoints_in(checkpoints_of(path));
+}
+
+/// That the checkpoint is not taken as it is ruined; nullopt: it is not, or it is meant.
+std::optional<Problem> ruin_of(const fs::path& folder, const CheckpointConfig& config) {
+  if (config.resume_ruined || folder == config.resume_from_path) return std::nullopt;
+  const std::string how = ruined_by(folder);
+  if (how.empty()) return std::nullopt;
+  return Problem{.file = folder.string(),
+                 .found = "a state that is ruined: " + how,
+                 .expected = "a checkpoint that the step after it has not shown to be so",
+                 .hint = "trainer.resume_ruined: true takes it all the same"};
 }
 
 std::string lines(const Problems& problems) {
@@ -81,7 +94,11 @@ std::vector<fs::path> sound_checkpoints(const CheckpointConfig& config, const fs
   std::vector<fs::path> sound;
   for (const fs::path& folder : found) {
     Problems broken;
-    if (read_manifest(folder, broken)) {
+    const bool whole = read_manifest(folder, broken).has_value();
+    if (auto ruin = whole ? ruin_of(folder, config) : std::nullopt) {
+      broken.push_back(*std::move(ruin));
+    }
+    if (broken.empty()) {
       sound.push_back(folder);
       continue;
     }

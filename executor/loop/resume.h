@@ -11,14 +11,16 @@
 namespace tessera {
 
 /// The checkpoints to go on from, the first choice first, alike on every rank; none = from the
-/// beginning. Rank 0 looks for them, and tells of those whose files are not whole. Throws Error
-/// (bad_input) where resume_path has none, or all that `auto` finds are broken: a run never starts
-/// anew where it has trained before.
+/// beginning. Rank 0 looks for them, and tells of those whose files are not whole, and of those
+/// that are passed over as the step after them has shown them to be ruined (not where resume_ruined
+/// says otherwise, or resume_from_path names the very checkpoint). Throws Error (bad_input) where
+/// resume_path has none, or none is left of what `auto` finds: a run never starts anew where it has
+/// trained before.
 std::vector<std::filesystem::path> resume_candidates(const CheckpointConfig& config,
                                                      const std::filesystem::path& run,
                                                      Communicator& host, const Note& note);
 
-/// The same on one rank, with the Problems of those that are not whole.
+/// The same on one rank, with the Problems of those that are not whole or passed over.
 std::vector<std::filesystem::path> sound_checkpoints(const CheckpointConfig& config,
                                                      const std::filesystem::path& run,
                                                      const Note& note, Problems& problems);

@@ -147,7 +147,27 @@ void RunSaver::judge(std::int64_t step, const Metrics& numbers) {
   const auto found = numbers.find("training/not_finite");
   not_finite_ = found != numbers.end() && found->second > 0 ? step : kNone;
   looked_at_ = kNone;
-  if (not_finite_ != step && last_ != kNone && last_ < step) writer_.prove(last_);
+  const bool finite = not_finite_ != step;
+  if (finite && last_ != kNone && last_ < step) writer_.prove(last_);
+  if (finite && last_ == step - 1 && worker_.context.host->rank() == 0) {
+    forget_ruined(checkpoint_path(checkpoints_of(run_), last_));
+  }
+  if (!finite && any_rank(*worker_.context.host, worker_.began_not_finite)) {
+    ruined(step - 1,
+           "numbers of the first update of step " + std::to_string(step) + " are NaN or infinite");
+  }
+}
+
+void RunSaver::ruined(std::int64_t steps, const std::string& how) {
+  settle();
+  const fs::path folder = checkpoint_path(checkpoints_of(run_), steps);
+  std::error_code error;
+  if (!holds(steps) || !fs::exists(folder / kManifestName, error)) return;
+  if (worker_.context.host->rank() == 0) note_ruined(folder, how);
+  if (note_) {
+    note_("[Checkpoint] that of step " + std::to_string(steps) + " is ruined: " + how +
+          "; a run that goes on passes it over, unless trainer.resume_ruined says otherwise");
+  }
 }
 
 bool RunSaver::sound(std::int64_t step) {

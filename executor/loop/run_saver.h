@@ -55,8 +55,12 @@ class RunSaver {
 
   /// A step has ended with these numbers, equal on every rank, and nothing is pending. Where one of
   /// a trained role is NaN or infinite, the state after it is not sound; else that of the newest
-  /// checkpoint was, and older ones may go.
+  /// checkpoint was, and older ones may go. Where those of its first update are, the state that it
+  /// began with is ruined. Collective.
   void judge(std::int64_t step, const Metrics& numbers);
+  /// What was computed with the state after `steps` steps has shown that it is ruined: its
+  /// checkpoint, where the run has one, gets a note. Collective.
+  void ruined(std::int64_t steps, const std::string& how);
   /// Whether the state after `step` steps, which is the run's, may be saved and exported: neither
   /// the step's numbers nor a weight are NaN or infinite. Says so where not, and from which step
   /// the run can go on, once for a step. Collective.

@@ -14,6 +14,7 @@
 #include "executor/prompts/prompt_set.h"
 #include "executor/rl/experience.h"
 #include "executor/rl/rows.h"
+#include "executor/rl/sampling.h"
 #include "executor/rollout/request_queue.h"
 
 namespace tessera {
@@ -42,6 +43,18 @@ std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, Rollou
                                            std::int64_t step, std::span<const TokenPrompt> prompts,
                                            const RolloutOptions& options, Metrics& metrics,
                                            const AfterPass& after_pass = {});
+
+/// What `draw` generates with the weights after `steps` steps. Where no token can be drawn, which
+/// every rank throws, `saver` hears that they are ruined; nullptr: nothing is saved.
+template <class Draw>
+auto drawn_after(std::int64_t steps, RunSaver* saver, Draw draw) {
+  try {
+    return draw();
+  } catch (const NoDraw&) {
+    if (saver != nullptr) saver->ruined(steps, "no token can be drawn with its weights");
+    throw;
+  }
+}
 
 struct StepRollout {
   Experience experience;

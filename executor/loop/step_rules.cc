@@ -23,6 +23,7 @@ bool StepRules::judge(std::int64_t step, Metrics& numbers) {
   if (asked.has(RuleAction::roll_back) && saver_ != nullptr) {
     CheckpointConfig newest = config_.trainer.checkpoint;
     newest.resume_mode = ResumeMode::automatic;
+    newest.resume_ruined = true;  // other prompts follow, and they may have been the cause
     candidates_ = resume_candidates(newest, saver_->run(), host, observer_.note);
   }
   decision_ = decide(

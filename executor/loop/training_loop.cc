@@ -109,7 +109,7 @@ class Loop {
     const std::int64_t start_ns = clock_.now_ns();
     experience_ = {.step = step};
     numbers_.clear();
-    updating_ = false;
+    updating_ = worker_.began_not_finite = false;
     if (worker_.vllm != nullptr) worker_.vllm->at_step(step);
     for (const ScheduledCall& call : plan_.schedule) {
       if (!updating_ && joins_all(call)) {
@@ -229,7 +229,8 @@ class Loop {
   }
 
   void generate(std::int64_t step) {
-    StepRollout rollout = roll_out(rollout_setting(prompts_), step);
+    StepRollout rollout =
+        drawn_after(step - 1, saver_, [&] { return roll_out(rollout_setting(prompts_), step); });
     experience_ = std::move(rollout.experience);
     greedy_ = std::move(rollout.greedy);
     scored_ = rollout.scored;
@@ -277,8 +278,7 @@ class Loop {
   template <class Fields>
   void unshared(Role role, Fields fields) {
     const RoleWorker* worker = worker_.find(role);
-    if (worker == nullptr) return;
-    unshared_.add(SequenceFields{} | fields, worker->leader());
+    if (worker != nullptr) unshared_.add(SequenceFields{} | fields, worker->leader());
   }
 
   void advantages() {
@@ -323,9 +323,8 @@ class Loop {
 
   /// From 0, as verl counts: the pass over the prompts from which the step took its first one.
   std::int64_t epoch_of(std::int64_t step) const {
-    const std::int64_t per_step = plan_.workload.prompts_per_step;
-    const std::int64_t first =
-        std::max(taken_at_start_, (step - 1) * per_step + worker_.rules.prompts_skipped);
+    const auto per_step = plan_.workload.prompts_per_step, skipped = worker_.rules.prompts_skipped;
+    const std::int64_t first = std::max(taken_at_start_, (step - 1) * per_step + skipped);
     return (first + prompts_.source.begin()) / (prompts_.source.steps_per_epoch() * per_step);
   }
 
@@ -341,7 +340,8 @@ class Loop {
     announce(Phase::reshard, step);
     move_weights(worker_);
     announce(Phase::gen, step);
-    Validation made = tessera::validate(rollout_setting(*validation_), step);
+    Validation made = drawn_after(
+        step, saver_, [&] { return tessera::validate(rollout_setting(*validation_), step); });
     rest_rollout();
     worker_.owes_validation = !made.whole;
     if (!made.whole) return {};

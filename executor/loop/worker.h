@@ -105,6 +105,9 @@ struct Worker {
   KnownLengths new_lengths;        // of the step that runs, which is not whole before its end
   RuleState rules;
   bool owes_validation = false;  // of the last step, which a stop has cut short
+  /// Of the step that runs, on this rank: the numbers of a role's first update, which reads the
+  /// state that the step began with, are NaN or infinite.
+  bool began_not_finite = false;
 
   const RoleWorker* find(Role role) const;
   RoleWorker* find(Role role);

@@ -375,6 +375,7 @@ TEST_F(RulesRun, ADivergedStepIsNotSaved) {
   EXPECT_THAT(log("not-ruled"), HasSubstr(" of step 3: no token can be drawn: "));
   for (const char* name : {"ruled", "not-ruled"}) {
     EXPECT_TRUE(fs::exists(checkpoint(name, 1))) << log(name);
+    EXPECT_FALSE(fs::exists(checkpoint(name, 1) / "ruined.txt")) << "its step began well";
     EXPECT_FALSE(fs::exists(checkpoint(name, 2))) << log(name);
     EXPECT_FALSE(fs::exists(checkpoint(name, 3))) << log(name);
     EXPECT_FALSE(fs::exists(folder_ / name / "hf")) << log(name);
