@@ -111,7 +111,7 @@ TEST_F(Diagnosis, ARankThatFailedIsNamedWithItsCodeAndWhatThatMeans) {
 TEST_F(Diagnosis, ARunThatDivergedIsNoErrorOfTheProgram) {
   ended(rank(0, [](RankStatusFile& file) { file.finish(1); }));
   const RunDiagnosis run = found();
-  EXPECT_THAT(run.advice, Contains(HasSubstr("with a lower learning rate")));
+  EXPECT_THAT(run.advice, Contains(HasSubstr("and a lower learning rate")));
   EXPECT_THAT(run.advice, Not(Contains(HasSubstr("report it"))));
 }
 
