@@ -6760,10 +6760,6 @@ select it to plan it in full</source>
         <translation>只有部分层有滑动窗口；须所有层都有，或都没有</translation>
     </message>
     <message>
-        <source>a load-balancing loss: the model has no experts; 0 leaves it out</source>
-        <translation>负载均衡损失：模型没有专家；0 表示不使用</translation>
-    </message>
-    <message>
         <source>%1, tp%2 on %3</source>
         <translation>%1，tp%2，共 %3 张 GPU</translation>
     </message>

@@ -118,6 +118,18 @@ RankMap storing_map(const Plan& plan, Role role) {
   return map;
 }
 
+// Elements of a tensor that a rank keeps. FSDP2 cuts it by rows into chunks of which each has as
+// many but the last ones, which have what is left (torch.chunk along dim 0).
+std::int64_t kept(const Parameter& row, const ParallelLayout& layout, const RankCoord& at) {
+  const auto box = compute_box(row, layout, at);
+  if (!box) return 0;
+  if (layout.zero != 3 || box->rank == 0) return volume(*box);
+  const std::int64_t rows = box->dims[0].size(), shards = layout.dp_shard;
+  const std::int64_t chunk = (rows + shards - 1) / shards;
+  const std::int64_t left = std::max<std::int64_t>(0, rows - at.dp_shard * chunk);
+  return volume(*box) / rows * std::min(chunk, left);
+}
+
 }  // namespace
 
 GatheredBytes gathered_bytes(const Plan& plan, const PlannedReshard& pair) {
@@ -132,9 +144,7 @@ GatheredBytes gathered_bytes(const Plan& plan, const PlannedReshard& pair) {
     std::int64_t lacking = whole;
     for (std::size_t kind = 0; kind < alike.first.size(); ++kind) {
       const Parameter& row = table.rows[static_cast<std::size_t>(alike.first[kind])];
-      if (const auto box = stored_box(row, map.layout, at)) {
-        lacking -= alike.count[kind] * volume(*box);
-      }
+      lacking -= alike.count[kind] * kept(row, map.layout, at);
     }
     most = std::max(most, lacking);
     all += lacking;

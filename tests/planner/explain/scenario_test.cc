@@ -204,9 +204,10 @@ TEST(Scenario, Qwen25VlWithARewardModelShares16Gpus) {
   EXPECT_EQ(plan.find(Role::reward)->ranks.size(), 16U);
   EXPECT_LE(gib(plan.prediction.peak_bytes), 80);
   // verl gathers every tensor whole, whatever the rollout keeps of it: seven eighths of 8.29
-  // billion parameters come to each rank of a group of eight.
+  // billion parameters come to each rank of a group of eight, and 0.3 million more to the last one,
+  // which has 424 of the 3,420 rows of the tower's MLPs (transformers 5.17, torch.chunk).
   EXPECT_EQ(plan.reshard[0].mode, ReshardMode::full);
-  EXPECT_EQ(plan.reshard[0].bytes_received, std::int64_t{8'292'166'656} * 4 * 7 / 8);
+  EXPECT_EQ(plan.reshard[0].bytes_received, std::int64_t{7'255'932'768} * 4);
   EXPECT_LT(plan.reshard[0].lower_bound_bytes, plan.reshard[0].bytes_received);
 }
 
