@@ -40,10 +40,10 @@ Received tensor_by_tensor(const Plan& plan, const RankMap& from) {
   const std::int64_t element = size_of(masters ? actor.dtypes.master : actor.dtypes.wire);
   std::vector<std::int64_t> own(from.ranks.size(), 0);
   if (actor.layout.zero == 3) {
-    const auto shards = static_cast<std::size_t>(actor.layout.dp_shard * actor.layout.cp);
+    const std::int64_t shards = std::int64_t{actor.layout.dp_shard} * actor.layout.cp;
     for (const Parameter& tensor : table.rows) {
-      const std::vector<std::int64_t> parts = chunks(tensor, static_cast<std::int64_t>(shards));
-      for (std::size_t i = 0; i < own.size(); ++i) own[i] += parts[i % shards];
+      const std::vector<std::int64_t> parts = chunks(tensor, shards);
+      for (std::size_t i = 0; i < own.size(); ++i) own[i] += parts[i % parts.size()];
     }
   } else {
     std::map<int, std::size_t> place;
