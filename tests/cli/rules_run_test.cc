@@ -333,35 +333,6 @@ TEST_F(RulesRun, WhicheverReplicaCannotDrawTheLogTells) {
   }
 }
 
-/// Weights that are numbers, and too large to compute with: only the next step shows it, and the
-/// checkpoint before theirs is still there to go on from.
-TEST_F(RulesRun, AStateThatTheNextStepShowsToBeRuinedCostsNoOlderCheckpoint) {
-  std::ofstream(at("one.yaml")) << "version: 1\nalgorithm: grpo\nprompts_per_step: 32\n"
-                                   "samples_per_prompt: 4\nprompt_tokens: 8\n"
-                                   "response_tokens: {mean: 4, cv: 0, max: 4}\n"
-                                   "mini_batches: 1\nepochs: 1\nkl: none\n";
-  ASSERT_EQ(
-      run("plan --model " + at("model") + " --cluster local-cpu --workload " + at("one.yaml") +
-          " --fix actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2 -o " + at("one.json")),
-      0);
-  const std::string saving = "--set trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
-  EXPECT_EQ(train("ruined", 4,
-                  saving + "actor_rollout_ref.actor.optim.lr=1e18 "
-                           "actor_rollout_ref.actor.optim.lr_warmup_steps=2",
-                  "one.json"),
-            static_cast<int>(ExitCode::check_failed));
-  EXPECT_THAT(log("ruined"), HasSubstr(" of step 3: no token can be drawn: "));
-  EXPECT_TRUE(fs::exists(checkpoint("ruined", 2))) << log("ruined");
-  ASSERT_TRUE(fs::exists(checkpoint("ruined", 1))) << log("ruined");
-  EXPECT_EQ(train("mended", 3,
-                  saving + "trainer.resume_mode=resume_path trainer.resume_from_path=" +
-                      checkpoint("ruined", 1).string(),
-                  "one.json"),
-            0);
-  EXPECT_THAT(log("mended"), HasSubstr("[Resume] from step 1"));
-  EXPECT_FALSE(fs::exists(checkpoint("mended", 1)));
-}
-
 /// What a diverged step leaves never takes the place of the checkpoint before it, under a rule and
 /// without one: step 1 has a learning rate of 0, step 2 one that no weight survives.
 TEST_F(RulesRun, ADivergedStepIsNotSaved) {

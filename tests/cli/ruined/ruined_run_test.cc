@@ -28,41 +28,64 @@ class RuinedRun : public ProgramTest {
     }();
     return name;
   }
+
+  /// Weights that are numbers, and too large to compute with: only step 3 shows that those of step
+  /// 2's checkpoint are. Made once; runs go on in copies of it.
+  static const std::string& ruined() {
+    static const std::string name = [] {
+      std::ofstream(at("one.yaml")) << "version: 1\nalgorithm: grpo\nprompts_per_step: 32\n"
+                                       "samples_per_prompt: 4\nprompt_tokens: 8\n"
+                                       "response_tokens: {mean: 4, cv: 0, max: 4}\n"
+                                       "mini_batches: 1\nepochs: 1\nkl: none\n";
+      EXPECT_EQ(
+          run("plan --model " + at("model") + " --cluster local-cpu --workload " + at("one.yaml") +
+              " --fix actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2 -o " + at("one.json")),
+          0);
+      EXPECT_EQ(train("ruined", 4,
+                      kSaving + "actor_rollout_ref.actor.optim.lr=1e18 "
+                                "actor_rollout_ref.actor.optim.lr_warmup_steps=2",
+                      "one.json"),
+                static_cast<int>(ExitCode::check_failed));
+      return std::string("ruined");
+    }();
+    return name;
+  }
+  static inline const std::string kSaving =
+      "--set trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
 };
 
-/// Weights that are numbers, and too large to compute with.
-TEST_F(RuinedRun, ACheckpointWithWhichNoTokenCanBeDrawnIsPassedOver) {
-  std::ofstream(at("one.yaml")) << "version: 1\nalgorithm: grpo\nprompts_per_step: 32\n"
-                                   "samples_per_prompt: 4\nprompt_tokens: 8\n"
-                                   "response_tokens: {mean: 4, cv: 0, max: 4}\n"
-                                   "mini_batches: 1\nepochs: 1\nkl: none\n";
-  ASSERT_EQ(
-      run("plan --model " + at("model") + " --cluster local-cpu --workload " + at("one.yaml") +
-          " --fix actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2 -o " + at("one.json")),
-      0);
-  const std::string saving = "--set trainer.save_freq=1 trainer.max_actor_ckpt_to_keep=1 ";
-  EXPECT_EQ(train("ruined", 4,
-                  saving + "actor_rollout_ref.actor.optim.lr=1e18 "
-                           "actor_rollout_ref.actor.optim.lr_warmup_steps=2",
+/// The checkpoint before the ruined one is still there to go on from.
+TEST_F(RuinedRun, AStateThatTheNextStepShowsToBeRuinedCostsNoOlderCheckpoint) {
+  EXPECT_THAT(log(ruined()), HasSubstr(" of step 3: no token can be drawn: "));
+  EXPECT_TRUE(fs::exists(checkpoint(ruined(), 2))) << log(ruined());
+  ASSERT_TRUE(fs::exists(checkpoint(ruined(), 1))) << log(ruined());
+  EXPECT_EQ(train("mended", 3,
+                  kSaving + "trainer.resume_mode=resume_path trainer.resume_from_path=" +
+                      checkpoint(ruined(), 1).string(),
                   "one.json"),
-            static_cast<int>(ExitCode::check_failed));
-  EXPECT_THAT(log("ruined"),
+            0);
+  EXPECT_THAT(log("mended"), HasSubstr("[Resume] from step 1"));
+  EXPECT_FALSE(fs::exists(checkpoint("mended", 1)));
+}
+
+TEST_F(RuinedRun, ACheckpointWithWhichNoTokenCanBeDrawnIsPassedOver) {
+  EXPECT_THAT(log(ruined()),
               HasSubstr("[Checkpoint] that of step 2 is ruined: no token can be drawn"));
-  for (const char* name : {"meant", "without"}) {
-    fs::copy(folder_ / "ruined", folder_ / name, fs::copy_options::recursive);
+  for (const char* name : {"passed", "meant", "without"}) {
+    fs::copy(folder_ / ruined(), folder_ / name, fs::copy_options::recursive);
   }
-  ASSERT_EQ(train("ruined", 3, saving + "--resume", "one.json"), 0) << log("ruined");
-  EXPECT_THAT(log("ruined"),
+  ASSERT_EQ(train("passed", 3, kSaving + "--resume", "one.json"), 0) << log("passed");
+  EXPECT_THAT(log("passed"),
               HasSubstr("global_step_2: found a state that is ruined: no token can be drawn with "
                         "its weights, expected a checkpoint that the step after it has not shown "
                         "to be so (trainer.resume_ruined: true takes it all the same)\n"));
-  EXPECT_THAT(log("ruined"), HasSubstr("[Resume] from step 1, "));
-  EXPECT_EQ(train("meant", 3, saving + "trainer.resume_ruined=true --resume", "one.json"),
+  EXPECT_THAT(log("passed"), HasSubstr("[Resume] from step 1, "));
+  EXPECT_EQ(train("meant", 3, kSaving + "trainer.resume_ruined=true --resume", "one.json"),
             static_cast<int>(ExitCode::check_failed));
   EXPECT_THAT(log("meant"), HasSubstr("[Resume] from step 2, "));
   fs::remove_all(checkpoint("without", 1));
   const std::string before = text_of(folder_ / "without/metrics.jsonl");
-  EXPECT_EQ(train("without", 3, saving + "--resume", "one.json"),
+  EXPECT_EQ(train("without", 3, kSaving + "--resume", "one.json"),
             static_cast<int>(ExitCode::bad_input));
   EXPECT_EQ(text_of(folder_ / "without/metrics.jsonl"), before) << "nothing begins anew";
 }

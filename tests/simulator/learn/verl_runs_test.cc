@@ -65,18 +65,22 @@ Plan plan_of(const std::string& text, const std::string& name, std::optional<dou
   return std::move(imported->plan);
 }
 
+std::vector<StepNumbers> steps_of(const Json& run) {
+  std::vector<StepNumbers> steps;
+  for (const Json& step : run["steps"]) {
+    steps.push_back({.step = step["step"], .data = step["data"]});
+  }
+  return steps;
+}
+
 std::vector<MeasuredRun> runs() {
   std::ifstream file(kRoot + "results/h200-verl-host.json");
   const Json results = Json::parse(file);
   std::vector<MeasuredRun> runs;
   for (const Json& run : results["runs"]) {
-    std::vector<StepNumbers> steps;
-    for (const Json& step : run["steps"]) {
-      steps.push_back({.step = step["step"], .data = step["data"]});
-    }
     Problems problems;
     const Plan plan = plan_of(script_of(run), run["script"]);
-    auto measured = measured_run(run["name"], plan, steps, std::nullopt, problems);
+    auto measured = measured_run(run["name"], plan, steps_of(run), std::nullopt, problems);
     EXPECT_TRUE(measured) << run["name"];
     if (measured) runs.push_back(*std::move(measured));
   }
@@ -90,10 +94,7 @@ std::vector<MeasuredRun> exported_runs() {
   const Json results = Json::parse(file);
   std::vector<MeasuredRun> runs;
   for (const Json& run : results["runs"]) {
-    std::vector<StepNumbers> steps;
-    for (const Json& step : run["steps"]) {
-      steps.push_back({.step = step["step"], .data = step["data"]});
-    }
+    const std::vector<StepNumbers> steps = steps_of(run);
     if (steps.size() < 3) continue;
     std::string script = "python3 -m verl.trainer.main_ppo";
     for (const Json& each : run["overrides"]) script += " \\\n    " + each.get<std::string>();
