@@ -6,6 +6,7 @@
 #include <QFileInfo>
 #include <QProcess>
 #include <algorithm>
+#include <chrono>
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
@@ -26,11 +27,11 @@ constexpr qint64 kMostSaid = 64 << 10;  // bytes of the log that are told
 
 QString planFile(const QString& folder) { return folder + ".plan.json"; }
 
-// What speaks against the run; of the file's end.
-QString said(const QString& file) {
+// What speaks against the run; of the end of what the file has behind `begin`.
+QString said(const QString& file, qint64 begin) {
   QFile log(file);
   if (!log.open(QIODevice::ReadOnly)) return {};
-  log.seek(std::max<qint64>(0, log.size() - kMostSaid));
+  log.seek(std::max(begin, log.size() - kMostSaid));
   return refusalIn(QString::fromUtf8(log.readAll()));
 }
 
@@ -74,10 +75,7 @@ QString whyNoStart(const StartRequest& request) {
     return Words::tr("%1 is no folder that can be written.")
         .arg(QFileInfo(request.folder).absolutePath());
   }
-  if (tesseraProgram().isEmpty()) {
-    return Words::tr("The program tessera is not here: neither beside this window nor on PATH.");
-  }
-  return {};
+  return whyNoProgram();
 }
 
 QStringList wordsOf(const StartRequest& request) {
@@ -88,10 +86,19 @@ QStringList wordsOf(const StartRequest& request) {
   return words << "-o" << request.folder;
 }
 
-QString commandText(const StartRequest& request) {
-  QStringList words{"tessera"};
-  for (const QString& word : wordsOf(request)) words << quoted(word);
-  return words.join(' ');
+QStringList wordsOf(const ResumeRequest& request) {
+  const QString folder = request.folder + "/";
+  return {"run",      folder + "plan.json",
+          "--config", folder + "run.yaml",
+          "--device", request.on_processors ? "cpu" : "cuda",
+          "-o",       request.folder,
+          "--resume"};
+}
+
+QString commandText(const QStringList& words) {
+  QStringList text{"tessera"};
+  for (const QString& word : words) text << quoted(word);
+  return text.join(' ');
 }
 
 RunStart::RunStart(QObject* parent) : QObject(parent) {
@@ -101,21 +108,35 @@ RunStart::RunStart(QObject* parent) : QObject(parent) {
 
 void RunStart::begin(const StartRequest& request) {
   folder_ = request.folder;
+  plan_file_ = planFile(folder_);
   try {
-    write_plan(*request.plan, planFile(folder_).toStdString());
+    write_plan(*request.plan, plan_file_.toStdString());
   } catch (const Error& error) {
     emit refused(problemsText(error.problems()));
     return;
   }
+  launch(wordsOf(request));
+}
+
+void RunStart::resume(const ResumeRequest& request) {
+  folder_ = request.folder;
+  plan_file_.clear();
+  launch(wordsOf(request));
+}
+
+void RunStart::launch(const QStringList& words) {
   QProcess process;
   process.setProgram(tesseraProgram());
-  process.setArguments(wordsOf(request));
+  process.setArguments(words);
   process.setStandardInputFile(QProcess::nullDevice());
   process.setStandardOutputFile(logFile(folder_), QIODevice::Append);
   process.setStandardErrorFile(logFile(folder_), QIODevice::Append);
+  log_size_ = QFileInfo(logFile(folder_)).size();
+  began_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                  std::chrono::system_clock::now().time_since_epoch())
+                  .count();
   if (!process.startDetached(&pid_)) {
-    pid_ = 0;
-    QFile::remove(planFile(folder_));
+    end();
     emit refused(
         Words::tr("%1 cannot be started: %2").arg(process.program(), process.errorString()));
     return;
@@ -125,13 +146,15 @@ void RunStart::begin(const StartRequest& request) {
 
 void RunStart::look() {
   const bool alive = is_alive(static_cast<int>(pid_));  // first: what it leaves is then complete
-  const bool ranks = !read_rank_statuses(folder_.toStdString()).empty();
+  const bool ranks =
+      std::ranges::any_of(read_rank_statuses(folder_.toStdString()),
+                          [&](const RankStatus& rank) { return rank.phase_since_ns >= began_ns_; });
   if (ranks) {
     end();
     emit started(folder_);
   } else if (!alive) {
     end();
-    const QString why = said(logFile(folder_));
+    const QString why = said(logFile(folder_), log_size_);
     if (!QFileInfo::exists(folder_)) QFile::remove(logFile(folder_));  // nothing is left of it
     emit refused(why.isEmpty() ? Words::tr("tessera run ended without a word") : why);
   }
@@ -140,7 +163,7 @@ void RunStart::look() {
 void RunStart::end() {
   timer_.stop();
   pid_ = 0;
-  QFile::remove(planFile(folder_));
+  if (!plan_file_.isEmpty()) QFile::remove(plan_file_);
 }
 
 }  // namespace tessera::gui

@@ -4,12 +4,19 @@
 #include <QCoreApplication>
 #include <QStandardPaths>
 
+#include "gui/document/words.h"
+
 namespace tessera::gui {
 
 QString tesseraProgram() {
   const QString here = QCoreApplication::applicationDirPath();
   const QString near = QStandardPaths::findExecutable("tessera", {here, here + "/../cli"});
   return near.isEmpty() ? QStandardPaths::findExecutable("tessera") : near;
+}
+
+QString whyNoProgram() {
+  if (!tesseraProgram().isEmpty()) return {};
+  return Words::tr("The program tessera is not here: neither beside this window nor on PATH.");
 }
 
 QString refusalIn(const QString& printed) {

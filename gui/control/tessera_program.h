@@ -9,6 +9,9 @@ namespace tessera::gui {
 /// Beside this program, in its build tree, on PATH; empty where it is nowhere.
 QString tesseraProgram();
 
+/// A sentence where it is nowhere; empty where it is somewhere.
+QString whyNoProgram();
+
 /// What speaks against a command, behind its notes; of what it printed.
 QString refusalIn(const QString& printed);
 

@@ -56,6 +56,7 @@ void RunFollower::begin(const std::filesystem::path& run) {
   reading_ = false;
   loading_ = !run_.empty();
   summary_ = {};
+  left_.reset();
   log_.clear();
   step_log_.clear();
   rough_times_ = RoughTimes::none;
@@ -137,11 +138,13 @@ void RunFollower::take(RunNews news) {
   loading_ = false;
   own_plan_ = news.own_plan;
   summary_ = news.summary;
+  left_ = news.left;
   log_ = news.log;
   log_file_ = news.log_file;
   step_log_ = news.step_log;
   rough_times_ = news.rough_times;
   copied_ = news.copied;
+  on_processors_ = news.on_processors;
   if (news.restarted) steps_.clear();
   if (news.expectation) rules_.setExpectation(*news.expectation);
   if (!news.steps.steps.empty() || news.restarted) rules_.setValues(news.last);

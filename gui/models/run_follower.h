@@ -70,6 +70,10 @@ class RunFollower : public QObject {
   /// The folder is a copy of a run on another host, which hears nothing from here.
   bool isCopy() const { return copied_; }
   const RunSummary& summary() const { return summary_; }
+  /// What it left where it was stopped, lost or failed.
+  const std::optional<LeftRun>& left() const { return left_; }
+  /// Its ranks are on processors, as far as is known.
+  bool isOnProcessors() const { return on_processors_; }
   /// The end of what the run printed (gui/control/run_log.h); empty = no log is there.
   const QString& log() const { return log_; }
   /// The name of its file.
@@ -120,11 +124,12 @@ class RunFollower : public QObject {
   std::filesystem::path run_;
   std::shared_ptr<RunReader> reader_;
   SharedPlan plan_, own_plan_;
-  bool loading_ = false, reading_ = false, copied_ = false;
+  bool loading_ = false, reading_ = false, copied_ = false, on_processors_ = false;
   int telling_ = 0;
   QString problems_;  // with its files, as of the last reading
   QString fault_;     // that the last reading in the background threw; empty = none
   RunSummary summary_;
+  std::optional<LeftRun> left_;
   QString log_, log_file_, step_log_;
   RoughTimes rough_times_ = RoughTimes::none;
   QTimer timer_;

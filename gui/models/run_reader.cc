@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/run_reader.h"
 
-#include <unistd.h>
-
 #include <QDateTime>
 #include <algorithm>
 #include <array>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "cost_models/fit/derived_calibration.h"
+#include "cost_models/spec/device/device_kind.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "planner/engines/read_plan.h"
@@ -27,12 +26,6 @@ namespace {
 // A long run is compared again only every so often: its means hardly change.
 constexpr std::size_t kManySteps = 500;
 constexpr std::chrono::seconds kCompareAgain{5};
-
-std::string own_host() {
-  std::array<char, 128> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return host.data();
-}
 
 std::int64_t ns_of(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -237,6 +230,11 @@ RunNews RunReader::read(const SharedPlan& plan) {
   }
   news.rough_times = rough_times_;
   tellRanks(std::move(seen), news);
+  news.on_processors = on_processors_ || (own_plan_ && is_cpu(own_plan_->cluster.device));
+  const RunState state = news.summary.state;
+  if (state == RunState::stopped || state == RunState::lost || state == RunState::failed) {
+    news.left = left_of(run_);
+  }
   return news;
 }
 

@@ -34,7 +34,9 @@ struct RunNews {
   bool restarted = false;              // they are the run's first: it began again
   std::vector<RankStateModel::Row> ranks;
   RunSummary summary;
-  bool copied = false;  // the folder is a copy of a run on another host
+  bool copied = false;          // the folder is a copy of a run on another host
+  bool on_processors = false;   // its ranks are, as far as is known
+  std::optional<LeftRun> left;  // of a run that was stopped, lost or failed
   std::int64_t now_ns = 0;
   std::optional<RunComparison> comparison;    // where something of it changed
   std::optional<Expectation> expectation;     // of another plan than before

@@ -8,18 +8,22 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
 #include "simulator/run_end/end_cause.h"
+#include "simulator/timeline/run_folder.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr std::string_view kOn = " on ";  // "process 17 on host"
+constexpr std::string_view kProcess = "process ", kOn = " on ";  // "process 17 on host"
 // A step or a phase of ten times the usual length is no step any more; what "usual" is nobody
 // knows before the first one has ended.
 constexpr double kLongSteps = 10, kLeastStallS = 60, kFirstStallS = 900;
@@ -120,6 +124,37 @@ RunSummary with_unread(RunSummary known, std::size_t ranks, const std::vector<Un
   return known;
 }
 
+int open_lock(const std::filesystem::path& file) {
+  return ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+/// Whom a lock's file names, whether it holds the lock or once did.
+struct Named {
+  int pid = 0;       // 0 = it names none
+  std::string host;  // empty likewise
+};
+Named named_in(int lock) {
+  std::array<char, 256> text{};
+  const ssize_t size = ::read(lock, text.data(), text.size());
+  const std::string name(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  Named named;
+  if (name.starts_with(kProcess)) {
+    std::from_chars(name.data() + kProcess.size(), name.data() + name.size(), named.pid);
+  }
+  if (const std::size_t on = name.find(kOn); on != std::string::npos) {
+    const std::size_t begin = on + kOn.size();
+    named.host = name.substr(begin, name.find('\n', begin) - begin);
+  }
+  return named;
+}
+Named named_in(const std::filesystem::path& file) {
+  const int fd = open_lock(file);
+  if (fd < 0) return {};
+  Named named = named_in(fd);
+  ::close(fd);
+  return named;
+}
+
 }  // namespace
 
 Tone toneOf(RunState state) {
@@ -144,18 +179,18 @@ Tone toneOf(RunState state) {
 
 RunHolder read_holder(const std::filesystem::path& run) {
   RunHolder holder;
-  const int fd = ::open((run / "lock").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int fd = open_lock(run / "lock");
   if (fd < 0) return holder;
-  std::array<char, 256> text{};
-  const ssize_t size = ::read(fd, text.data(), text.size());
-  const std::string name(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  if (const std::size_t on = name.find(kOn); on != std::string::npos) {
-    const std::size_t begin = on + kOn.size();
-    holder.host = name.substr(begin, name.find('\n', begin) - begin);
-  }
+  holder.host = named_in(fd).host;
   holder.locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
   return holder;
+}
+
+std::string own_host() {
+  std::array<char, 128> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
 }
 
 std::vector<Life> lives_of(const std::vector<RankStatus>& ranks, const std::vector<bool>& alive,
@@ -181,6 +216,56 @@ std::vector<Life> lives_by(const std::vector<Pulse>& pulses) {
                                              : Life::elsewhere);
   }
   return lives;
+}
+
+// Only complete checkpoints have their name. A lock is tried only where its holder may live: who
+// tries a free one may be in the way of a run that starts.
+LeftRun left_of(const std::filesystem::path& run) {
+  LeftRun left;
+  const std::string host = named_in(run / "lock").host;
+  if (host != own_host()) left.other_host = host;
+  const int command = named_in(run / "run.lock").pid;
+  left.held = command > 0 && is_alive(command) && !holder_of_lock(run / "run.lock").empty();
+  std::error_code error;
+  left.plan = std::filesystem::is_regular_file(run / "plan.json", error);
+  left.config = std::filesystem::is_regular_file(run / "run.yaml", error);
+  std::filesystem::directory_iterator at(run / kCheckpointsFolder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    const auto step = step_named(at->path().filename().string());
+    if (step) left.checkpoint = std::max(left.checkpoint.value_or(*step), *step);
+  }
+  return left;
+}
+
+QString whyNotResumed(RunState state, bool copied, const std::optional<LeftRun>& left) {
+  if (copied) return Words::tr("the run is on another host");
+  switch (state) {
+    case RunState::none:
+      return Words::tr("nothing shows that the run has begun");
+    case RunState::loading:
+    case RunState::running:
+    case RunState::paused:
+    case RunState::stalled:
+      return Words::tr("the run has not ended");
+    case RunState::unseen:
+    case RunState::unreached:
+      return Words::tr("nothing shows that all of its ranks have ended");
+    case RunState::finished:
+      return Words::tr("the run is finished");
+    case RunState::lost:
+    case RunState::failed:
+    case RunState::stopped:
+      break;
+  }
+  if (!left) return Words::tr("the run has not ended");
+  if (!left->other_host.empty()) {
+    return Words::tr("the run was on the host %1").arg(toText(left->other_host));
+  }
+  if (left->held) return Words::tr("the command that started the run has not ended");
+  if (!left->plan) return Words::tr("its folder has no plan.json");
+  if (!left->config) return Words::tr("its folder has no run.yaml");
+  if (!left->checkpoint) return Words::tr("it has no checkpoint");
+  return {};
 }
 
 std::vector<UnreadRank> faulty_ranks(const RankFiles& files) {

@@ -3,11 +3,13 @@
 //
 // The process number of a rank says something only where the rank was started: on this host, and
 // in this namespace of processes. Of other ranks only what they write is known. Pure but for
-// read_holder. Times are nanoseconds of the system clock since 1970.
+// read_holder and left_of. Times are nanoseconds of the system clock since 1970.
 #pragma once
 
 #include <QString>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,9 @@ struct RunHolder {
 };
 /// Reads RUN/lock, and tries it for an instant.
 RunHolder read_holder(const std::filesystem::path& run);
+
+/// The name of this one.
+std::string own_host();
 
 /// The lives of the ranks, in their order. `alive[i]`: a process of the rank's number is here.
 /// `ranks_per_host`: of the run's plan, 0 = all on one.
@@ -66,6 +71,19 @@ struct RunSummary {
 RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
                       StopReason stopped, double step_s, std::int64_t last_sign_ns,
                       std::int64_t now_ns, const std::vector<UnreadRank>& unread = {});
+
+/// What a run that has ended left for one who goes on with it.
+struct LeftRun {
+  std::string other_host;  // where its ranks were; empty = on this host, as far as is known
+  bool held = false;       // the command that started them has not ended
+  bool plan = false, config = false;       // plan.json and run.yaml are there
+  std::optional<std::int64_t> checkpoint;  // step of the newest complete one
+};
+LeftRun left_of(const std::filesystem::path& run);
+
+/// Why `tessera run --resume` cannot go on with it here; empty where it can. `left`: of one that
+/// has ended; `copied`: its folder is a copy of a run on another host.
+QString whyNotResumed(RunState state, bool copied, const std::optional<LeftRun>& left);
 
 /// Those of `files.unread` that are a fault: while ranks load, others may not have begun.
 std::vector<UnreadRank> faulty_ranks(const RankFiles& files);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/run_page.h"
 
-#include <QDialog>
-#include <QDialogButtonBox>
+#include <QDir>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QGridLayout>
 #include <QMessageBox>
 #include <QSplitter>
@@ -12,14 +12,14 @@
 #include <algorithm>
 
 #include "gui/control/run_log.h"
+#include "gui/control/tessera_program.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/layout/low_room.h"
 #include "gui/pages/command_palette.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/run_views/lesson_dialog.h"
 #include "gui/run_views/start_dialog.h"
-#include "gui/views/fixed_text.h"
-#include "gui/views/save_file.h"
 #include "gui/views/view.h"
 #include "planner/plan/plan.h"
 
@@ -43,6 +43,7 @@ RunPage::RunPage(Session& session, QWidget* parent)
       pause_(control(Words::tr("&Pause the run"), "F7", &RunPage::pause)),
       go_(control(Words::tr("&Go on with the run"), "F8", &RunPage::goOn)),
       stop_(control(Words::tr("&Stop the run"), "F9", &RunPage::askToStop)),
+      resume_(control(Words::tr("Resu&me the run..."), "Shift+F8", &RunPage::askToResume)),
       quickstart_(control({}, "Shift+F6", &RunPage::askForQuickstart)),
       learn_(new QPushButton(Words::tr("&Learn"))),
       advise_(new QPushButton(Words::tr("&Advise..."))) {
@@ -132,7 +133,8 @@ void RunPage::hear() {
 void RunPage::hearStarting() {
   connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
     showControls();
-    emit startedIn(folder);
+    if (session_.run()->folder() != folder.toStdString()) return emit startedIn(folder);
+    message_->say({}, Tone::calm);  // a run that goes on is followed already
   });
   const auto refuse = [this](const QString& why) {
     showControls();
@@ -282,7 +284,42 @@ void RunPage::showControls() {
   allow(*go_, pausing, why.isEmpty() ? Words::tr("the run does not pause") : why);
   allow(*stop_, goes_on && !stopping, why);
   stop_->setText(stopping ? Words::tr("Stopping...") : Words::tr("&Stop the run"));
+  const QString why_ended = whyNotResumedNow(starts || prepares ? starting : QString());
+  allow(*resume_, why_ended.isEmpty(), why_ended);
   for (MessageBar* bar : {rules_, gaps_}) bar->setStale(session_.isHeldAgainstStale());
+}
+
+// Empty where it can be.
+QString RunPage::whyNotResumedNow(const QString& starting) const {
+  RunFollower& run = *session_.run();
+  if (run.folder().empty()) return Words::tr("no run is open");
+  if (!starting.isEmpty()) return starting;
+  if (run.isLoading()) return Words::tr("the folder is being read");
+  if (run.ranks()->running() > 0) return Words::tr("the run has not ended");
+  const QString why = whyNotResumed(run.summary().state, run.isCopy(), run.left());
+  return why.isEmpty() ? whyNoProgram() : why;
+}
+
+// Whose run file it is, and what it calls, is not known here: the command is shown first.
+void RunPage::askToResume() {
+  const RunFollower& run = *session_.run();
+  const QString folder =
+      QFileInfo(QString::fromStdString(run.folder().string())).absoluteFilePath();
+  const ResumeRequest request{.folder = folder, .on_processors = run.isOnProcessors()};
+  const QString question =
+      Words::tr(
+          "Go on after step %1, which its newest checkpoint holds? This command does it, and "
+          "relative paths in the run's files count from %2:")
+          .arg(*run.left()->checkpoint)
+          .arg(QDir::currentPath());
+  const auto answer = QMessageBox::question(this, Words::tr("Resume the run"),
+                                            question + "\n\n" + commandText(wordsOf(request)),
+                                            QMessageBox::Yes | QMessageBox::No, QMessageBox::Yes);
+  // The run may have been resumed elsewhere while the question stood.
+  if (answer != QMessageBox::Yes || !resume_->isEnabled()) return;
+  message_->say(Words::tr("Resuming %1").arg(folder), Tone::calm);
+  starting_.resume(request);
+  showControls();
 }
 
 // Nothing starts but by the dialog's button.
@@ -344,34 +381,8 @@ void RunPage::showLesson(const QString& title, const Lesson& lesson) {
     message_->say(lesson.problem, Tone::bad);
     return;
   }
-  auto* dialog = new QDialog(this);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setWindowTitle(title);
-  dialog->resize(900, 520);
-  auto* text = new QPlainTextEdit(lesson.text);
-  showAsFixedText(*text, title);
-  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
-  const bool poor = is_poor(lesson.worth);
-  buttons->button(QDialogButtonBox::Save)
-      ->setText(poor ? Words::tr("Save the calibration all the same...")
-                     : Words::tr("Save the calibration..."));
-  auto* layout = new QVBoxLayout(dialog);
-  layout->addWidget(text);
-  layout->addWidget(buttons);
-  buttons->button(poor ? QDialogButtonBox::Close : QDialogButtonBox::Save)->setDefault(true);
-  connect(buttons, &QDialogButtonBox::rejected, dialog, &QDialog::reject);
-  connect(buttons, &QDialogButtonBox::accepted, dialog, [this, dialog, lesson] {
-    const QString file =
-        askFileToSave(dialog, Words::tr("Save the calibration"), "calibration.json");
-    if (file.isEmpty()) return;
-    try {
-      write_calibration(*lesson.learned, file.toStdString());
-      dialog->accept();
-    } catch (const Error& error) {
-      message_->say(problemsText(error.problems()), Tone::bad);
-    }
-  });
-  dialog->open();
+  openLesson(*this, title, lesson,
+             [this](const QString& problem) { message_->say(problem, Tone::bad); });
 }
 
 void RunPage::askToStop() {

@@ -26,8 +26,8 @@ class RunPage : public QWidget {
  public:
   explicit RunPage(Session& session, QWidget* parent = nullptr);
 
-  /// Starting, pausing, going on, stopping; enabled where they can be done.
-  QList<QAction*> controls() const { return {start_, pause_, go_, stop_}; }
+  /// Starting, pausing, going on, stopping, resuming; enabled where they can be done.
+  QList<QAction*> controls() const { return {start_, pause_, go_, stop_, resume_}; }
   /// Starts a run of a tiny model that is made for it, or ends its preparation.
   QAction* quickstart() const { return quickstart_; }
   /// While no run is open: the one that was followed last.
@@ -55,6 +55,7 @@ class RunPage : public QWidget {
   void showState();
   void showControls();
   QString whyNotTold(bool goes_on, bool stopping) const;
+  QString whyNotResumedNow(const QString& starting) const;
   void showRemote();
   void hearStarting();
   void askToStart();
@@ -63,6 +64,7 @@ class RunPage : public QWidget {
   void pause();
   void goOn();
   void askToStop();
+  void askToResume();
   void learn();
   void advise();
   void showLesson(const QString& title, const Lesson& lesson);
@@ -72,7 +74,7 @@ class RunPage : public QWidget {
   NoRun* no_run_;
   ElidedLabel* folder_;
   MessageBar *state_, *rules_, *gaps_, *message_;
-  QAction *start_, *pause_, *go_, *stop_, *quickstart_;
+  QAction *start_, *pause_, *go_, *stop_, *resume_, *quickstart_;
   QPushButton *learn_, *advise_;
   QString unreached_;  // the message that a run elsewhere is not reached, as it was said last
   RunStart starting_;

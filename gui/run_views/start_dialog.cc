@@ -160,7 +160,7 @@ void StartDialog::check() {
   const QString why = whyNoStart(asked);
   problem_->setText(why);
   start_->setEnabled(why.isEmpty());
-  command_->setText(why.isEmpty() ? commandText(asked) : QString());
+  command_->setText(why.isEmpty() ? commandText(wordsOf(asked)) : QString());
   command_->setCursorPosition(0);
 }
 

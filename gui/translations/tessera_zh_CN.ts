@@ -7215,5 +7215,61 @@ select it to plan it in full</source>
         <source>%1 tokens</source>
         <translation>%1 个 token</translation>
     </message>
+    <message>
+        <source>the run is on another host</source>
+        <translation>该运行在另一台主机上</translation>
+    </message>
+    <message>
+        <source>nothing shows that the run has begun</source>
+        <translation>没有迹象表明该运行已经开始</translation>
+    </message>
+    <message>
+        <source>the run has not ended</source>
+        <translation>该运行尚未结束</translation>
+    </message>
+    <message>
+        <source>nothing shows that all of its ranks have ended</source>
+        <translation>没有迹象表明它的所有 rank 都已结束</translation>
+    </message>
+    <message>
+        <source>the run is finished</source>
+        <translation>该运行已完成</translation>
+    </message>
+    <message>
+        <source>the run was on the host %1</source>
+        <translation>该运行曾在主机 %1 上</translation>
+    </message>
+    <message>
+        <source>its folder has no plan.json</source>
+        <translation>它的文件夹中没有 plan.json</translation>
+    </message>
+    <message>
+        <source>its folder has no run.yaml</source>
+        <translation>它的文件夹中没有 run.yaml</translation>
+    </message>
+    <message>
+        <source>it has no checkpoint</source>
+        <translation>它没有检查点</translation>
+    </message>
+    <message>
+        <source>Resu&amp;me the run...</source>
+        <translation>恢复运行(&amp;M)...</translation>
+    </message>
+    <message>
+        <source>the folder is being read</source>
+        <translation>正在读取该文件夹</translation>
+    </message>
+    <message>
+        <source>Go on after step %1, which its newest checkpoint holds? This command does it, and relative paths in the run&apos;s files count from %2:</source>
+        <translation>从第 %1 步之后继续吗？它最新的检查点保存了该步。执行的是下面的命令，运行文件中的相对路径以 %2 为准：</translation>
+    </message>
+    <message>
+        <source>Resume the run</source>
+        <translation>恢复运行</translation>
+    </message>
+    <message>
+        <source>Resuming %1</source>
+        <translation>正在恢复 %1</translation>
+    </message>
 </context>
 </TS>

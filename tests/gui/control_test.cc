@@ -18,10 +18,12 @@
 #include "gui/control/run_log.h"
 #include "gui/control/run_start.h"
 #include "gui/document/text.h"
+#include "gui/pages/command_palette.h"
 #include "gui/run_views/run_file_dialog.h"
 #include "gui/run_views/start_dialog.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
+#include "simulator/timeline/run_lock.h"
 #include "simulator/timeline/run_signal.h"
 #include "tests/gui/explore_flow.h"
 #include "tests/gui/sample_plans.h"
@@ -132,6 +134,113 @@ TEST_F(Control, StoppingAsksFirst) {
   EXPECT_FALSE(button("Pause the run")->isEnabled());
 }
 
+class Resume : public Control {
+ protected:
+  void SetUp() override {
+    Control::SetUp();
+    path = qgetenv("PATH");
+    qputenv("PATH", path + ":" + TESSERA_BINARY_DIR + "/cli");
+  }
+  void TearDown() override {
+    qputenv("PATH", path);
+    std::filesystem::remove(run().string() + ".log");
+  }
+  /// Its rank has ended with that code, and it left what goes on.
+  void end(int code) {
+    rank->finish(code);
+    write("plan.json", "{}");
+    write("run.yaml", "trainer: {}\n");
+    std::filesystem::create_directories(run() / "checkpoints" / "global_step_2");
+    std::filesystem::create_directories(run() / "checkpoints" / "global_step_10");
+    std::filesystem::create_directories(run() / "checkpoints" / ".global_step_12.partial");
+    state();
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(run() / name) << text;
+  }
+  QString why() {
+    state();
+    return whyNot(*window.run().controls().back());
+  }
+  void pressResume() {
+    window.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+    QTest::keyClick(&window, Qt::Key_F8, Qt::ShiftModifier);
+  }
+
+  QByteArray path;
+};
+
+TEST_F(Resume, SaysWhatSpeaksAgainstIt) {
+  EXPECT_EQ(why(), "the run has not ended");
+  request_stop(run());
+  rank->finish(130);
+  EXPECT_EQ(why(), "its folder has no plan.json");
+  write("plan.json", "{}");
+  EXPECT_EQ(why(), "its folder has no run.yaml");
+  write("run.yaml", "trainer: {}\n");
+  EXPECT_EQ(why(), "it has no checkpoint");
+  std::filesystem::create_directories(run() / "checkpoints" / ".global_step_12.partial");
+  EXPECT_EQ(why(), "it has no checkpoint") << "it was not complete";
+  std::filesystem::create_directories(run() / "checkpoints" / "global_step_10");
+  EXPECT_EQ(why(), "");
+  EXPECT_TRUE(button("Resume the run...")->isEnabled());
+  write("lock", "process 17 on another.host\n");
+  EXPECT_EQ(why(), "the run was on the host another.host");
+  std::filesystem::remove(run() / "lock");
+  {
+    Problems problems;
+    const auto held = RunLock::take(run() / "run.lock", 0, problems);
+    ASSERT_TRUE(held.has_value());
+    EXPECT_EQ(why(), "the command that started the run has not ended");
+  }
+  EXPECT_EQ(why(), "") << "its name stays in the file";
+  qputenv("PATH", "");
+  EXPECT_TRUE(why().contains("program tessera is not here")) << why().toStdString();
+  forget_stop(run());
+  rank = std::make_unique<RankStatusFile>(run(), 0);
+  rank->finish(0);
+  EXPECT_EQ(why(), "the run is finished");
+  std::filesystem::remove_all(run() / "ranks");
+  EXPECT_EQ(why(), "nothing shows that the run has begun");
+  window.session().run()->close();
+  EXPECT_EQ(whyNot(*window.run().controls().back()), "no run is open");
+}
+
+TEST_F(Resume, ShowsTheCommandAndLeavesItAtThat) {
+  end(70);
+  ASSERT_EQ(window.session().run()->summary().state, RunState::failed);
+  QString asked;
+  with_dialog(&window, [&](QDialog& dialog) {
+    asked = dynamic_cast<QMessageBox&>(dialog).text();
+    QTest::keyClick(&dialog, Qt::Key_Escape);
+  });
+  pressResume();
+  const QString folder = QFileInfo(this->folder.path()).absoluteFilePath();
+  EXPECT_TRUE(asked.contains("after step 10"));
+  EXPECT_TRUE(asked.contains(QString("tessera run %1/plan.json --config %1/run.yaml --device cuda "
+                                     "-o %1 --resume")
+                                 .arg(folder)))
+      << asked.toStdString();
+  rest(300);
+  EXPECT_FALSE(std::filesystem::exists(run().string() + ".log"));
+}
+
+// Of the run's log what was said before is not why it was refused now.
+TEST_F(Resume, TellsWhyTheRunRefuses) {
+  end(70);
+  std::ofstream(run().string() + ".log") << "tessera: rank 0 failed\n";
+  with_dialog(&window, [](QDialog& dialog) { QTest::keyClick(&dialog, Qt::Key_Return); });
+  pressResume();
+  ASSERT_TRUE(wait_for([&] { return message().contains("did not start"); }))
+      << message().toStdString();
+  EXPECT_TRUE(message().contains("plan.json")) << message().toStdString();
+  EXPECT_FALSE(message().contains("rank 0 failed"));
+  EXPECT_TRUE(std::filesystem::exists(run() / "checkpoints" / "global_step_10"));
+  EXPECT_TRUE(std::filesystem::exists(run().string() + ".log"));
+  EXPECT_EQ(why(), "") << "it can be tried again";
+}
+
 TEST_F(Control, WhatNobodyWouldHearIsRefusedAsTheCommandDoes) {
   rank->finish(0);  // the window has not looked since
   std::string wanted;
@@ -228,7 +337,7 @@ TEST(RunStart, SaysWhatIsMissingBeforeAnythingIsStarted) {
   qputenv("PATH", path + ":" + TESSERA_BINARY_DIR + "/cli");
   EXPECT_TRUE(whyNoStart(request).isEmpty()) << whyNoStart(request).toStdString();
   qputenv("PATH", path);
-  EXPECT_EQ(commandText(request),
+  EXPECT_EQ(commandText(wordsOf(request)),
             QString("tessera run '%1.plan.json' --config grpo-digits --device cuda --set "
                     "trainer.seed=1 -o '%1'")
                 .arg(request.folder));

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "gui/pages/command_palette.h"
 #include "gui/views/message_bar.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
@@ -216,6 +217,57 @@ TEST_F(Start, ARunOutlivesTheWindowThatStartedIt) {
   const StepNumbers& last = metrics->back();
   EXPECT_NEAR(sums.at(last.step).first / sums.at(last.step).second,
               last.data.at("critic/score/mean"), 1e-9);
+}
+
+TEST_F(Start, AStoppedRunGoesOnFromWhereItWas) {
+  const auto answer = [this] {
+    with_dialog(window.get(), [](QDialog& dialog) {
+      QTest::mouseClick(dynamic_cast<QMessageBox&>(dialog).button(QMessageBox::Yes),
+                        Qt::LeftButton);
+    });
+  };
+  const auto resume = [&] {
+    answer();
+    window->activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+    QTest::keyClick(window.get(), Qt::Key_F8, Qt::ShiftModifier);
+  };
+  const fs::path run = at("resumed");
+  fill("resumed", [](QDialog& dialog) { clickStart(dialog); });
+  ASSERT_TRUE(wait_long([&] { return steps() >= 2; })) << text_of(at("resumed.log"));
+  EXPECT_FALSE(window->run().controls().back()->isEnabled());
+  answer();
+  press(Qt::Key_F9);
+  ASSERT_TRUE(waitForState(RunState::stopped)) << followed().summary().text.toStdString();
+  const std::int64_t saved = followed().left()->checkpoint.value();
+  ASSERT_TRUE(wait_long([&] { return followed().steps()->steps().back() == saved; }));
+  ASSERT_TRUE(wait_long([&] { return window->run().controls().back()->isEnabled(); }))
+      << whyNot(*window->run().controls().back()).toStdString();
+
+  resume();
+  ASSERT_TRUE(wait_long([&] { return followed().steps()->steps().back() >= saved + 2; }))
+      << message().toStdString() << text_of(at("resumed.log"));
+  EXPECT_EQ(followed().summary().state, RunState::running);
+  EXPECT_EQ(message(), "");
+  EXPECT_TRUE(text_of(run / "log.txt").find("[Resume] from step " + std::to_string(saved)) !=
+              std::string::npos)
+      << text_of(run / "log.txt");
+  // Every step once, also in the window.
+  const auto& numbers = followed().steps()->steps();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(numbers[i], static_cast<std::int64_t>(i + 1));
+  }
+
+  // Its window goes, and it goes on.
+  window.reset();
+  const std::int64_t left = read_rank_statuses(run).at(0).step;
+  ASSERT_TRUE(wait_long([&] { return read_rank_statuses(run).at(0).step >= left + 2; }));
+  open("few.json");
+  ASSERT_TRUE(window->openRun(QString::fromStdString(run.string())));
+  ASSERT_TRUE(waitForState(RunState::running));
+  answer();
+  press(Qt::Key_F9);
+  ASSERT_TRUE(waitForState(RunState::stopped)) << followed().summary().text.toStdString();
 }
 
 TEST_F(Start, LeavingTheFormStartsNothing) {
