@@ -6,21 +6,17 @@
 #include <QElapsedTimer>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QPainter>
-#include <QPixmap>
 #include <QPointer>
 #include <QStatusBar>
-#include <QSvgGenerator>
 #include <QTabWidget>
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "cost_models/documents/document.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/export/view_file.h"
 #include "gui/report/report.h"
 #include "gui/views/save_file.h"
 #include "gui/views/view.h"
@@ -34,7 +30,6 @@ constexpr double kWorkSeconds = 120;
 [[noreturn]] void refuse(const QString& path, const char* why) {
   throw Error(ExitCode::io, Problems{{.file = path.toStdString(), .found = why}});
 }
-constexpr const char* kNotWritten = QT_TRANSLATE_NOOP("Words", "the file cannot be written");
 constexpr const char* kNotMade = QT_TRANSLATE_NOOP("Words", "the folder cannot be made");
 
 /// What is written where, and what was.
@@ -45,30 +40,20 @@ struct Export {
 
   void png(QWidget& widget, const QString& name) {
     const QString file = folder.filePath(name + ".png");
-    if (!widget.grab().save(file)) refuse(file, kNotWritten);
+    writePng(widget, file);
     written << file;
   }
   void picture(QWidget& widget, const QString& name) {
     if (formats.png) png(widget, name);
     if (formats.svg) {
       const QString file = folder.filePath(name + ".svg");
-      QSvgGenerator generator;
-      generator.setFileName(file);
-      generator.setSize(widget.size());
-      generator.setViewBox(widget.rect());
-      generator.setTitle(name);
-      QPainter painter;
-      if (!painter.begin(&generator)) refuse(file, kNotWritten);
-      widget.render(&painter);
-      painter.end();
+      writeSvg(widget, name, file);
       written << file;
     }
   }
-  void data(const QString& name, const std::string& text) {
-    if (text.empty()) return;
-    const QString file = folder.filePath(name);
-    write_text_file(file.toStdString(), text);
-    written << file;
+  void data(QWidget& view, const ViewKind& kind, Session& session, ViewFormat format) {
+    const QString file = folder.filePath(QString(kind.name) + "." + nameOf(format));
+    if (writeView(view, kind, session, format, file)) written << file;
   }
 };
 
@@ -168,10 +153,9 @@ void save_page(MainWindow& window, QWidget& page, const QString& name,
       bringToFront(*view);
       waitFor(at_rest, kWorkSeconds);
       to.picture(*view, kind.name);
-      const QString file(kind.name);
-      if (to.formats.whole) to.png(window, "window_" + file);
-      if (to.formats.csv && kind.csv != nullptr) to.data(file + ".csv", kind.csv(session));
-      if (to.formats.json && kind.json != nullptr) to.data(file + ".json", kind.json(session));
+      if (to.formats.whole) to.png(window, QString("window_") + kind.name);
+      if (to.formats.csv) to.data(*view, kind, session, ViewFormat::csv);
+      if (to.formats.json) to.data(*view, kind, session, ViewFormat::json);
     }
   }
 }
@@ -238,6 +222,27 @@ QString chooseExportFolder(QWidget* parent) {
   FolderDialog dialog(parent, Words::tr("Export views into"));
   const bool taken = dialog.exec() == QDialog::Accepted;
   return taken ? dialog.selectedFiles().value(0) : QString();
+}
+
+// What it shows may still be worked out.
+void chooseViewExport(MainWindow& window, QWidget& view) {
+  const ViewKind* const kind = kindOf(view);
+  QString problem;
+  const auto chosen = chooseViewFile(&window, *kind, problem);
+  if (!problem.isEmpty()) return window.tell(problem);
+  if (!chosen) return;
+  Session& session = window.session();
+  waitFor([&] { return !session.isWorking(); }, kWorkSeconds);
+  try {
+    if (writeView(view, *kind, session, chosen->format, chosen->file)) {
+      const QString file = QFileInfo(chosen->file).absoluteFilePath();
+      window.statusBar()->showMessage(Words::tr("Saved %1").arg(file), 5000);
+    } else {
+      window.tell(Words::tr("%1 was not written: the view shows nothing").arg(chosen->file));
+    }
+  } catch (const Error& error) {
+    window.tell(problemsText(error.problems()));
+  }
 }
 
 void chooseReport(MainWindow& window) {

@@ -30,6 +30,10 @@ QStringList exportViews(MainWindow& window, const QString& folder,
 /// Asks for a folder, which is made where there is none of that name; empty = none was chosen.
 QString chooseExportFolder(QWidget* parent);
 
+/// Asks for a file, and writes that view into it once what it shows has been worked out; what
+/// cannot be written is told. Precondition: kindOf(view) (gui/export/view_file.h).
+void chooseViewExport(MainWindow& window, QWidget& view);
+
 /// Asks for a file, and saves the report there once the plan's step has been worked out; a file
 /// that cannot be written is told.
 void chooseReport(MainWindow& window);

@@ -77,7 +77,14 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::othersChanged, this, &MainWindow::documentChanged);
   connect(session_.pinned(), &QAbstractItemModel::modelReset, this, &MainWindow::documentChanged);
+  // Queued: it may be a widget that is just going.
+  const auto queued = Qt::QueuedConnection;
+  connect(qApp, &QApplication::focusChanged, this, &MainWindow::allowViewExport, queued);
+  for (const QTabWidget* tabs : findChildren<QTabWidget*>()) {
+    connect(tabs, &QTabWidget::currentChanged, this, &MainWindow::allowViewExport, queued);
+  }
   documentChanged();
+  allowViewExport();
   takeDroppedFiles(*this);
   restore(*this, workspace_.layout);
 }
@@ -111,6 +118,8 @@ void MainWindow::addFileActions() {
                          QKeySequence("Ctrl+J"), this, &MainWindow::chooseJob);
   file->addAction(Words::tr("&Export views..."), QKeySequence("Ctrl+E"), this,
                   &MainWindow::chooseExport);
+  one_view_ = file->addAction(Words::tr("Export t&his view..."), QKeySequence("Ctrl+Alt+E"), this,
+                              &MainWindow::exportOneView);
   report_ = file->addAction(Words::tr("Save repor&t..."), QKeySequence("Ctrl+Shift+E"), this,
                             [this] { chooseReport(*this); });
   file->addSeparator();

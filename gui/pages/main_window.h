@@ -96,6 +96,9 @@ class MainWindow : public QMainWindow {
   std::string tokenOf(const RemoteName& name) const;
   void chooseOtherRun();
   void chooseExport();
+  QWidget* viewLookedAt() const;
+  void allowViewExport();
+  void exportOneView();
   void chooseJob();
   void planForJob(const QString& engine, const QString& target);
   void goOnWithJob();
@@ -117,7 +120,7 @@ class MainWindow : public QMainWindow {
   QTabWidget* pages_;
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
           *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr, *job_ = nullptr,
-          *why_not_ = nullptr;
+          *why_not_ = nullptr, *one_view_ = nullptr;
   std::optional<PlanQuery> job_question_;     // whose plan is to be exported once it is there
   QString job_target_;                        // for whom
   bool exporting_ = false;                    // views

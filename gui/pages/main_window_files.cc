@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the window does with plans and projects in files: opens and saves them, and asks before what
-// is in none of them goes with the window.
+// is in none of them goes with the window. One view goes into a file, too.
 #include <QCloseEvent>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QMessageBox>
 #include <QPushButton>
+#include <QScopedValueRollback>
 #include <QStatusBar>
 #include <utility>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/export/view_file.h"
+#include "gui/pages/command_palette.h"
+#include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/views/save_file.h"
 
@@ -153,6 +157,32 @@ bool MainWindow::mayGo(Unsaved what, const QString& title) {
     default:
       return false;
   }
+}
+
+// The one that the keys are for; behind a dialog it stays that. Of a page that shows a single view
+// that one.
+QWidget* MainWindow::viewLookedAt() const {
+  QWidget* const with_keys = viewWith(focusWidget());
+  if (with_keys != nullptr && with_keys->isVisible()) return with_keys;
+  QWidget* only = nullptr;
+  for (QWidget* part : pages_->currentWidget()->findChildren<QWidget*>()) {
+    if (!part->isVisible() || viewWith(part) != part) continue;
+    if (only != nullptr) return nullptr;
+    only = part;
+  }
+  return only;
+}
+
+void MainWindow::allowViewExport() {
+  allow(*one_view_, viewLookedAt() != nullptr,
+        Words::tr("the keys are for none of the views: a click or Tab chooses one"));
+}
+
+void MainWindow::exportOneView() {
+  QWidget* const view = viewLookedAt();
+  if (view == nullptr || exporting_) return;
+  const QScopedValueRollback<bool> once(exporting_, true);
+  chooseViewExport(*this, *view);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

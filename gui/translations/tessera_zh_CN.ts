@@ -7271,5 +7271,45 @@ select it to plan it in full</source>
         <source>Resuming %1</source>
         <translation>正在恢复 %1</translation>
     </message>
+    <message>
+        <source>the command that started the run has not ended</source>
+        <translation>启动该运行的命令尚未结束</translation>
+    </message>
+    <message>
+        <source>Picture (*.png)</source>
+        <translation>图片 (*.png)</translation>
+    </message>
+    <message>
+        <source>Drawing (*.svg)</source>
+        <translation>矢量图 (*.svg)</translation>
+    </message>
+    <message>
+        <source>Table (*.csv)</source>
+        <translation>表格 (*.csv)</translation>
+    </message>
+    <message>
+        <source>Data for programs (*.json)</source>
+        <translation>供程序使用的数据 (*.json)</translation>
+    </message>
+    <message>
+        <source>Export this view</source>
+        <translation>导出此视图</translation>
+    </message>
+    <message>
+        <source>Export t&amp;his view...</source>
+        <translation>导出此视图(&amp;H)...</translation>
+    </message>
+    <message>
+        <source>%1: this view is written as a file that ends in %2, not in &quot;%3&quot;</source>
+        <translation>%1：此视图可写成以 %2 结尾的文件，不能以“%3”结尾</translation>
+    </message>
+    <message>
+        <source>%1 was not written: the view shows nothing</source>
+        <translation>未写入 %1：该视图没有内容</translation>
+    </message>
+    <message>
+        <source>the keys are for none of the views: a click or Tab chooses one</source>
+        <translation>键盘焦点不在任何视图上：单击或按 Tab 选择一个</translation>
+    </message>
 </context>
 </TS>

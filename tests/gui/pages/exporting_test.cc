@@ -2,14 +2,22 @@
 // Exporting changes nothing of what one looks at, and makes the folder that is asked for.
 #include <gtest/gtest.h>
 
+#include <QAction>
+#include <QComboBox>
 #include <QDir>
+#include <QFile>
 #include <QFileInfo>
+#include <QImage>
+#include <QMenuBar>
+#include <QStatusBar>
 #include <QTabWidget>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <map>
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
+#include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/translations/language.h"
@@ -69,6 +77,101 @@ TEST(Exporting, SaysInTheLanguageWhatCannotBeWritten) {
   }
   speak("en");
   EXPECT_EQ(why, QString::fromUtf8("/proc/pictures：无法创建该文件夹"));
+}
+
+class OneView : public testing::Test {
+ protected:
+  void SetUp() override {
+    window.resize(1280, 800);
+    window.show();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+    ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
+  }
+  /// By the key, into a file of that name.
+  QString exported(const QString& name) {
+    const QString file = folder.filePath(name);
+    answer_file_dialog(&window, file);
+    window.activateWindow();
+    EXPECT_TRUE(QTest::qWaitForWindowActive(&window));
+    QCoreApplication::processEvents();
+    QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::AltModifier);
+    return file;
+  }
+  static QByteArray bytes_of(const QString& file) {
+    QFile in(file);
+    EXPECT_TRUE(in.open(QIODevice::ReadOnly)) << file.toStdString();
+    return in.readAll();
+  }
+  QString told() { return window.session().document().file_problems; }
+
+  MainWindow window;
+  QTemporaryDir folder;
+};
+
+TEST_F(OneView, IsWrittenAsTheExportOfAllWritesIt) {
+  window.showPage(&window.understand());
+  for (const char* name : {"one.png", "one.svg", "one.csv", "one.json"}) exported(name);
+  EXPECT_TRUE(window.statusBar()->currentMessage().contains("one.json"))
+      << window.statusBar()->currentMessage().toStdString();
+  const QString all = folder.filePath("all");
+  exportViews(window, all, {.png = true, .svg = true, .csv = true, .json = true});
+  for (const char* end : {"csv", "json"}) {
+    const QByteArray one = bytes_of(folder.filePath(QString("one.") + end));
+    EXPECT_FALSE(one.isEmpty());
+    EXPECT_EQ(one, bytes_of(all + "/timeline." + end));
+  }
+  const QImage picture(folder.filePath("one.png"));
+  EXPECT_EQ(picture.size(), QImage(all + "/timeline.png").size());
+  EXPECT_EQ(picture, QImage(all + "/timeline.png"));
+  EXPECT_TRUE(bytes_of(folder.filePath("one.svg")).contains("<svg"));
+}
+
+TEST_F(OneView, IsTheOneThatTheKeysAreFor) {
+  QAction* action = nullptr;
+  for (QAction* one : commandsOf(*window.menuBar())) {
+    if (one->shortcut() == QKeySequence("Ctrl+Alt+E")) action = one;
+  }
+  ASSERT_NE(action, nullptr);
+  window.explore().form()->findChild<QComboBox*>()->setFocus();
+  QCoreApplication::processEvents();
+  EXPECT_FALSE(action->isEnabled());
+  EXPECT_TRUE(whyNot(*action).contains("none of the views")) << whyNot(*action).toStdString();
+  auto* plans = window.explore().findChild<QWidget*>("plans")->findChild<QTableView*>();
+  QTest::mouseClick(plans->viewport(), Qt::LeftButton);
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(action->isEnabled());
+  const QString all = folder.filePath("all");
+  exported("mine.csv");
+  exportViews(window, all, {.png = false, .csv = true});
+  EXPECT_EQ(bytes_of(folder.filePath("mine.csv")), bytes_of(all + "/plans.csv"));
+}
+
+TEST_F(OneView, SaysWhatItIsNotWrittenAs) {
+  window.showPage(&window.understand());
+  QFile::remove(exported("one.pdf"));
+  EXPECT_TRUE(told().contains("png, svg, csv, json, not in \"pdf\"")) << told().toStdString();
+  window.showPage(&window.understand());
+  exported("no folder/one.csv");
+  EXPECT_TRUE(told().contains("one.csv")) << told().toStdString();
+}
+
+// Nothing is pinned: there is no table of it.
+TEST_F(OneView, SaysThatItShowsNothing) {
+  auto* view = window.explore().findChild<QWidget*>("pinned");
+  ASSERT_NE(view, nullptr);
+  for (QTabWidget* tabs : window.explore().findChildren<QTabWidget*>()) {
+    for (int tab = 0; tab < tabs->count(); ++tab) {
+      if (tabs->widget(tab) == view || tabs->widget(tab)->isAncestorOf(view)) {
+        tabs->setCurrentIndex(tab);
+      }
+    }
+  }
+  QWidget* table = view->findChild<QTableView*>();
+  ASSERT_TRUE(view->isVisible());
+  (table != nullptr ? table : view)->setFocus();
+  const QString file = exported("none.csv");
+  EXPECT_FALSE(QFileInfo::exists(file));
+  EXPECT_TRUE(told().contains("shows nothing")) << told().toStdString();
 }
 
 }  // namespace
