@@ -4,13 +4,62 @@
 #include <QFont>
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "cost_models/documents/csv.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/models/colours.h"
 #include "gui/translations/said.h"
 
 namespace tessera::gui {
+namespace {
+
+constexpr std::size_t kCsvColumns = 9;  // of a row of csv_of
+
+std::string numberText(double value) { return QString::number(value, 'g', 12).toStdString(); }
+// What nobody knows is an empty cell.
+std::string numberText(double value, bool known) { return known ? numberText(value) : ""; }
+
+CsvRow rowOf(const PhaseComparison& row) {
+  const bool measured = row.measured_s > 0;
+  return {0,
+          {row.phase, "s", numberText(row.predicted_s, row.is_predicted()),
+           numberText(row.predicted_deviation_s, row.predicted_deviation_s > 0),
+           numberText(row.measured_s, measured), numberText(row.measured_deviation_s, measured),
+           numberText(100 * row.share, measured),
+           numberText(100 * row.relative_error(), row.has_error()), ""}};
+}
+
+CsvRow rowOf(const BytesComparison& row, bool measured) {
+  CsvRow cells{0, std::vector<std::string>(kCsvColumns)};
+  cells.cells[0] = said(row.what).toStdString();
+  cells.cells[1] = "B";
+  cells.cells[2] = std::to_string(row.predicted);
+  if (measured) {
+    cells.cells[4] = std::to_string(row.measured);
+    cells.cells[8] = said(verdict(row)).toStdString();
+  }
+  return cells;
+}
+
+}  // namespace
+
+std::string csv_of(const ComparisonModel& model) {
+  const Comparison& times = model.comparison();
+  if (times.phases.empty() && times.bytes.empty()) return {};
+  CsvTable table;
+  for (const QString& name :
+       {Words::tr("Phase"), Words::tr("Unit"), Words::tr("Predicted"), Words::tr("Predicted, +-"),
+        Words::tr("Measured"), Words::tr("Measured, +-"), Words::tr("Share, %"),
+        Words::tr("Error, %"), Words::tr("Verdict")}) {
+    table.header.push_back(name.toStdString());
+  }
+  for (const PhaseComparison& row : times.phases) table.rows.push_back(rowOf(row));
+  for (const BytesComparison& row : times.bytes) table.rows.push_back(rowOf(row, times.steps > 0));
+  return to_csv(table);
+}
 
 void ComparisonModel::setComparison(const RunComparison& comparison) {
   beginResetModel();

@@ -5,6 +5,7 @@
 
 #include <QAbstractTableModel>
 #include <QStringList>
+#include <string>
 
 #include "simulator/learn/run_comparison.h"
 
@@ -49,5 +50,9 @@ class ComparisonModel : public QAbstractTableModel {
 
   RunComparison run_;
 };
+
+/// Its rows as numbers, each in the unit that stands beside it, shares and errors in per cent; of
+/// bytes what is said of them as well. Empty where there is nothing.
+std::string csv_of(const ComparisonModel& model);
 
 }  // namespace tessera::gui

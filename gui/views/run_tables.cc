@@ -152,7 +152,7 @@ const RegisteredView kComparisonView(
      QT_TRANSLATE_NOOP("Words",
                        "<b>Predicted and measured</b>, mean over the steps after "
                        "the warm-up"),
-     makeComparison, [](Session& session) { return csvOf(*session.run()->comparison()); }});
+     makeComparison, [](Session& session) { return csv_of(*session.run()->comparison()); }});
 const RegisteredView kRulesView({"rules", Place::tables, 2, 2, "", makeRules,
                                  [](Session& session) { return csvOf(*session.run()->rules()); }});
 const RegisteredView kRanksView({"ranks", Place::tables, 3, 2,
