@@ -95,6 +95,7 @@ QString open_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments
   }
   if (!arguments.remote.isEmpty()) open_remote(window, arguments);
   if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
+  if (!arguments.trace.isEmpty() && !window.openTrace(arguments.trace, !exports)) note();
   for (const QString& other : arguments.other_runs) {
     window.session().run()->addOther(other.toStdString(), !exports);
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 #include "cost_models/documents/problem.h"
@@ -38,6 +40,21 @@ std::optional<FileKind> kind_of_folder(const fs::path& folder, Problems& problem
   return std::nullopt;
 }
 
+// By its beginning: traces are far larger than what is read whole here. A list of events, or an
+// object that names them.
+bool is_trace(const fs::path& path) {
+  constexpr std::streamsize kBeginning = 64 << 10;
+  std::error_code unseen;
+  if (!fs::is_regular_file(path, unseen)) return false;
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kBeginning, '\0');
+  in.read(text.data(), kBeginning);
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return false;
+  return text[begin] == '[' || text.find("\"traceEvents\"") != std::string::npos;
+}
+
 }  // namespace
 
 std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
@@ -53,6 +70,7 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
                         ".json, .yaml, .yml or .txt, or a folder", ""});
     return std::nullopt;
   }
+  if (json && is_trace(path)) return FileKind::trace;
   const auto text = read_text_file(path, Project::kMostBytes, problems);
   if (!text) return std::nullopt;
   const auto document = json ? parse_json(*text, file, problems, {.bytes = Project::kMostBytes})
@@ -63,7 +81,7 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
     if (root.is(Node::Kind::map) && root.find(key) != nullptr) return kind;
   }
   problems.push_back({file, "1:1", describe(root),
-                      json ? "a plan, a project or a model's config.json"
+                      json ? "a plan, a project, a trace or a model's config.json"
                            : "a cluster (gpus_per_node) or a workload (prompts_per_step)",
                       ""});
   return std::nullopt;

@@ -11,7 +11,7 @@
 
 namespace tessera::gui {
 
-enum class FileKind { plan, project, model, cluster, workload, run, topology };
+enum class FileKind { plan, project, model, cluster, workload, run, topology, trace };
 
 /// nullopt and a Problem where it is none of them.
 std::optional<FileKind> kind_of(const std::filesystem::path& path, Problems& problems);

@@ -33,6 +33,7 @@
 #include "gui/samples/sample_follower.h"
 #include "gui/threads/newest.h"
 #include "gui/timeline/timeline_index.h"
+#include "gui/trace/opened_trace.h"
 
 namespace tessera::gui {
 
@@ -121,7 +122,7 @@ class Session : public QObject {
   /// What was asked to be worked out of the plan, or to be read of the run, is on its way.
   bool isWorking() const {
     return timeline_.isBusy() || reshard_.isBusy() || peaks_.isBusy() || front_.isBusy() ||
-           samples_.isBusy() || fix_search_.isBusy() || isComparing();
+           samples_.isBusy() || fix_search_.isBusy() || trace_.isBusy() || isComparing();
   }
 
   /// What the plan that is shown is held against, and that plan: the first row, of another row; of
@@ -142,6 +143,8 @@ class Session : public QObject {
   /// Of that run.
   SampleFollower* samples() { return &samples_; }
   PlanJob<TimelineIndex>* timeline() { return &timeline_; }
+  /// Looked at instead of that, while one is open.
+  OpenedTrace* trace() { return &trace_; }
   PlanJob<ReshardFacts>* reshard() { return &reshard_; }
   /// What every rank holds at most; the mesh is told.
   PlanJob<std::vector<RankMemory>>* peaks() { return &peaks_; }
@@ -183,6 +186,7 @@ class Session : public QObject {
   RemoteCopy remote_;
   SampleFollower samples_;
   PlanJob<TimelineIndex> timeline_{simulated};
+  OpenedTrace trace_;
   PlanJob<ReshardFacts> reshard_{reshard_facts};
   PlanJob<std::vector<RankMemory>> peaks_{memory_of_ranks};
   ViewState view_;

@@ -58,6 +58,9 @@ void name_file(const QString& path, Arguments& arguments) {
     case FileKind::project:
       arguments.project = path;
       break;
+    case FileKind::trace:
+      arguments.trace = path;
+      break;
     case FileKind::run:
       if (arguments.run.isEmpty()) {
         arguments.run = path;
@@ -111,7 +114,7 @@ Arguments parse_arguments(const QStringList& words) {
   parser.addOptions(every_option());
   parser.addPositionalArgument(
       "FILE",
-      "A plan, a project, a run's folder, a model, a cluster, a workload or "
+      "A plan, a project, a run's folder, a trace, a model, a cluster, a workload or "
       "a node's topology: opened by what is in it.",
       "[FILE...]");
   parser.process(words);

@@ -73,6 +73,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
   connect(run_, &RunPage::startedIn, this,
           [this](const QString& folder) { followRun(folder, true); });
+  connect(session_.trace(), &OpenedTrace::refused, this, &MainWindow::tell);
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::othersChanged, this, &MainWindow::documentChanged);
@@ -106,6 +107,8 @@ void MainWindow::addFileActions() {
   QMenu* plans = file->addMenu(Words::tr("Recent &plans"));
   connect(plans, &QMenu::aboutToShow, this,
           [this, plans] { addRecent(plans, workspace_.recent_plans, &MainWindow::openPlan); });
+  file->addAction(Words::tr("Open t&race..."), QKeySequence("Ctrl+Alt+T"), this,
+                  &MainWindow::chooseTrace);
   save_ = file->addAction(Words::tr("&Save plan"), QKeySequence::Save, this, &MainWindow::save);
   save_as_ = file->addAction(Words::tr("Save plan &as..."), QKeySequence("Ctrl+Shift+S"), this,
                              &MainWindow::chooseWhereToSave);
@@ -360,7 +363,7 @@ void MainWindow::showKeys() {
   const QString cell = QString(
                            "<td><p style='margin: 0; line-height: %1; "
                            "-qt-line-height-type: fixed'>")
-                           .arg(fontMetrics().height() * 13 / 10);
+                           .arg(fontMetrics().height() * 6 / 5);
   const auto add = [&](const QString& keys, const QString& what) {
     all << QString("%1<b>%2</b>&nbsp;&nbsp;</p></td>%1%3&nbsp;&nbsp;&nbsp;&nbsp;</p></td>")
                .arg(cell, QString(keys).replace(' ', QChar::Nbsp),

@@ -42,6 +42,9 @@ class MainWindow : public QMainWindow {
   void askLast(const PlanQuery& otherwise);
   /// False, and as tell(), where it is no plan.
   bool openPlan(const QString& file);
+  /// Shows a Chrome trace instead of the simulated step once it has been read; what is wrong with
+  /// it is told. False: it was read before this returns (not `live`), and is none.
+  bool openTrace(const QString& file, bool live = true);
   /// Follows the folder; a plan.json in it is opened unless a plan is.
   bool openRun(const QString& folder, bool live = true);
   /// Follows a run of another host; without a token, or where several runs are served there and the
@@ -81,6 +84,7 @@ class MainWindow : public QMainWindow {
   void rememberSoon();
   void rememberNow();
   void choosePlan();
+  void chooseTrace();
   bool save();
   bool chooseWhereToSave();
   bool savePlan(const QString& file);

@@ -10,6 +10,7 @@
 #include <QStatusBar>
 #include <utility>
 
+#include "gui/document/file_kind.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/export/view_file.h"
@@ -98,7 +99,27 @@ bool MainWindow::chooseWhereToKeepProject() {
 void MainWindow::choosePlan() {
   const QString file =
       QFileDialog::getOpenFileName(this, Words::tr("Open plan"), {}, Words::tr("Plans (*.json)"));
-  if (!file.isEmpty() && openPlan(file)) pages_->setCurrentWidget(explore_);
+  if (file.isEmpty()) return;
+  Problems unheard;  // who opens it says what is wrong
+  if (kind_of(file.toStdString(), unheard) == FileKind::trace) {
+    openTrace(file);
+  } else if (openPlan(file)) {
+    pages_->setCurrentWidget(explore_);
+  }
+}
+
+bool MainWindow::openTrace(const QString& file, bool live) {
+  const auto before = session_.trace()->facts();
+  pages_->setCurrentWidget(understand_);
+  understand_->showTimeline();
+  session_.trace()->open(file, live);
+  return live || session_.trace()->facts() != before;
+}
+
+void MainWindow::chooseTrace() {
+  const QString file =
+      QFileDialog::getOpenFileName(this, Words::tr("Open trace"), {}, Words::tr("Traces (*.json)"));
+  if (!file.isEmpty()) openTrace(file);
 }
 
 bool MainWindow::save() {

@@ -8,8 +8,9 @@
 
 namespace tessera::gui {
 
-UnderstandPage::UnderstandPage(Session& session, QWidget* parent) : QWidget(parent) {
-  auto* tabs = new QTabWidget;
+UnderstandPage::UnderstandPage(Session& session, QWidget* parent)
+    : QWidget(parent), tabs_(new QTabWidget) {
+  QTabWidget* const tabs = tabs_;
   tabs->setObjectName("understand_tabs");
   tabs->setDocumentMode(true);
   tabs->setAccessibleName(Words::tr("Views of the step"));
@@ -26,6 +27,12 @@ UnderstandPage::UnderstandPage(Session& session, QWidget* parent) : QWidget(pare
   const Session* shown = &session;
   connect(shown, &Session::documentChanged, this,
           [=, this] { cover_->setStale(shown->document().stale()); });
+}
+
+void UnderstandPage::showTimeline() {
+  for (int tab = 0; tab < tabs_->count(); ++tab) {
+    if (tabs_->widget(tab)->objectName() == "timeline") tabs_->setCurrentIndex(tab);
+  }
 }
 
 }  // namespace tessera::gui

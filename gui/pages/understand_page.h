@@ -16,8 +16,11 @@ class UnderstandPage : public QWidget {
  public:
   explicit UnderstandPage(Session& session, QWidget* parent = nullptr);
 
+  void showTimeline();
+
  private:
   StaleCover* cover_;
+  QTabWidget* tabs_;
 };
 
 }  // namespace tessera::gui

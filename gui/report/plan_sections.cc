@@ -150,7 +150,7 @@ void add_plan(Markup& to, Session& session) {
   add_table(to, *session.plans());
   add_step(to, *session.phases());
   if (session.timeline()->facts()) {
-    add_timeline(to, *session.timeline()->facts(), plan.prediction.step_s);
+    add_timeline(to, *session.timeline()->facts(), plan);
   }
   add_memory(to, session.plan(), calibration);
   if (session.reshard()->facts()) add_reshard(to, *session.reshard()->facts());

@@ -19,8 +19,8 @@ void add_shortage(Markup& to, const Document& document);
 /// Precondition: session.plan().
 void add_plan(Markup& to, Session& session);
 /// The plan's step as it was simulated: a lane for each stream of the first of equal ranks.
-/// `predicted_s`: of the step, by its plan.
-void add_timeline(Markup& to, const TimelineIndex& index, double predicted_s);
+/// How much longer it is than `plan` says, and by which phases.
+void add_timeline(Markup& to, const TimelineIndex& index, const Plan& plan);
 /// Who sends whom how many bytes, and the methods side by side.
 void add_reshard(Markup& to, const ReshardFacts& facts);
 /// The run that is followed: its state, prediction beside measurement, metrics, rules, ranks.

@@ -127,9 +127,9 @@ QString moved_text(const ReshardFacts& facts) {
 
 }  // namespace
 
-void add_timeline(Markup& to, const TimelineIndex& index, double predicted_s) {
+void add_timeline(Markup& to, const TimelineIndex& index, const Plan& plan) {
   to.element("h2", Words::tr("The simulated step"));
-  to.element("p", besidePredictedText(static_cast<double>(index.end_ns) * 1e-9, predicted_s));
+  to.element("p", besidePredictedText(index.simulation, plan));
   const std::size_t groups = std::min(index.groups.size(), static_cast<std::size_t>(kMostGroups));
   std::size_t lanes = 0;
   for (std::size_t group = 0; group < groups; ++group) {

@@ -13,7 +13,6 @@
 #include "gui/models/colours.h"
 #include "gui/step_views/time_painter.h"
 #include "gui/timeline/span_text.h"
-#include "gui/translations/said.h"
 
 namespace tessera::gui {
 namespace {
@@ -232,20 +231,25 @@ class Painting {
       const QString mark = group.ranks.size() < 2 ? QString("   ")
                            : at.folded            ? QString::fromUtf8("\u25b8 ")
                                                   : QString::fromUtf8("\u25be ");
-      const QString who = at.folded ? ranksText(group) : Words::tr("rank %1").arg(at.lane.rank);
+      const QString who = at.folded || index_.trace ? groupText(index_, group)
+                                                    : Words::tr("rank %1").arg(at.lane.rank);
       painter_.setFont(bold_);
-      const bool fits = QFontMetrics(bold_).horizontalAdvance(mark + who) <= kNameWidth;
+      const QFontMetrics metrics(bold_);
+      const bool fits = metrics.horizontalAdvance(mark + who) <= kNameWidth;
       const QString brief =
-          Words::tr("%1 ranks, first %2").arg(group.ranks.size()).arg(at.lane.rank);
-      painter_.drawText(room, Qt::AlignLeft | Qt::AlignVCenter, mark + (fits ? who : brief));
+          index_.trace
+              ? metrics.elidedText(mark + who, Qt::ElideRight, kNameWidth)
+              : mark + Words::tr("%1 ranks, first %2").arg(group.ranks.size()).arg(at.lane.rank);
+      painter_.drawText(room, Qt::AlignLeft | Qt::AlignVCenter, fits ? mark + who : brief);
       painter_.fillRect(0, place.top(), picture_.size.width(), 1,
                         picture_.palette.color(QPalette::Button));
       painter_.setFont(small_);
     }
-    const QString stream = at.lane.stream == Stream::communication ? Words::tr("comm.")
-                                                                   : said(name_of(at.lane.stream));
     painter_.setPen(picture_.palette.color(QPalette::PlaceholderText));
-    painter_.drawText(room, Qt::AlignRight | Qt::AlignVCenter, stream);
+    const int left = at.first ? room.width() - kNameWidth - 6 : room.width();
+    painter_.drawText(
+        room, Qt::AlignRight | Qt::AlignVCenter,
+        QFontMetrics(small_).elidedText(laneText(index_, at.lane), Qt::ElideRight, left));
   }
 
   void ruler() {
@@ -278,7 +282,7 @@ QString TimelinePicture::ranksAt(QPoint point) const {
   const int row = rowAt(point.y());
   if (index == nullptr || row < 0 || point.x() >= kNames) return {};
   const int group = rows[static_cast<std::size_t>(row)].group;
-  return ranksText(index->groups[static_cast<std::size_t>(group)]);
+  return groupText(*index, index->groups[static_cast<std::size_t>(group)]);
 }
 
 std::optional<std::pair<std::int64_t, std::int64_t>> TimelinePicture::chosenTime() const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The simulated step as a timeline, with a search, and what an area adds up to.
+// The simulated step as a timeline, or a trace that was opened, with a search, and what an area
+// adds up to.
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
@@ -16,6 +17,7 @@
 #include "gui/step_views/timeline_canvas.h"
 #include "gui/timeline/span_text.h"
 #include "gui/timeline/span_totals_model.h"
+#include "gui/trace/trace_file.h"
 #include "gui/views/elided_label.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
@@ -38,6 +40,11 @@ class TimelineView : public QWidget {
   }
 
  private:
+  /// The trace that is open, else the simulated step; nullptr = neither.
+  const std::shared_ptr<const TimelineIndex>& shown() const {
+    const auto& trace = session_.trace()->facts();
+    return trace ? trace : session_.timeline()->facts();
+  }
   QLayout* top();
   QWidget* below();
   void timelineChanged();
@@ -49,8 +56,10 @@ class TimelineView : public QWidget {
   TimelineCanvas* canvas_;
   QLineEdit* search_;
   QLabel *found_, *says_, *area_;
-  ElidedLabel* beside_;  // the prediction
+  ElidedLabel* beside_;  // the prediction, or what the trace has
+  QPushButton* close_;   // the trace
   SpanTotalsModel* totals_;
+  std::shared_ptr<const TimelineIndex> shown_;
   QTimer rest_;
 };
 
@@ -62,6 +71,7 @@ TimelineView::TimelineView(Session& session)
       says_(new QLabel),
       area_(new QLabel),
       beside_(new ElidedLabel),
+      close_(new QPushButton(Words::tr("Cl&ose the trace"))),
       totals_(new SpanTotalsModel(this)) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 4, 0, 0);
@@ -82,11 +92,17 @@ TimelineView::TimelineView(Session& session)
     showMatches();
   });
   connect(canvas_, &TimelineCanvas::chosen, this, [this](const ViewState& view) {
-    session_.look(view);
+    if (!session_.trace()->facts()) session_.look(view);
     showSpan();
   });
-  connect(&session, &Session::viewChanged, canvas_, &TimelineCanvas::look);
-  connect(session.timeline(), &PlanWatch::changed, this, [this] { timelineChanged(); });
+  connect(&session, &Session::viewChanged, this, [this](const ViewState& view) {
+    if (!session_.trace()->facts()) canvas_->look(view);
+  });
+  connect(session.timeline(), &PlanWatch::changed, this, [this] {
+    if (!session_.trace()->facts()) timelineChanged();
+  });
+  connect(session.trace(), &OpenedTrace::changed, this, [this] { timelineChanged(); });
+  connect(close_, &QPushButton::clicked, session.trace(), &OpenedTrace::close);
   timelineChanged();
 }
 
@@ -107,6 +123,7 @@ QLayout* TimelineView::top() {
   line->addWidget(search_);
   line->addWidget(found_);
   line->addWidget(help, 1);
+  line->addWidget(close_);
   line->addWidget(all);
   connect(search_, &QLineEdit::textChanged, this, [this](const QString& part) {
     canvas_->setSearch(part);
@@ -154,17 +171,25 @@ QWidget* TimelineView::below() {
 
 void TimelineView::timelineChanged() {
   const PlanJob<TimelineIndex>& job = *session_.timeline();
-  canvas_->setTimeline(job.facts(), job.whyNone(Words::tr("Simulating the step")));
-  if (!search_->text().isEmpty()) canvas_->setSearch(search_->text());
-  showMatches();
-  showSpan();
-  showTotals();
-  const bool both = job.facts() != nullptr && session_.plan();
-  const QString text = both ? besidePredictedText(static_cast<double>(job.facts()->end_ns) * 1e-9,
-                                                  session_.plan()->prediction.step_s)
-                            : QString();
-  beside_->setText(text);
-  if (isVisible()) session_.timeline()->want();
+  const OpenedTrace& trace = *session_.trace();
+  const bool traced = trace.facts() != nullptr;
+  // While another trace is read the one that is shown stays as it is.
+  if (shown() != shown_ || !shown_) {
+    shown_ = shown();
+    const QString why = trace.isBusy() ? Words::tr("Reading the trace")
+                                       : job.whyNone(Words::tr("Simulating the step"));
+    canvas_->setTimeline(shown_, why);
+    if (!search_->text().isEmpty()) canvas_->setSearch(search_->text());
+    showMatches();
+    showSpan();
+    showTotals();
+  }
+  close_->setVisible(traced);
+  beside_->setText(traced ? trace.describe()
+                   : job.facts() && session_.plan()
+                       ? besidePredictedText(job.facts()->simulation, *session_.plan())
+                       : QString());
+  if (isVisible() && !traced) session_.timeline()->want();
 }
 
 void TimelineView::showMatches() {
@@ -185,14 +210,17 @@ void TimelineView::showSpan() {
 void TimelineView::showTotals() {
   const auto& area = canvas_->picture().area;
   AreaSums sums = sums_of(canvas_->picture());
-  totals_->setTotals(std::move(sums.totals), sums.idle, sums.area_ns);
-  if (session_.timeline()->facts() == nullptr) {
+  const bool phases = !shown_ || !shown_->trace || shown_->trace->phases;
+  totals_->setTotals(std::move(sums.totals), sums.idle, sums.area_ns, phases);
+  if (!shown_) {
     area_->clear();
   } else if (area) {
     area_->setText(Words::tr("<b>%1 to %2</b>, %3 lines")
                        .arg(secondsText(static_cast<double>(area->from_ns) * 1e-9),
                             secondsText(static_cast<double>(area->to_ns) * 1e-9))
                        .arg(area->last_row - area->first_row + 1));
+  } else if (shown_->trace) {
+    area_->setText(Words::tr("<b>The whole trace</b>; spans within others count in both"));
   } else {
     area_->setText(
         Words::tr("<b>The whole step</b> of all ranks; ranks that do the same are counted once "
@@ -204,12 +232,14 @@ const RegisteredView kTimelineView(
     {"timeline", Place::whole, 0, 1, QT_TRANSLATE_NOOP("Words", "Timeline"),
      [](Session& session) -> QWidget* { return new TimelineView(session); },
      [](Session& session) {
+       if (const auto& trace = session.trace()->facts()) return trace_csv_of(*trace);
        const auto& facts = session.timeline()->facts();
        return facts ? csv_of(*facts) : std::string();
      },
      [](Session& session) {
        const auto& facts = session.timeline()->facts();
-       return facts ? trace_of(*facts) : std::string();
+       const bool simulated = facts && !session.trace()->facts();  // a trace is its own file
+       return simulated ? trace_of(*facts) : std::string();
      }});
 
 }  // namespace

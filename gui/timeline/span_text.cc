@@ -3,12 +3,16 @@
 
 #include <QStringList>
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "cost_models/documents/printed.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/plans/plan_apart.h"
+#include "gui/timeline/step_apart.h"
 #include "gui/translations/said.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -16,6 +20,8 @@ namespace {
 QString timeText(std::int64_t ns) { return secondsText(static_cast<double>(ns) * 1e-9); }
 
 constexpr std::size_t kMostAwaited = 5, kMostMeanwhile = 4;
+constexpr qsizetype kMostApart = 5;   // parts that are told
+constexpr double kLeastApart = 0.01;  // of the largest
 
 // "B0 of stage 2", "decode 8 sequences, 512 steps".
 QString taskText(const TimelineIndex& index, std::size_t span, const std::vector<int>& ranks) {
@@ -89,6 +95,27 @@ QString communicationText(const TimelineIndex& index, std::size_t span) {
   return within.empty() ? text : text + QString(" (%1)").arg(QString::fromStdString(within));
 }
 
+// "python, thread 17": a process and a thread of an opened trace.
+QString placeText(const TimelineIndex& index, const Lane& lane) {
+  const TraceNames& names = *index.trace;
+  return QString("%1, %2").arg(
+      toText(names.processes[static_cast<std::size_t>(lane.rank)]).toHtmlEscaped(),
+      toText(names.tracks[static_cast<std::size_t>(lane.track)]).toHtmlEscaped());
+}
+
+QString tracedText(const TimelineIndex& index, std::size_t span) {
+  const Span& of = index.span(span);
+  const auto lane = std::ranges::find_if(
+      index.lanes, [&](const Lane& one) { return span >= one.first && span < one.last; });
+  const QString text =
+      Words::tr("<b>%1</b><br>%2<br>%3 to %4: <b>%5</b>")
+          .arg(toText(of.name).toHtmlEscaped(), placeText(index, *lane), timeText(of.start_ns),
+               timeText(of.end_ns), timeText(of.end_ns - of.start_ns));
+  const QString category = toText(index.trace->categories[index.trace->category_of[span]]);
+  return category.isEmpty() ? text
+                            : text + Words::tr("<br>category %1").arg(category.toHtmlEscaped());
+}
+
 }  // namespace
 
 QString ranksText(const RankGroup& group) {
@@ -96,8 +123,23 @@ QString ranksText(const RankGroup& group) {
       .arg(QString::fromStdString(ranges_text(group.ranks)));
 }
 
+QString groupText(const TimelineIndex& index, const RankGroup& group) {
+  if (!index.trace) return ranksText(group);
+  return toText(index.trace->processes[static_cast<std::size_t>(group.ranks.front())]);
+}
+
+QString laneText(const TimelineIndex& index, const Lane& lane) {
+  if (index.trace) {
+    const bool outermost = lane.depth == 0;
+    return outermost ? toText(index.trace->tracks[static_cast<std::size_t>(lane.track)])
+                     : QString();
+  }
+  return lane.stream == Stream::communication ? Words::tr("comm.") : said(name_of(lane.stream));
+}
+
 QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* group) {
   const Span& of = index.span(span);
+  if (index.trace) return tracedText(index, span);
   QString text = Words::tr("<b>%1</b>, %2 of rank %3<br>%4 to %5: <b>%6</b>, in %7")
                      .arg(QString::fromStdString(of.name).toHtmlEscaped(), said(name_of(of.stream)))
                      .arg(of.rank)
@@ -114,6 +156,11 @@ QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* 
 }
 
 QString describe(const TimelineIndex& index, const LaneGap& gap, const RankGroup* group) {
+  if (index.trace) {
+    return Words::tr("<b>idle %1</b>, %2<br>%3 to %4")
+        .arg(timeText(gap.to_ns - gap.from_ns), placeText(index, gap.lane), timeText(gap.from_ns),
+             timeText(gap.to_ns));
+  }
   QString text = Words::tr("<b>idle %1</b>, %2 of rank %3<br>%4 to %5")
                      .arg(timeText(gap.to_ns - gap.from_ns), said(name_of(gap.lane.stream)))
                      .arg(gap.lane.rank)
@@ -124,12 +171,32 @@ QString describe(const TimelineIndex& index, const LaneGap& gap, const RankGroup
   return text;
 }
 
-QString besidePredictedText(double simulated_s, double predicted_s) {
-  return Words::tr(
-             "The step takes %1 here and %2 by its plan: this is one draw of the response lengths "
-             "(seed 0), in which whoever sends at once shares the links; plans state means over "
-             "draws.")
-      .arg(secondsText(simulated_s), secondsText(predicted_s));
+QString besidePredictedText(const Simulation& simulation, const Plan& plan) {
+  const std::vector<PhaseApart> apart = apart_by_phase(simulation, plan);
+  QStringList parts;
+  double others = 0;
+  for (const PhaseApart& one : apart) {
+    const bool told = parts.size() < kMostApart &&
+                      std::abs(one.seconds) >= kLeastApart * std::abs(apart.front().seconds);
+    if (!told) others += one.seconds;
+    if (!told || one.seconds == 0) continue;
+    const QString what =
+        one.phase ? toText(name_of(*one.phase)) : Words::tr("overlaps and gaps between calls");
+    parts << what + " " + moreText(one.seconds);
+  }
+  if (std::abs(others) >= kLeastApart * std::abs(apart.front().seconds) && others != 0) {
+    parts << Words::tr("all others") + " " + moreText(others);
+  }
+  const double more = simulation.step_s - plan.prediction.step_s.value;
+  const QString takes =
+      Words::tr("The step takes %1 here and %2 by its plan")
+          .arg(secondsText(simulation.step_s), secondsText(plan.prediction.step_s.value));
+  const QString split =
+      parts.isEmpty() ? QString() : Words::tr(", %1: %2").arg(moreText(more), parts.join(", "));
+  return takes + split +
+         Words::tr(
+             ". This is one draw of the response lengths (seed 0), in which whoever sends at once "
+             "shares the links; plans state means over draws.");
 }
 
 }  // namespace tessera::gui

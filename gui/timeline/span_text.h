@@ -13,12 +13,18 @@ namespace tessera::gui {
 /// "rank 3", "ranks 0-3, 8".
 QString ranksText(const RankGroup& group);
 
+/// The ranks of a group; of an opened trace its process.
+QString groupText(const TimelineIndex& index, const RankGroup& group);
+/// "compute"; of an opened trace its thread, of spans within others nothing.
+QString laneText(const TimelineIndex& index, const Lane& lane);
+
 /// What is known of a span, a line of HTML for each fact; `group`: of the ranks that have its
 /// equal, nullptr where one rank is looked at.
 QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* group);
 
-/// Of a simulated step, why it is not as long as the plan says.
-QString besidePredictedText(double simulated_s, double predicted_s);
+/// Of a simulated step, by which phases it is longer or shorter than the plan says, the largest
+/// first, and what the two do not share.
+QString besidePredictedText(const Simulation& simulation, const Plan& plan);
 
 /// What a stream does not do in a gap: how long, what ends it, what that waits for, and what the
 /// rank's other streams do; a line of HTML for each fact. `group` as above.

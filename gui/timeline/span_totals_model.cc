@@ -16,8 +16,9 @@ constexpr double kNs = 1e-9;
 }  // namespace
 
 void SpanTotalsModel::setTotals(std::vector<SpanTotal> totals, const IdleTotal& idle,
-                                std::int64_t area_ns) {
+                                std::int64_t area_ns, bool phases) {
   beginResetModel();
+  phases_ = phases;
   totals_ = std::move(totals);
   area_ns_ = area_ns;
   idle_row_ = -1;
@@ -42,7 +43,8 @@ QVariant SpanTotalsModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const SpanTotal& row = totals_[static_cast<std::size_t>(index.row())];
   const bool idle = index.row() == idle_row_;
-  if (role == PhaseRole) return idle ? QVariant() : QVariant(static_cast<int>(row.phase));
+  if (role == PhaseRole)
+    return idle || !phases_ ? QVariant() : QVariant(static_cast<int>(row.phase));
   if (role == Qt::TextAlignmentRole) {
     return QVariant((index.column() >= Count ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   }
@@ -54,9 +56,9 @@ QVariant SpanTotalsModel::data(const QModelIndex& index, int role) const {
     case Name:
       return idle ? Words::tr("idle") : QString::fromStdString(row.name);
     case PhaseName:
-      return idle ? QString() : toText(name_of(row.phase));
+      return idle || !phases_ ? QString() : toText(name_of(row.phase));
     case StreamName:
-      return idle ? QString() : said(name_of(row.stream));
+      return idle || !phases_ ? QString() : said(name_of(row.stream));
     default:
       return number(index.column(), row, role == SortRole);
   }

@@ -26,13 +26,15 @@ class SpanTotalsModel : public QAbstractTableModel {
     Communicates,
     ColumnCount
   };
-  /// PhaseRole: int, of enum Phase; none for idle time.
+  /// PhaseRole: int, of enum Phase; none for idle time, and where there are no phases.
   enum Roles { SortRole = Qt::UserRole, PhaseRole };
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  /// `area_ns`: of all its ranks together, what shares are of.
-  void setTotals(std::vector<SpanTotal> totals, const IdleTotal& idle, std::int64_t area_ns);
+  /// `area_ns`: of all its ranks together, what shares are of. `phases`: the totals have phases and
+  /// streams, as those of an opened trace need not.
+  void setTotals(std::vector<SpanTotal> totals, const IdleTotal& idle, std::int64_t area_ns,
+                 bool phases = true);
   /// With idle time as a row that has the name "idle".
   const std::vector<SpanTotal>& totals() const { return totals_; }
   int idleRow() const { return idle_row_; }
@@ -49,6 +51,7 @@ class SpanTotalsModel : public QAbstractTableModel {
   std::vector<SpanTotal> totals_;
   int idle_row_ = -1;  // where idle time stands among the totals; -1: nowhere
   std::int64_t area_ns_ = 0;
+  bool phases_ = true;
 };
 
 }  // namespace tessera::gui

@@ -195,13 +195,9 @@ std::string without_numbers(const std::string& name) {
   return stem.empty() ? name : stem;
 }
 
-}  // namespace
-
-TimelineIndex index_of(Simulation simulation) {
-  TimelineIndex index{.simulation = std::move(simulation)};
+// What follows from the spans and their lanes.
+void fill(TimelineIndex& index) {
   const Spans& spans = index.simulation.timeline.spans;
-  index.lanes = lanes_in(spans);
-  index.groups = groups_in(spans);
   index.busy_before.reserve(spans.size() + 1);
   index.busy_before.push_back(0);
   index.starts.reserve(spans.size());
@@ -213,6 +209,27 @@ TimelineIndex index_of(Simulation simulation) {
   name_spans(index);
   find_tasks(index);
   mark_path(index);
+}
+
+}  // namespace
+
+TimelineIndex index_of(Simulation simulation) {
+  TimelineIndex index{.simulation = std::move(simulation)};
+  index.lanes = lanes_in(index.simulation.timeline.spans);
+  index.groups = groups_in(index.simulation.timeline.spans);
+  fill(index);
+  return index;
+}
+
+TimelineIndex index_of(Simulation measured, std::vector<Lane> lanes, TraceNames names) {
+  TimelineIndex index{.simulation = std::move(measured)};
+  index.lanes = std::move(lanes);
+  index.trace = std::move(names);
+  for (const Lane& lane : index.lanes) {
+    const bool known = !index.groups.empty() && index.groups.back().ranks.front() == lane.rank;
+    if (!known) index.groups.push_back({{lane.rank}});
+  }
+  fill(index);
   return index;
 }
 
@@ -324,7 +341,8 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
   std::map<std::tuple<std::string, Phase, Stream>, SpanTotal> by_stem;
   for (const auto& [key, total] : by_name) {
     const auto& [name, phase, stream] = key;
-    const std::string stem = without_numbers(index.names[name]);
+    const std::string& whole = index.names[name];
+    const std::string stem = index.trace ? whole : without_numbers(whole);
     SpanTotal& sum =
         by_stem.try_emplace({stem, phase, stream}, SpanTotal{stem, phase, stream, 0, 0, 0})
             .first->second;

@@ -27,6 +27,7 @@ struct Lane {
   int rank = 0;
   Stream stream = Stream::phases;
   std::size_t first = 0, last = 0;
+  int track = 0, depth = 0;  // of an opened trace: the thread, and the spans around these
   bool operator==(const Lane&) const = default;
 };
 
@@ -41,6 +42,17 @@ struct PhaseLayout {
   std::vector<int> stage_of_rank;  // by rank, -1 = takes no part; empty where there is one stage
 };
 
+/// What the lines and spans of an opened trace are called. Its ranks are processes.
+struct TraceNames {
+  std::string file;
+  std::vector<std::string> processes;  // by Span::rank
+  std::vector<std::string> tracks;     // by Lane::track
+  std::vector<std::string> categories;
+  std::vector<std::uint32_t> category_of;  // by span
+  bool phases = false;        // every category is a phase; else Span::phase is a colour alone
+  std::int64_t left_out = 0;  // events that are no spans
+};
+
 struct TimelineIndex {
   Simulation simulation;
   EnumArray<Phase, PhaseLayout> layouts;  // of the plan; empty where only spans are known
@@ -52,6 +64,7 @@ struct TimelineIndex {
   std::vector<std::int64_t> starts;       // of the spans, side by side: what drawing looks through
   std::vector<std::int64_t> busy_before;  // nanoseconds of the spans before each, and of all
   std::vector<std::uint32_t> span_of_task;  // the first of each; that of no span where it has none
+  std::optional<TraceNames> trace;          // nullopt: it is simulated
   std::vector<std::uint32_t> path_before;   // spans of the critical path likewise
 
   const Span& span(std::size_t index) const { return simulation.timeline.spans[index]; }
@@ -61,6 +74,9 @@ struct TimelineIndex {
 };
 
 TimelineIndex index_of(Simulation simulation);
+/// Of an opened trace (gui/trace/trace_file.h): spans in the order of these lanes, whose ranks
+/// ascend; each process is a group.
+TimelineIndex index_of(Simulation measured, std::vector<Lane> lanes, TraceNames names);
 
 /// What a span communicates within its layers, while it occupies the compute stream.
 std::int64_t communication_ns(const TimelineIndex& index, std::size_t span);

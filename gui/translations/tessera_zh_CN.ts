@@ -6364,10 +6364,6 @@ select it to plan it in full</source>
         <translation>.json、.yaml、.yml 或 .txt，或目录</translation>
     </message>
     <message>
-        <source>a plan, a project or a model&apos;s config.json</source>
-        <translation>方案、项目或模型的 config.json</translation>
-    </message>
-    <message>
         <source>a cluster (gpus_per_node) or a workload (prompts_per_step)</source>
         <translation>集群（gpus_per_node）或工作负载（prompts_per_step）</translation>
     </message>
@@ -7188,10 +7184,6 @@ select it to plan it in full</source>
         <translation>模拟的一步与预测的一步</translation>
     </message>
     <message>
-        <source>The step takes %1 here and %2 by its plan: this is one draw of the response lengths (seed 0), in which whoever sends at once shares the links; plans state means over draws.</source>
-        <translation>这里一步为 %1，方案中为 %2：这里是回复长度的一次抽样（种子 0），同时发送者共享链路；方案给出的是多次抽样的均值。</translation>
-    </message>
-    <message>
         <source>Against %1</source>
         <translation>相对 %1</translation>
     </message>
@@ -7310,6 +7302,186 @@ select it to plan it in full</source>
     <message>
         <source>the keys are for none of the views: a click or Tab chooses one</source>
         <translation>键盘焦点不在任何视图上：单击或按 Tab 选择一个</translation>
+    </message>
+    <message>
+        <source>Unit</source>
+        <translation>单位</translation>
+    </message>
+    <message>
+        <source>Predicted, +-</source>
+        <translation>预测, +-</translation>
+    </message>
+    <message>
+        <source>Measured, +-</source>
+        <translation>实测, +-</translation>
+    </message>
+    <message>
+        <source>Share, %</source>
+        <translation>占比, %</translation>
+    </message>
+    <message>
+        <source>Error, %</source>
+        <translation>误差, %</translation>
+    </message>
+    <message>
+        <source>Verdict</source>
+        <translation>结论</translation>
+    </message>
+    <message>
+        <source>Open t&amp;race...</source>
+        <translation>打开 trace(&amp;R)...</translation>
+    </message>
+    <message>
+        <source>Open trace</source>
+        <translation>打开 trace</translation>
+    </message>
+    <message>
+        <source>Traces (*.json)</source>
+        <translation>Trace (*.json)</translation>
+    </message>
+    <message>
+        <source>Cl&amp;ose the trace</source>
+        <translation>关闭 trace(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Reading the trace</source>
+        <translation>正在读取 trace</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;The whole trace&lt;/b&gt;; spans within others count in both</source>
+        <translation>&lt;b&gt;整个 trace&lt;/b&gt;；位于其他片段之内的片段在两者中都计入</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;%1&lt;/b&gt;&lt;br&gt;%2&lt;br&gt;%3 to %4: &lt;b&gt;%5&lt;/b&gt;</source>
+        <translation>&lt;b&gt;%1&lt;/b&gt;&lt;br&gt;%2&lt;br&gt;%3 至 %4：&lt;b&gt;%5&lt;/b&gt;</translation>
+    </message>
+    <message>
+        <source>&lt;br&gt;category %1</source>
+        <translation>&lt;br&gt;类别 %1</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;idle %1&lt;/b&gt;, %2&lt;br&gt;%3 to %4</source>
+        <translation>&lt;b&gt;空闲 %1&lt;/b&gt;，%2&lt;br&gt;%3 至 %4</translation>
+    </message>
+    <message>
+        <source>overlaps and gaps between calls</source>
+        <translation>调用之间的重叠与间隔</translation>
+    </message>
+    <message>
+        <source>all others</source>
+        <translation>其余</translation>
+    </message>
+    <message>
+        <source>The step takes %1 here and %2 by its plan</source>
+        <translation>该步在此用时 %1，按其方案为 %2</translation>
+    </message>
+    <message>
+        <source>, %1: %2</source>
+        <translation>，%1：%2</translation>
+    </message>
+    <message>
+        <source>. This is one draw of the response lengths (seed 0), in which whoever sends at once shares the links; plans state means over draws.</source>
+        <translation>。这是回复长度的一次抽样（种子 0），其中同时发送者共享链路；方案给出的是多次抽样的均值。</translation>
+    </message>
+    <message>
+        <source>%1: %2 processes, %3 threads, %4 spans</source>
+        <translation>%1：%2 个进程，%3 个线程，%4 个片段</translation>
+    </message>
+    <message>
+        <source>; %1 events are no spans and left out (counters, flows, instants)</source>
+        <translation>；%1 个事件不是片段，已略去（计数器、流、瞬时事件）</translation>
+    </message>
+    <message>
+        <source>no event</source>
+        <translation>不是事件</translation>
+    </message>
+    <message>
+        <source>an event, as {&quot;ph&quot;: &quot;X&quot;, ...}</source>
+        <translation>一个事件，如 {&quot;ph&quot;: &quot;X&quot;, ...}</translation>
+    </message>
+    <message>
+        <source>too many values within values</source>
+        <translation>嵌套层数过多</translation>
+    </message>
+    <message>
+        <source>more spans than the window shows</source>
+        <translation>片段多于窗口能显示的数量</translation>
+    </message>
+    <message>
+        <source>a part of the trace: at most 10,000,000 spans</source>
+        <translation>trace 的一部分：最多 10,000,000 个片段</translation>
+    </message>
+    <message>
+        <source>an end before its beginning</source>
+        <translation>结束早于开始</translation>
+    </message>
+    <message>
+        <source>a ts that is not before that of its B</source>
+        <translation>不早于其 B 的 ts</translation>
+    </message>
+    <message>
+        <source>no ph</source>
+        <translation>没有 ph</translation>
+    </message>
+    <message>
+        <source>no ts that is a time</source>
+        <translation>没有表示时间的 ts</translation>
+    </message>
+    <message>
+        <source>ts and dur as numbers of microseconds</source>
+        <translation>以微秒数表示的 ts 和 dur</translation>
+    </message>
+    <message>
+        <source>a negative dur</source>
+        <translation>负的 dur</translation>
+    </message>
+    <message>
+        <source>more threads than the window shows</source>
+        <translation>线程多于窗口能显示的数量</translation>
+    </message>
+    <message>
+        <source>a part of the trace: at most 20,000 threads</source>
+        <translation>trace 的一部分：最多 20,000 个线程</translation>
+    </message>
+    <message>
+        <source>no traceEvents</source>
+        <translation>没有 traceEvents</translation>
+    </message>
+    <message>
+        <source>a Chrome trace: a list of events, or an object with traceEvents</source>
+        <translation>Chrome trace：事件列表，或带有 traceEvents 的对象</translation>
+    </message>
+    <message>
+        <source>no span</source>
+        <translation>没有片段</translation>
+    </message>
+    <message>
+        <source>events that last: X, or B and E</source>
+        <translation>有时长的事件：X，或 B 与 E</translation>
+    </message>
+    <message>
+        <source>a trace of more than 100 years</source>
+        <translation>超过 100 年的 trace</translation>
+    </message>
+    <message>
+        <source>no file that can be read</source>
+        <translation>不是可读取的文件</translation>
+    </message>
+    <message>
+        <source>a Chrome trace</source>
+        <translation>Chrome trace</translation>
+    </message>
+    <message>
+        <source>more than 2 GiB</source>
+        <translation>超过 2 GiB</translation>
+    </message>
+    <message>
+        <source>a part of the trace</source>
+        <translation>trace 的一部分</translation>
+    </message>
+    <message>
+        <source>a plan, a project, a trace or a model&apos;s config.json</source>
+        <translation>方案、项目、trace或模型的 config.json</translation>
     </message>
 </context>
 </TS>

@@ -106,11 +106,20 @@ TEST_F(Drop, AProjectIsOpened) {
   EXPECT_TRUE(window.windowTitle().contains("study.json")) << window.windowTitle().toStdString();
 }
 
+TEST_F(Drop, ATraceIsOpened) {
+  const QString file = write("trace.json", R"([{"ph": "X", "ts": 5, "dur": 2}])");
+  ASSERT_TRUE(drop({file}, middle()));
+  ASSERT_TRUE(soon([&] { return window.session().trace()->facts() != nullptr; }));
+  EXPECT_TRUE(window.understand().isVisible());
+}
+
 TEST_F(Drop, WhatIsNoneOfThemIsToldAndChangesNothing) {
   ask(small_query());
   std::filesystem::create_directories(folder.filePath("empty").toStdString());
   const std::vector<std::pair<QString, const char*>> wrong{
-      {write("a.json", "{\"a\": 1}"), "expected a plan, a project or a model's config.json"},
+      {write("l.json", "[1, 2]"), "/0: found no event"},
+      {write("a.json", "{\"a\": 1}"),
+       "expected a plan, a project, a trace or a model's config.json"},
       {write("b.json", "{\"a\": "), "b.json"},
       {write("c.yaml", "a: 1\n"), "expected a cluster (gpus_per_node) or a workload"},
       {write("d.sh", "#!/bin/sh\ntouch " + folder.filePath("ran").toStdString() + "\n"),

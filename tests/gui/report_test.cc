@@ -146,7 +146,7 @@ TEST_F(Report, HasTheSimulatedStepAndTheWayOfTheWeights) {
   EXPECT_EQ(read.error, "");
   EXPECT_EQ(read.pictures, 5);
   EXPECT_TRUE(read.headings.contains("The simulated step"));
-  EXPECT_EQ(read.texts.filter("this is one draw of the response lengths").size(), 1);
+  EXPECT_EQ(read.texts.filter("This is one draw of the response lengths").size(), 1);
   std::map<std::pair<int, int>, std::int64_t> bytes;
   const PlannedReshard& pair = session().plan()->reshard.front();
   const ReshardPlan exact = reshard_plan_of(*session().plan(), pair);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -14,6 +15,7 @@
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/timeline/span_text.h"
 #include "gui/timeline/span_totals_model.h"
+#include "gui/timeline/step_apart.h"
 #include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
@@ -200,6 +202,48 @@ TEST(Timeline, ASpanIsFoundByItsTimeAndByItsName) {
   EXPECT_EQ(found.back(), wanted);
   EXPECT_GT(wanted, 0u);
   EXPECT_TRUE(matches_before(index, "").empty());
+}
+
+TEST(StepApart, IsTheDifferenceOfBothSidesPhaseByPhaseAndSumsToTheWhole) {
+  const Simulation& simulation = digits_index().simulation;
+  const Plan& plan = digits_plan();
+  const std::vector<PhaseApart> apart = apart_by_phase(simulation, plan);
+  double sum = 0, before = std::numeric_limits<double>::infinity();
+  std::set<Phase> phases;
+  for (const PhaseApart& one : apart) {
+    sum += one.seconds;
+    EXPECT_LE(std::abs(one.seconds), before) << "the largest first";
+    before = std::abs(one.seconds);
+    if (!one.phase) continue;
+    EXPECT_TRUE(phases.insert(*one.phase).second) << "each once";
+    const auto found = simulation.phases_s.find(*one.phase);
+    const double simulated = found == simulation.phases_s.end() ? 0 : found->second;
+    const auto known = plan.prediction.phases_s.find(*one.phase);
+    const double predicted = known == plan.prediction.phases_s.end() ? 0 : known->second.value;
+    EXPECT_DOUBLE_EQ(one.seconds, simulated - predicted) << name_of(*one.phase);
+  }
+  EXPECT_EQ(apart.size(), phases.size() + 1) << "and what they overlap, or leave between them";
+  EXPECT_NEAR(sum, simulation.step_s - plan.prediction.step_s.value, 1e-9);
+  const QString text = besidePredictedText(simulation, plan);
+  ASSERT_TRUE(apart.front().phase.has_value());
+  EXPECT_TRUE(text.contains(QString::fromStdString(std::string(name_of(*apart.front().phase)))))
+      << text.toStdString();
+}
+
+TEST(StepApart, SaysNothingOfWhatDoesNotDiffer) {
+  Plan plan = digits_plan();
+  Simulation simulation;
+  simulation.step_s = plan.prediction.step_s.value;
+  for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+    simulation.phases_s[phase] = seconds.value;
+  }
+  const QString text = besidePredictedText(simulation, plan);
+  EXPECT_FALSE(text.contains("gen ")) << text.toStdString();
+  simulation.phases_s[Phase::gen] += 2;
+  simulation.step_s += 1.5;
+  EXPECT_TRUE(besidePredictedText(simulation, plan)
+                  .contains("+1.50 s: gen +2.00 s, overlaps and gaps between calls -500.0 ms"))
+      << besidePredictedText(simulation, plan).toStdString();
 }
 
 TEST(Timeline, OfAPlanItIsTheSimulators) {

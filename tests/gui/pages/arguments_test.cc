@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <QTemporaryDir>
+#include <fstream>
+
 namespace tessera::gui {
 namespace {
 
@@ -19,6 +22,15 @@ TEST(Arguments, FilesWithoutAnOptionAreOpenedByWhatIsInThem) {
   EXPECT_EQ(named.other_runs, QStringList{other});
   EXPECT_EQ(named.query.cluster, cluster.toStdString());
   EXPECT_TRUE(named.has_query);
+}
+
+TEST(Arguments, ATraceIsToldByItsEvents) {
+  const QTemporaryDir folder;
+  const QString trace = folder.filePath("trace.json");
+  std::ofstream(trace.toStdString()) << R"({"traceEvents": []})";
+  const Arguments named = parse_arguments({"tessera-gui", trace});
+  EXPECT_EQ(named.trace, trace);
+  EXPECT_TRUE(named.plan.isEmpty());
 }
 
 TEST(Arguments, WhatCannotBeReadIsRefused) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A Chrome trace as a timeline: what `tessera simulate --trace` and runs write, and other programs
+// (PyTorch's profiler, Perfetto's converter, Chrome).
+//
+// A file in the JSON array or JSON object format of the Trace Event Format, read in one pass. Spans
+// are complete events (X) and begun and ended ones (B, E); names of processes and threads, and
+// their order, are those of the metadata (M); events of other kinds are counted and left out. Spans
+// within others stand on a track of their own below. Files of a stranger: what is wrong is a
+// Problem with its place, and at most kMostSpans spans of kMostBytes bytes are read. Pure; any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cost_models/documents/problem_list.h"
+#include "gui/timeline/timeline_index.h"
+
+namespace tessera::gui {
+
+struct TraceLimits {
+  std::size_t bytes = std::size_t{2} << 30, spans = 10'000'000, tracks = 20'000;
+};
+
+/// nullopt where anything was appended to `problems`, as where no span is in it.
+std::optional<TimelineIndex> read_trace(const std::filesystem::path& file, Problems& problems,
+                                        const TraceLimits& limits = {});
+/// The same of a text; `file`: as messages name it.
+std::optional<TimelineIndex> trace_in(std::string_view text, const std::string& file,
+                                      Problems& problems, const TraceLimits& limits = {});
+
+/// Every span in a row: process, track, name, category, start and end in nanoseconds.
+std::string trace_csv_of(const TimelineIndex& index);
+
+}  // namespace tessera::gui
