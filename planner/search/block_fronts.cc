@@ -118,6 +118,11 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
       return frame_.step_seconds(seconds);
     };
     wanted.step = [&](const PhaseSeconds& least) { return step(least, others); };
+    wanted.alone = frame_.placement[block].size() == 1;
+    wanted.sends = frame_.apart && which == Role::actor;
+    // Of a reshard more matters than seconds and bytes: its pairs, or what ranks receive.
+    wanted.beaten = which == Role::rollout || (which == Role::actor && !wanted.alone);
+    wanted.transient_beside = query.transient;
     if (which == role) {
       wanted.step_beside = [&](const PhaseSeconds& least,
                                const SearchProblem::Held& held) -> Seconds {
@@ -144,6 +149,7 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
     chosen.own = select(role, beside);
     chosen.least = frame_.of_block(block, chosen.own.least);
     chosen.least_resident = chosen.own.least_resident;
+    chosen.least_transient = chosen.own.least_transient;
     return chosen;
   }
   // The rollout first: it has few layouts, and memory makes it much slower than its bound.
@@ -154,6 +160,7 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
   chosen.least = frame_.of_block(block, chosen.own.least);
   chosen.least += frame_.of_block(block, chosen.rollout.least);
   chosen.least_resident = chosen.own.least_resident + chosen.rollout.least_resident;
+  chosen.least_transient = std::max(chosen.own.least_transient, chosen.rollout.least_transient);
   return chosen;
 }
 
@@ -180,6 +187,7 @@ bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chose
     if (own.own.whole && own.rollout.whole) least[r] = own.least;
     query.open += own.least;
     query.bytes -= own.least_resident;
+    query.transient = std::max(query.transient, own.least_transient);
   }
   return true;
 }

@@ -54,6 +54,7 @@ class BlockFronts {
     std::size_t most = 0;                     // layouts of each role
     ChunkSeconds open{};                      // least seconds of what is still to be added
     Bytes bytes;                              // that it leaves
+    Bytes transient;                          // that its roles need in any case, on top
     std::optional<GroupDegrees> groups = {};  // of the roles that have them in common
   };
   // Options of a role (with its rollout's where they share a block) that may be part of a plan
@@ -63,7 +64,7 @@ class BlockFronts {
     bool paired = false;   // with a rollout
     RolloutWithin within;  // of the rollout's
     ChunkSeconds least{};  // of both
-    Bytes least_resident;
+    Bytes least_resident, least_transient;
   };
 
   Fronts& fronts(std::size_t block) const { return frame_.fronts.of(views_[block]); }

@@ -9,22 +9,9 @@
 
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
-#include "planner/search/pareto.h"
-#include "planner/search/token_limits.h"
 #include "planner/space/layout_space.h"
 
 namespace tessera {
-namespace {
-
-// True when a candidate with `batch` needs no fewer bytes than one with `other` that differs in
-// nothing else: a multiple of its tokens (there are as many times fewer micro-batches, or more of
-// them), or more slots.
-bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) {
-  return role == Role::rollout ? batch.max_sequences >= other.max_sequences
-                               : batch.tokens % other.tokens == 0;
-}
-
-}  // namespace
 
 FrontStore::FrontStore() : state_(std::make_unique<State>()) {}
 FrontStore::~FrontStore() = default;
@@ -194,23 +181,22 @@ std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool
   std::vector<int> layouts;
   for (const auto& [seconds, layout] : below) layouts.push_back(layout);
   std::sort(layouts.begin(), layouts.end());
-  std::erase_if(layouts, [&](int number) {
-    return !may_stay_below(all.layouts[static_cast<std::size_t>(number)], query);
-  });
   return layouts;
 }
 
 Selection Fronts::select(const LayoutQuery& query) {
   RoleOptions& all = listed(query.role, query.gpus);
   bool whole = true;
-  const std::vector<int> layouts = wanted(all, query, whole);
-  Selection selection = options_that_fit(query.role, query.gpus, layouts);
+  std::vector<int> layouts = wanted(all, query, whole);
+  const std::vector<PartNumber> parts = priced_parts(all, query, std::move(layouts));
+  Selection selection = options_that_fit(query.role, query.gpus, parts);
   selection.whole = whole;
   return selection;
 }
 
 Selection Fronts::select(Role role, int gpus, int layout) {
-  return options_that_fit(role, gpus, {layout});
+  RoleOptions& all = listed(role, gpus);
+  return options_that_fit(role, gpus, priced_parts(all, {.role = role, .gpus = gpus}, {layout}));
 }
 
 std::vector<LayoutBound> Fronts::bounds_by_layout(Role role, int gpus) {
@@ -227,83 +213,36 @@ const PhaseSeconds& Fronts::least_of_layout(Role role, int gpus, int layout) {
   return least_in(listed(role, gpus), static_cast<std::size_t>(layout));
 }
 
-Selection Fronts::options_that_fit(Role role, int gpus, const std::vector<int>& layouts) {
+// Alone.
+bool Fronts::fits(const Option& option) const {
+  return option.resident + std::max(option.transient, option.in_reshard) <= problem_.memory_limit;
+}
+
+Selection Fronts::options_that_fit(Role role, int gpus, const std::vector<PartNumber>& parts) {
   RoleOptions& all = listed(role, gpus);
   Seen& seen = seen_[role][gpus];
   seen.bounds = all.evaluated;
-  price(role, gpus, layouts);
   Selection selection;
   selection.least.fill(kForever);
-  selection.least_resident = problem_.memory_limit;
-  for (const int l : layouts) {
-    const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(l)];
-    seen.layouts[l] = layout.space.size();
-    for (int index = layout.first_option; index < layout.first_option + layout.options; ++index) {
+  selection.least_resident = selection.least_transient = problem_.memory_limit;
+  for (auto part = parts.begin(); part != parts.end();) {
+    const int number = part->layout;
+    const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(number)];
+    seen.layouts[number] = layout.space.size();
+    std::vector<bool> wanted(layout.prices->parts.size());
+    for (; part != parts.end() && part->layout == number; ++part) {
+      wanted[static_cast<std::size_t>(part->part)] = true;
+    }
+    for (const int index : layout.prices->options) {
       const Option& option = all.options[static_cast<std::size_t>(index)];
-      if (option.resident + std::max(option.transient, option.in_reshard) > problem_.memory_limit) {
-        continue;
-      }
+      if (!wanted[static_cast<std::size_t>(option.place.part)] || !fits(option)) continue;
       lower(selection.least, option.seconds);
       selection.least_resident = std::min(selection.least_resident, option.resident);
+      selection.least_transient = std::min(selection.least_transient, option.transient);
       selection.options.push_back(index);
     }
   }
   return selection;
-}
-
-// Prices all candidates of the layouts that have no prices yet.
-void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
-  RoleOptions& all = stored(role).priced->at(gpus);
-  std::vector<Option> fresh;
-  for (const int number : layouts) {
-    LayoutOptions& layout = all.layouts[static_cast<std::size_t>(number)];
-    if (std::exchange(layout.priced, true)) continue;
-    const std::vector<Option> own = options_of(layout.space, number);
-    layout.first_option = static_cast<int>(all.options.size() + fresh.size());
-    layout.options = static_cast<int>(own.size());
-    fresh.insert(fresh.end(), own.begin(), own.end());
-  }
-  if (fresh.empty()) return;
-  all.options.reserve(all.options.size() + fresh.size());  // no more than there are
-  all.options.insert(all.options.end(), fresh.begin(), fresh.end());
-}
-
-void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int layout,
-                        std::vector<Option>& options) const {
-  if (std::max(cost.peak, cost.in_reshard) > priced_limit()) return;
-  options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
-                     cost.in_reshard - cost.resident, layout});
-}
-
-std::vector<Option> Fronts::options_of(const SharedSpace& space, int number) const {
-  const Bytes limit = priced_limit();
-  std::vector<Option> options;
-  std::vector<Limited> priced;
-  for (const MemoryChoice& choice : space.choices) {
-    std::vector<BatchLimit> refused;
-    priced.clear();
-    for (const BatchLimit& batch : space.batches) {
-      if (std::any_of(refused.begin(), refused.end(), [&](const BatchLimit& other) {
-            return needs_no_less(space.layout.role, batch, other);
-          })) {
-        continue;
-      }
-      const Candidate candidate = space.at(choice, batch);
-      const RoleCost cost = problem_.evaluator.role(candidate);
-      if (!fits_somewhere(cost, space.limits_apart, limit)) {
-        if (!cost.may_shrink) refused.push_back(batch);
-      } else if (space.limits_apart && states_bytes(cost)) {
-        priced.push_back({candidate, cost});
-      } else {
-        add_option(candidate, cost, number, options);
-      }
-    }
-    for (const Limited& each : combine_limits(priced, limit)) {
-      add_option(each.candidate, each.cost, number, options);
-    }
-  }
-  keep_best(options);
-  return options;
 }
 
 const Option& Fronts::option(Role role, int gpus, int index) {
@@ -324,11 +263,11 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
 Seconds Fronts::reshard_seconds(int gpus, const Option& actor, const Option& rollout) {
   auto& by_actor = (*reshards_)[gpus];
   if (by_actor.empty()) by_actor.resize(listed(Role::actor, gpus).layouts.size());
-  std::vector<Seconds>& by_rollout = by_actor[static_cast<std::size_t>(actor.layout)];
+  std::vector<Seconds>& by_rollout = by_actor[static_cast<std::size_t>(actor.place.layout)];
   if (by_rollout.empty()) {
     by_rollout.assign(listed(Role::rollout, gpus).layouts.size(), Seconds{-1});
   }
-  Seconds& seconds = by_rollout[static_cast<std::size_t>(rollout.layout)];
+  Seconds& seconds = by_rollout[static_cast<std::size_t>(rollout.place.layout)];
   if (seconds < 0) {
     seconds = problem_.evaluator.reshard_seconds(actor.candidate, rollout.candidate, true);
   }
@@ -344,34 +283,6 @@ std::int64_t Fronts::evaluated() const {
     }
   }
   return sum;
-}
-
-// Keeps the undominated options of one layout, which also differ in what they need while weights
-// move.
-void Fronts::keep_best(std::vector<Option>& options) const {
-  std::vector<Phase> used;
-  for (const Phase phase : phases_) {
-    const bool any = std::any_of(options.begin(), options.end(),
-                                 [&](const Option& option) { return option.seconds[phase] != 0; });
-    if (any) used.push_back(phase);
-  }
-  std::vector<FrontPoint> points;
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    FrontPoint& point = points.emplace_back();
-    for (std::size_t p = 0; p < used.size(); ++p) {
-      point.seconds[ChunkIndex{p}] = options[i].seconds[used[p]];
-    }
-    point.resident = options[i].resident;
-    point.transient = options[i].transient;
-    point.in_reshard = options[i].in_reshard;
-    point.option[0] = static_cast<int>(i);
-  }
-  keep_front(points, static_cast<int>(used.size()));
-  std::vector<Option> kept;
-  for (const FrontPoint& point : points) {
-    kept.push_back(options[static_cast<std::size_t>(point.option[0])]);
-  }
-  options = std::move(kept);
 }
 
 }  // namespace tessera

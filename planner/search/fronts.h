@@ -1,16 +1,17 @@
 // Bounds and priced options of every (role, GPUs), worked out once and kept.
 //
 // Layout by layout: first the least seconds that any of its candidates could take, and only for
-// layouts that a search asks for all their candidates' prices. Both are kept per setting of a role
-// (SearchProblem::settings); which layouts a search allows is applied afterwards, so that searches
-// that differ in it share them. Options that another of the same layout beats in everything are
-// dropped: they could win nowhere. One thread.
+// layouts that a search asks for the prices of their candidates, of those that hold alike together.
+// Both are kept per setting of a role (SearchProblem::settings); which layouts a search allows is
+// applied afterwards, so that searches that differ in it share them. Options that another of the
+// same layout beats in everything are dropped: they could win nowhere. One thread.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -27,12 +28,18 @@
 
 namespace tessera {
 
+/// A layout's number, and that of a part of its candidates among its parts.
+struct PartNumber {
+  int layout = 0, part = 0;
+  auto operator<=>(const PartNumber&) const = default;
+};
+
 /// A role's way to run on a number of GPUs.
 struct Option {
   Candidate candidate;
   PhaseSeconds seconds{};
   Bytes resident, transient, in_reshard;  // the last two: on top of resident
-  int layout = 0;  // number of its layout among those of the role on these GPUs
+  PartNumber place;                       // among the role's layouts on these GPUs
 };
 
 struct LayoutOptions {
@@ -43,15 +50,19 @@ struct LayoutOptions {
   /// told, which is less.
   enum class Known { nothing, hoped, least } known = Known::nothing;
   bool counted = false;  // the candidates behind it are in RoleOptions::evaluated
-  /// The same of each way to hold less between calls, in the order of the choices; once asked for.
-  struct Floor {
-    MemoryChoice choice;  // without recomputation
-    SearchProblem::Held held;
-    PhaseSeconds least{};
+  /// Candidates that hold alike between calls.
+  struct Part {
+    MemoryChoice choice;       // without recomputation
+    bool known = false;        // what is known before they are priced:
+    SearchProblem::Held held;  // at least
+    PhaseSeconds least{};      // likewise
+    bool priced = false;
   };
-  std::optional<std::vector<Floor>> floors;
-  bool priced = false;
-  int first_option = 0, options = 0;  // once priced: its part of RoleOptions::options
+  struct Prices {
+    std::vector<Part> parts;   // in the order of the choices, without those that hold too much
+    std::vector<int> options;  // indices into RoleOptions::options: of priced parts, the best ones
+  };
+  std::unique_ptr<Prices> prices;  // once asked for
 };
 
 /// Numbers of layouts, ascending.
@@ -60,10 +71,21 @@ using LayoutsByGroups = std::map<GroupDegrees, std::vector<int>>;
 /// All that is known of one (role, GPUs); layouts in the problem's order.
 struct RoleOptions {
   std::vector<LayoutOptions> layouts;
-  std::vector<Option> options;  // of priced layouts, in the order in which they were priced
+  std::vector<Option> options;  // in the order in which they were priced
   std::int64_t evaluated = 0;   // candidates behind the layouts' least seconds
   LayoutsByGroups by_groups;    // once asked for
 };
+
+/// Whether candidates that choose so, alike in all else, hold as much between calls.
+inline bool holds_alike(const MemoryChoice& a, const MemoryChoice& b) {
+  return a.zero == b.zero && a.offload == b.offload;
+}
+
+/// True where no phase of the first takes less than the other's.
+inline bool none_less(const PhaseSeconds& seconds, const PhaseSeconds& least) {
+  return std::none_of(kEveryPhase.begin(), kEveryPhase.end(),
+                      [&](Phase phase) { return seconds[phase] < least[phase]; });
+}
 
 /// Least seconds by the degrees that layouts have for their process groups.
 using GroupBounds = std::map<GroupDegrees, PhaseSeconds>;
@@ -72,7 +94,7 @@ using GroupBounds = std::map<GroupDegrees, PhaseSeconds>;
 struct Selection {
   std::vector<int> options;  // indices into RoleOptions::options
   PhaseSeconds least{};      // infinite where there is no option
-  Bytes least_resident;
+  Bytes least_resident, least_transient;
   bool whole = true;  // no layout was left out for their number
 };
 
@@ -86,12 +108,18 @@ struct LayoutBound {
 struct LayoutQuery {
   Role role = Role::actor;
   int gpus = 0;
-  /// Of the step, with a layout's least seconds; and with those of a way to hold less (empty:
-  /// nothing is known of it).
+  /// Of the step, with a layout's least seconds; and with those of a part of it (empty: all parts
+  /// are wanted).
   std::function<Seconds(const PhaseSeconds&)> step;
   std::function<Seconds(const PhaseSeconds&, const SearchProblem::Held&)> step_beside = {};
-  Seconds limit;                                      // that both have to stay below
-  std::size_t most = 0;                               // layouts, those with the shortest steps
+  Seconds limit;  // that both have to stay below
+  /// Whether options are wanted that others beat in their seconds and, where other roles share the
+  /// ranks, in what they hold and need.
+  bool beaten = true;
+  bool alone = false;      // no other role shares the ranks
+  bool sends = false;      // an actor whose rollout is elsewhere: its busiest sender counts
+  Bytes transient_beside;  // that the ranks' other roles need anyway: as much is as good as none
+  std::size_t most = 0;    // layouts, those with the shortest steps
   std::optional<GroupDegrees> groups = std::nullopt;  // that they have, where they are stated
 };
 
@@ -181,23 +209,28 @@ class Fronts {
   bool hopeless(RoleOptions& all, std::size_t number, const PhaseSeconds& least);
   std::vector<std::size_t> by_hope(RoleOptions& all, Role role);
   std::vector<int> wanted(RoleOptions& all, const LayoutQuery& query, bool& whole);
-  Selection options_that_fit(Role role, int gpus, const std::vector<int>& layouts);
-  bool may_stay_below(LayoutOptions& layout, const LayoutQuery& query) const;
+  std::vector<PartNumber> priced_parts(RoleOptions& all, const LayoutQuery& query,
+                                       std::vector<int> layouts) const;
+  bool fits(const Option& option) const;
+  Selection options_that_fit(Role role, int gpus, const std::vector<PartNumber>& parts);
   const LayoutsByGroups& by_groups(RoleOptions& all) const;
   std::vector<int> allowed(RoleOptions& all, Role role,
                            const std::optional<GroupDegrees>& groups) const;
   PhaseSeconds least_of_stage(const SharedSpace& space, int zero) const;
   bool holds(const SharedSpace& space, int zero) const;
   std::vector<int> held_stages(const SharedSpace& space) const;
-  std::vector<LayoutOptions::Floor> floors_of(const SharedSpace& space) const;
+  LayoutOptions::Prices& prices_of(LayoutOptions& layout) const;
   std::span<const BatchLimit> fitting(const SharedSpace& space, Bytes limit) const;
   PhaseSeconds least_of(const SharedSpace& space, Bytes limit, std::int64_t& evaluated,
                         PhaseSeconds least) const;
-  void price(Role role, int gpus, const std::vector<int>& layouts);
-  std::vector<Option> options_of(const SharedSpace& space, int number) const;
-  void add_option(const Candidate& candidate, const RoleCost& cost, int layout,
+  void price(RoleOptions& all, int number, const std::vector<bool>& parts) const;
+  void price(const SharedSpace& space, const MemoryChoice& choice, const PartNumber& number,
+             std::vector<Option>& options) const;
+  void take_up(RoleOptions& all, LayoutOptions::Prices& prices,
+               const std::vector<Option>& fresh) const;
+  void add_option(const Candidate& candidate, const RoleCost& cost, const PartNumber& number,
                   std::vector<Option>& options) const;
-  void keep_best(std::vector<Option>& options) const;
+  std::vector<std::size_t> undominated(const std::vector<const Option*>& options) const;
 
   const SearchProblem& problem_;
   EnumArray<Role, Stored> roles_;

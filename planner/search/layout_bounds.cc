@@ -33,12 +33,6 @@ bool may_fit(const RoleCost& cost, const SharedSpace& space, Bytes limit) {
   return cost.may_shrink || fits_somewhere(cost, space.limits_apart, limit);
 }
 
-// True where no phase of the first takes less than the other's.
-bool none_less(const PhaseSeconds& seconds, const PhaseSeconds& least) {
-  return std::none_of(kEveryPhase.begin(), kEveryPhase.end(),
-                      [&](Phase phase) { return seconds[phase] < least[phase]; });
-}
-
 // The ZeRO stages of a layout's choices.
 std::vector<int> stages_of(const SharedSpace& space) {
   std::vector<int> stages;
@@ -167,34 +161,6 @@ PhaseSeconds Fronts::least_of(const SharedSpace& space, Bytes limit, std::int64_
     }
   }
   return least;
-}
-
-// What is not known of a layout keeps none of its candidates out.
-std::vector<LayoutOptions::Floor> Fronts::floors_of(const SharedSpace& space) const {
-  std::vector<LayoutOptions::Floor> floors;
-  for (const MemoryChoice& choice : space.choices) {
-    const bool known = std::any_of(floors.begin(), floors.end(), [&](const auto& other) {
-      return other.choice.zero == choice.zero && other.choice.offload == choice.offload;
-    });
-    if (known) continue;
-    const SearchProblem::Held held = problem_.held(space.at(choice, space.batches.front()));
-    if (held.between_calls > priced_limit()) continue;
-    const MemoryChoice quickest{.zero = choice.zero, .offload = choice.offload};
-    floors.push_back({quickest, held,
-                      problem_.evaluator.least_seconds(space.at(quickest, space.batches.back()),
-                                                       space.batches.front().tokens)});
-  }
-  return floors;
-}
-
-// Whether any way to hold less between calls leaves the others enough for a step below the limit.
-bool Fronts::may_stay_below(LayoutOptions& layout, const LayoutQuery& query) const {
-  const bool known = problem_.held && hopes();
-  if (!query.step_beside || !known) return true;
-  if (!layout.floors) layout.floors = floors_of(layout.space);
-  return std::any_of(layout.floors->begin(), layout.floors->end(), [&](const auto& floor) {
-    return query.step_beside(floor.least, floor.held) < query.limit;
-  });
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "planner/engines/engine.h"
 #include "planner/pricing/iteration.h"
@@ -260,6 +261,47 @@ TEST(ExactSearch, PricesFewLayoutsOfARolloutOnItsOwnGpus) {
   }
   EXPECT_GT(layouts, 0u);
   EXPECT_LT(4 * layouts, 3 * all);
+}
+
+// Of a reference that shares its GPUs with nothing only layouts that may be quickest are priced; of
+// an actor's layout only what holds so little, and takes so short, that it may be part of the plan.
+TEST(ExactSearch, PricesFewCandidatesThatOthersBeat) {
+  Workload workload = workload_of("grpo", KlPlace::loss, false);
+  workload.prompts_per_step = 64;
+  workload.prompt_tokens = 512;
+  workload.response_tokens = {512, 0, 512};
+  const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 16, 80));
+  CostEvaluator costs(request);
+  SearchProblem problem = search_problem(request, engine_named("tessera").capabilities, costs);
+  problem.placements = {{{Role::actor, Role::rollout}, {Role::reference}}};
+  using Choice = std::tuple<int, Recompute, Offload>;
+  std::map<std::pair<int, Degrees>, std::set<Choice>> actors;
+  std::map<int, std::set<Degrees>> references;  // by GPUs
+  problem.evaluator.role = [&, all = problem.evaluator.role](const Candidate& candidate) {
+    if (candidate.role == Role::reference) references[candidate.gpus].insert(candidate.degrees());
+    if (candidate.role == Role::actor) {
+      actors[{candidate.gpus, candidate.degrees()}].insert(
+          {candidate.zero, candidate.recompute, candidate.offload});
+    }
+    return all(candidate);
+  };
+  ASSERT_FALSE(search_exactly(problem).best.empty());
+  std::size_t layouts = 0, all_layouts = 0;
+  for (const auto& [gpus, degrees] : references) {
+    layouts += degrees.size();
+    all_layouts += problem.spaces(Role::reference, gpus).size();
+  }
+  EXPECT_GT(layouts, 0u);
+  EXPECT_LT(20 * layouts, all_layouts);
+  std::size_t choices = 0, all_choices = 0;
+  for (const auto& [layout, own] : actors) {
+    choices += own.size();
+    for (const LayoutSpace& space : problem.spaces(Role::actor, layout.first)) {
+      if (space.layout.degrees() == layout.second) all_choices += space.choices.size();
+    }
+  }
+  EXPECT_GT(choices, 0u);
+  EXPECT_LT(4 * choices, all_choices);
 }
 
 }  // namespace
