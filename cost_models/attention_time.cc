@@ -68,6 +68,16 @@ double narrow_factor(const LayerShape& shape, const Calibration& calibration) {
   return std::pow(calibration.narrow_heads.value, halvings);
 }
 
+// Time of these kernels over that of the tables', which hold the device's best: 2 over cuDNN's on
+// H200 311 / 614 forward, 282 / 533 forward and backward (torch 2.11, 8k); 1 over 2 on A100 1.7 to
+// 3.0 (Dao 2023, arXiv:2307.08691, sec. 4.1).
+double older_factor(AttentionKernels kernels, const Calibration& calibration) {
+  constexpr double kSecondOverBest = 1.9, kFirstOverSecond = 1.8, kHopperFlops = 700e12;
+  if (kernels == AttentionKernels::best) return 1;
+  const double second = calibration.matmul_flops.value > kHopperFlops ? kSecondOverBest : 1.0;
+  return kernels == AttentionKernels::flash_1 ? second * kFirstOverSecond : second;
+}
+
 // Flash attention over the batch's tokens in sequences of this length.
 Seconds flash_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
                       const Calibration& calibration) {
@@ -78,8 +88,11 @@ Seconds flash_seconds(const RankModel& rank, const LayerShape& shape, double tok
   const Seconds roofline = std::max(flops / FlopsPerSecond{calibration.matmul_flops.value},
                                     bytes / BytesPerSecond{calibration.memory_bandwidth.value});
   const std::array<double, 2> point = {pairs, length};
+  const AttentionKernels kernels = rank.traits.kernels.attention;
+  // Older kernels are as quick with narrow heads, as on L40S, whose best are of that kind.
+  const double narrow = kernels == AttentionKernels::best ? narrow_factor(shape, calibration) : 1.0;
   return (Seconds{calibration.attention_floor_s.value} + roofline) * calibration.prefill.at(point) *
-         narrow_factor(shape, calibration);
+         narrow * older_factor(kernels, calibration);
 }
 
 // Scores of a window are computed in tiles of 128 keys, of which the first and the last are partly

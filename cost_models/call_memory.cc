@@ -157,7 +157,7 @@ Traffic bytes_per_logit(LossKernel loss, DType type, bool training) {
     case LossKernel::fused:
       return 2 * element;
     case LossKernel::in_place:
-      return training ? element : 2 * element;
+      return element;
     case LossKernel::with_entropy:
       return training ? 3 * element : 2 * element;
   }

@@ -23,16 +23,21 @@ double activation_passes(const RankModel& rank, const LayerShape& shape) {
 // and their norms, where a model has such, as much, SiLU and product 5 f / t (2 f without gate);
 // one kernel per operator moves 18 h for an RMS norm (cast, square, mean, product, cast, weight;
 // fp32 between them) and 10 for each element that RoPE turns (rotate_half: negation and
-// concatenation 3, two products 4, sum 3); dropout reads and writes the stream and a mask twice;
+// concatenation 3, two products 4, sum 3), 45 where the operands of transformers' modules lie in
+// different orders (42 to 48 of four Qwen2.5, benchmarks/results/h200-transformers-kernels.json);
+// dropout reads and writes the stream and a mask twice;
 // several residual streams are read to be weighed, read and written to be mixed, before attention
 // and before the MLP;
 // routed tokens are copied out and back, 4 h each, and sorted by expert and back after an
 // all-to-all, 4 h more, beside their experts' 5 f.
 Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
-  const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
+  const ElementwiseKernels kernels = rank.traits.kernels.elementwise;
+  const bool modules = kernels == ElementwiseKernels::transformers,
+             eager = modules || kernels == ElementwiseKernels::eager,
              rms = rank.model.norm == NormKind::rms;
+  const double turn = modules ? 45.0 : eager && rms ? 10.0 : 2.0;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
-  double mixed = shape.mixes ? shape.rotary * (eager && rms ? 10.0 : 2.0) * turned : 0.0;
+  double mixed = shape.mixes ? shape.rotary * turn * turned : 0.0;
   if (rank.model.qk_norm) mixed += (eager && rms ? 18.0 : 2.0) * turned;
   if (shape.gated_output) mixed += 3.0 * static_cast<double>(rank.query_heads() * shape.value_dim);
   if (shape.linear()) {  // convolution and its activation; norm and gate of the output
@@ -104,6 +109,15 @@ Work adapter_work(const RankModel& rank, const LayerShape& shape, double tokens,
   const AdapterSums sums = adapter_sums(rank, layer_matmuls(rank, shape), backward);
   return {elementwise_seconds(tokens * sums.bytes, sums.kernels, calibration),
           sums.operators * launch};
+}
+
+// How much longer products take in a long run than alone, by the device's clocks. Between products
+// of transformers' modules the tensor cores rest for a third of the time, and 0.2 to 0.8 of it is
+// left (benchmarks/results/h200-transformers-kernels.json: layers of 1.5B, 3B and 7B).
+double sustained(const RankModel& rank, const Calibration& calibration) {
+  constexpr double kLeft = 0.4;
+  const bool rests = rank.traits.kernels.elementwise == ElementwiseKernels::transformers;
+  return 1 + (rests ? kLeft : 1.0) * (calibration.sustained.value - 1);
 }
 
 // Router, sorting, copies out and back, and their sums come on top in a sparse layer.
@@ -186,8 +200,8 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
       layer_operators(kOperators.layer_forward, shape) + head_norms(rank, shape);
   const double tokens = batch.tokens / rank.cp;
   const Seconds device =
-      calibration.sustained.value * (layer_matmul_seconds(rank, shape, tokens, calibration) +
-                                     attention_seconds(rank, shape, batch, calibration)) +
+      sustained(rank, calibration) * (layer_matmul_seconds(rank, shape, tokens, calibration) +
+                                      attention_seconds(rank, shape, batch, calibration)) +
       elementwise_seconds(
           tokens * (elementwise_bytes(rank, shape) + cast_bytes(rank, shape, false)), operators - 5,
           calibration) +
@@ -231,7 +245,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
                               cast_bytes(rank, shape, true);
   const Seconds launch{calibration.backward_dispatch_s.value};
   Work work{
-      calibration.sustained.value * (matmuls + attention) +
+      sustained(rank, calibration) * (matmuls + attention) +
           elementwise_seconds(tokens * elementwise + accumulation, operators - 9, calibration),
       (operators + context_operators(rank, true)) * launch};
   work += adapter_work(rank, shape, tokens, true, launch, calibration);

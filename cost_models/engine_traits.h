@@ -38,9 +38,19 @@ enum class LossKernel {
 enum class ElementwiseKernels {
   fused,  // several operators in a kernel, what they read and write is kept
   eager,  // a kernel per operator, as torch runs them; norms in fp32
+  /// Eager ones of transformers' modules, whose RoPE adds operands that lie in different orders (a
+  /// view of transposed heads, the concatenation of halves).
+  transformers,
   /// Outputs of norms and the gated product are not kept but made again for the backward pass (what
   /// torch.compile's min-cut partitioner does; Horace He, "Min-cut optimal(*) recomputation").
   remade,
+};
+
+/// The kernels of flash attention.
+enum class AttentionKernels {
+  best,     // the device's own (FlashAttention 2 on Ampere, 3 or cuDNN's on Hopper and later)
+  flash_2,  // flash-attn 2 and torch's own (scaled_dot_product_attention of torch 2.2 to 2.11)
+  flash_1,
 };
 
 /// What Recompute::selective makes again where attention is flash attention; else it is the scores.
@@ -102,7 +112,8 @@ enum class TrainedRanks {
 struct LayerKernels {
   ActivationAccount account = ActivationAccount::megatron;
   bool flash_attention = true;  // false: scores of s x s elements are written and kept
-  bool dropout = false;         // masks of one byte per element
+  AttentionKernels attention = AttentionKernels::best;
+  bool dropout = false;  // masks of one byte per element
   ElementwiseKernels elementwise = ElementwiseKernels::fused;
   /// One kernel reads gate and up and writes their product: 3 passes over the FFN's width. Else
   /// SiLU's outcome lies between two kernels: 5. Backward is taken as twice either (5 and 10).
@@ -259,11 +270,14 @@ struct DecodeTraits {
   /// What attention spares where its keys and values were read a moment before for another sample
   /// of the prompt (the device's L2), as a part of the time that their bytes take.
   double shared_reads = 0;
-  /// Processor time of a server's front end for each token: its text and its log-prob, the answer
-  /// so far, its reader woken; and what every further sequence of the server adds (objects that the
-  /// garbage collector walks). The front end works beside the engine, so that a step of all
-  /// sequences takes no less. Calibration::serving scales both.
+  /// Processor time of a server's front end for each token: its text, its log-prob, the answer so
+  /// far, its reader woken; and what every doubling of its requests beyond 128 adds, also of those
+  /// that wait for a slot (objects that the garbage collector walks). The front end works beside
+  /// the engine, so that a step takes no less. Calibration::serving scales both.
   Seconds token_served, token_crowded;
+  /// The rollout is an inference server, whose kernels are fused and the device's best whatever
+  /// those of training are.
+  bool server_kernels = false;
   bool operator==(const DecodeTraits&) const = default;
 };
 
@@ -285,7 +299,8 @@ struct HandoverTraits {
 /// What an engine's software takes around its passes while the device waits; Calibration::software
 /// scales all but `looking`.
 struct SoftwareTraits {
-  Seconds call;      // once a call of a role: workers are called, a batch is cut and joined again
+  Seconds call;      // once a call of a role: workers are called
+  Seconds dealt;     // each sequence of a call that computes: cut out for its worker, joined again
   Seconds scored;    // each micro-batch without training: packed, and its results taken apart
   Seconds trained;   // each micro-batch of an update
   Seconds sequence;  // each sequence of a step, where its advantages are worked out

@@ -166,8 +166,9 @@ double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage);
 /// embedding, its last only the head; arXiv:2407.21783, sec. 3.3.2) hold fewer than an even share.
 double layers_in_flight(const ParallelLayout& layout, int micro_batches, int stage);
 
-/// Bytes that a logit and its gradient take at once, at most; without gradients the logits and one
-/// copy more, of a temperature, or what the loss makes of them.
+/// Bytes that a logit and its gradient take at once, at most; without gradients the logits and what
+/// the loss makes of them or a temperature's copy: nothing in place, where verl's scoring of five
+/// plans held one copy (benchmarks/results/h200x2-verl-plans.json).
 Traffic bytes_per_logit(LossKernel loss, DType type, bool training);
 
 /// The part of a call that one stage runs.

@@ -118,11 +118,14 @@ void add_verl_loop(Engine& engine) {
   engine.traits.optimizer.offloaded = OffloadedStates::whole;  // offloaded states move as a whole
   engine.traits.decode.keeps_cache = true;
   // verl asks vLLM for every token's log-prob (rollout.calculate_log_probs) and reads each answer
-  // as it grows. vLLM 0.24's own output processor takes 35 us of a processor for each token of 128
-  // sequences, 46 of 256 and 60 of 512, 10 without log-probs (benchmarks/peers/vllm_front_end.py);
-  // 0.5B and 512 sequences on an H200's host 75 us (benchmarks/results/h200x2-verl-pairs.json).
-  engine.traits.decode.token_served = Seconds{30e-6};
-  engine.traits.decode.token_crowded = Seconds{0.06e-6};
+  // as it grows. Thirteen runs on hosts of H200 take 49 to 61 us for each token where a server has
+  // 128 requests, 62 to 81 with 256 and 75 to 82 with 512, whether 129 or all of them run at once
+  // (benchmarks/results/h200x2-verl-plans.json, -pairs.json, h200-verl-host.json). vLLM's own
+  // output processor takes 39, 46 and 59 us of that, 10 without log-probs
+  // (peers/vllm_front_end.py).
+  engine.traits.decode.token_served = Seconds{56e-6};
+  engine.traits.decode.token_crowded = Seconds{11.5e-6};
+  engine.traits.decode.server_kernels = true;
   engine.logs_wait_for_rollout = true;  // experimental/one_step_off_policy/ray_trainer.py
   engine.traits.pipeline.interleaved = InterleavedCount::rounded;
   engine.traits.pipeline.order = BatchOrder::fullest_within;
@@ -134,10 +137,12 @@ void add_verl_loop(Engine& engine) {
   // runs on one GPU (benchmarks/results/h200-verl-host.json), 0.4 s of a 7B on two and 1.0 s on
   // four (h200-vllm-weights.json).
   engine.traits.handover.call = Seconds{0.4};
-  // The same six runs: what a call leaves beside its passes, and advantages. The trainer looks
+  // What calls leave beside the device's passes: 0.3 s with 128 sequences, 0.4 to 0.5 with 256, 0.8
+  // to 1.3 with 512 (h200x2-verl-plans.json); and advantages, of the six runs. The trainer looks
   // every two seconds whether a generation has ended (trainer/ppo/v1/replay_buffer.py,
   // poll_interval), so that half of that is waited on average.
-  engine.traits.software.call = Seconds{0.7};
+  engine.traits.software.call = Seconds{0.1};
+  engine.traits.software.dealt = Seconds{1.9e-3};
   engine.traits.software.sequence = Seconds{0.85e-3};
   engine.traits.software.looking = Seconds{1.1};
   // Checkpoint engine nccl: 4.4 s for Qwen3-30B-A3B's 18,867 tensors (docs/advance/fully_async.md).

@@ -39,6 +39,8 @@ Engine verl_veomni_engine() {
                   seed_oss, qwen3_5, qwen3_5_moe, qwen3_vl,  qwen3_vl_moe, qwen2_5_vl, deepseek_v4};
   engine.traits.pipeline.cut_by_tp = false;
   engine.traits.kernels.account = ActivationAccount::transformers;  // *_implementation: eager
+  engine.traits.kernels.elementwise = ElementwiseKernels::transformers;
+  engine.traits.kernels.attention = AttentionKernels::flash_2;
   return engine;
 }
 

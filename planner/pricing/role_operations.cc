@@ -204,7 +204,7 @@ OperationTime RoleOperations::decode(double sequences, double context) const {
   const Seconds step = decode_compute(layout_, candidate_, sequences, context) *
                            slowdown(*layout_.assumed, candidate_, 1) +
                        communication;
-  return {served(*layout_.assumed, sequences, step), communication};
+  return {served(*layout_.assumed, candidate_, sequences, step), communication};
 }
 
 double RoleOperations::cache_tokens() const {

@@ -51,6 +51,22 @@ SweepAttention attention_of(const SweepRow& row) {
   return of_torch ? SweepAttention::flash_2 : stated;
 }
 
+// nullopt: the engine's.
+std::optional<AttentionKernels> kernels_of(SweepAttention attention) {
+  switch (attention) {
+    case SweepAttention::flash:
+    case SweepAttention::unfused:
+      return std::nullopt;
+    case SweepAttention::flash_1:
+      return AttentionKernels::flash_1;
+    case SweepAttention::flash_2:
+      return AttentionKernels::flash_2;
+    case SweepAttention::flash_3:
+      return AttentionKernels::best;
+  }
+  return std::nullopt;
+}
+
 // FSDP's models use flash-attn's loss (llm-foundry's default) or torch.compile's; NeMo and
 // Megatron-Bridge, who call attention by Transformer Engine, also its cross entropy.
 LossKernel loss_of(const SweepRow& row) {
@@ -128,6 +144,7 @@ EngineTraits traits_of_row(const SweepRow& row) {
   if (row.attention) {
     traits.kernels.flash_attention = row.attention != SweepAttention::unfused;
   }
+  if (const auto kernels = kernels_of(attention_of(row))) traits.kernels.attention = *kernels;
   if (row.tp_overlap) traits.kernels.overlapped_tensor_parallel = *row.tp_overlap;
   if (row.loss) traits.loss = {.rows = 0, .kernel = *row.loss};
   if (row.narrow_gradients) traits.gradients.narrow = *row.narrow_gradients;
@@ -147,22 +164,6 @@ EngineTraits traits_of_row(const SweepRow& row) {
 Calibration for_precision(Calibration calibration, SweepPrecision precision) {
   if (precision != SweepPrecision::tf32) return calibration;
   calibration.fp32_factor.value = std::min(calibration.fp32_factor.value, 2.0);
-  return calibration;
-}
-
-// Tables of attention kernels hold the device's best (FlashAttention 2 on Ampere, 3 or cuDNN's on
-// Hopper and later). Older generations take longer by: 2 over cuDNN's on H200 311 / 614 forward,
-// 282 / 533 forward and backward (torch 2.11, 8k); 1 over 2 on A100 1.7 to 3.0 (Dao 2023,
-// arXiv:2307.08691, sec. 4.1).
-Calibration for_attention(Calibration calibration, SweepAttention attention,
-                          const DeviceSpec& device) {
-  constexpr double kSecondOverBest = 1.9, kFirstOverSecond = 1.8, kHopperFlops = 700e12;
-  double longer = 1;
-  const bool old = attention == SweepAttention::flash_1 || attention == SweepAttention::flash_2;
-  if (old && device.peak_bf16.value > kHopperFlops) longer *= kSecondOverBest;
-  if (attention == SweepAttention::flash_1) longer *= kFirstOverSecond;
-  if (old) calibration.narrow_heads.value = 1;  // as on L40S, whose best kernels are of that kind
-  for (double& ratio : calibration.prefill.ratio) ratio *= longer;
   return calibration;
 }
 
@@ -336,9 +337,7 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Ro
     request.cluster = seen_from(cluster.spec, view);
     request.cluster.nodes = nodes_of(cluster.spec, range);
   }
-  request.calibration =
-      for_attention(for_precision(seen_from(cluster.calibration, view), row.precision),
-                    attention_of(row), request.cluster.device);
+  request.calibration = for_precision(seen_from(cluster.calibration, view), row.precision);
   request.risk = inputs.risk;
   if (!row.engine.empty()) {
     request.engine = row.engine;

@@ -83,6 +83,11 @@ ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::
               "verl divides the number of GPUs by it");
     return layout;
   }
+  if (role == Role::reference && !reshard) {
+    in.note(block +
+            ".reshard_after_forward=false: under fsdp2 the reference's parameters stay on the "
+            "devices beside the update, which no plan counts; true sends them back to the host.");
+  }
   if (size == 1 || in.world == 1) return layout;  // nothing is cut
   if (!reshard) {
     layout.zero = 2;

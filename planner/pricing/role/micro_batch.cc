@@ -49,8 +49,11 @@ const RankModel& end_rank(const RoleLayout& layout) {
 
 Seconds software_seconds(const Assumptions& assumed, CallKind kind) {
   const SoftwareTraits& software = assumed.traits().software;
-  return assumed.calibration().software.value * software.call +
-         (kind == CallKind::generate ? software.looking : Seconds{});
+  const bool generates = kind == CallKind::generate;
+  const Seconds sequences = static_cast<double>(assumed.workload().sequences()) * software.dealt;
+  return assumed.calibration().software.value *
+             (software.call + (generates ? Seconds{} : sequences)) +
+         (generates ? software.looking : Seconds{});
 }
 
 Seconds fixed_order_pass_seconds(const Assumptions& assumed, const RankModel& rank,

@@ -214,6 +214,11 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
   // Adapters' inputs travel by collectives, all of them before their products.
   EngineTraits traits = traits_;
   if (model_.adapter_rank > 0) traits.kernels.overlapped_tensor_parallel = false;
+  if (model_.role == Role::rollout && traits.decode.server_kernels) {
+    traits.kernels.elementwise = ElementwiseKernels::fused;
+    traits.kernels.attention = AttentionKernels::best;
+    traits.kernels.fused_activation = true;
+  }
   for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
     if (kind > 0 && !model_.runs(kind)) continue;
     entry->second.add(

@@ -150,9 +150,12 @@ Seconds decode_communication(const RoleLayout& layout, const Candidate& candidat
   return seconds;
 }
 
-Seconds served(const Assumptions& assumed, double alive, Seconds step) {
+Seconds served(const Assumptions& assumed, const Candidate& candidate, double alive, Seconds step) {
   const DecodeTraits& decode = assumed.traits().decode;
-  const Seconds front = alive * (decode.token_served + alive * decode.token_crowded);
+  constexpr double kFewRequests = 128;
+  const double doublings =
+      std::log2(std::max(1.0, most_sequences(assumed, candidate) / kFewRequests));
+  const Seconds front = alive * (decode.token_served + doublings * decode.token_crowded);
   return std::max(step, assumed.calibration().serving.value * front);
 }
 
@@ -240,7 +243,7 @@ class DecodeSteps {
     const Seconds high = on_ladder(*compute_, cache_.rungs, place, upper, computed);
     const Seconds moved = on_ladder(*communication_, cache_.rungs, place, 0, communicated);
     const Seconds step = slow_ * (low + part * (high - low)) + moved;
-    return DecodeTime{served(*layout_.assumed, alive, step), moved};
+    return DecodeTime{served(*layout_.assumed, candidate_, alive, step), moved};
   }
 
  private:

@@ -73,8 +73,8 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
 Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive);
 
 /// A step of `alive` sequences, or what the server's front end takes for its tokens where that is
-/// more.
-Seconds served(const Assumptions& assumed, double alive, Seconds step);
+/// more; all sequences of the replica are at the server, running or waiting.
+Seconds served(const Assumptions& assumed, const Candidate& candidate, double alive, Seconds step);
 
 /// No more than the time of all responses of a step: the decode steps in which every slot is taken,
 /// and those until the last sequence of a replica ends, as if no other one were left.

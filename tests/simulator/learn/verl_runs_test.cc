@@ -1,6 +1,6 @@
 // verl's own metrics of six configurations on one GPU (benchmarks/results/h200-verl-host.json)
 // beside what is said of their scripts: by the shipped constants, and by those that two of the runs
-// teach. And two plans that ran as exported (h200x2-verl-pairs.json).
+// teach. And seven plans that ran as exported (h200x2-verl-pairs.json, h200x2-verl-plans.json).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,39 +88,42 @@ std::vector<MeasuredRun> runs() {
   return runs;
 }
 
-// The two exported plans that ran to their end, with prompts as long as they were in the mean.
+// The exported plans that ran to their end, with prompts as long as they were in the mean.
 std::vector<MeasuredRun> exported_runs() {
-  std::ifstream file(kRoot + "results/h200x2-verl-pairs.json");
-  const Json results = Json::parse(file);
   std::vector<MeasuredRun> runs;
-  for (const Json& run : results["runs"]) {
-    const std::vector<StepNumbers> steps = steps_of(run);
-    if (steps.size() < 3) continue;
-    std::string script = "python3 -m verl.trainer.main_ppo";
-    for (const Json& each : run["overrides"]) script += " \\\n    " + each.get<std::string>();
-    const std::string name = run["name"];
-    Problems problems;
-    auto measured = measured_run(name, plan_of(script, name, 500), steps, std::nullopt, problems);
-    EXPECT_TRUE(measured) << name;
-    if (measured) runs.push_back(*std::move(measured));
+  for (const char* name : {"h200x2-verl-pairs.json", "h200x2-verl-plans.json"}) {
+    std::ifstream file(kRoot + "results/" + name);
+    const Json results = Json::parse(file);
+    for (const Json& run : results["runs"]) {
+      const std::vector<StepNumbers> steps = steps_of(run);
+      if (steps.size() < 3) continue;
+      std::string script = "python3 -m verl.trainer.main_ppo";
+      for (const Json& each : run["overrides"]) script += " \\\n    " + each.get<std::string>();
+      Problems problems;
+      auto measured = measured_run(run["name"], plan_of(script, run["name"], 500), steps,
+                                   std::nullopt, problems);
+      EXPECT_TRUE(measured) << run["name"];
+      if (measured) runs.push_back(*std::move(measured));
+    }
   }
-  EXPECT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs.size(), 7U);
   return runs;
 }
 
 double error_of(const FittedPhase& phase, double said) { return said / phase.measured_s - 1; }
 
-// Before verl's software had a price the steps were said 32 to 75 % too short.
+// Before verl's software had a price the steps were said 32 to 75 % too short, and before its
+// modules' kernels had one, up to 18 %.
 TEST(VerlRuns, AreSaidWithTheTimeOfTheSoftware) {
   const LearnedRuns read = learn_from_runs(runs(), shipped());
   for (const FittedRun& run : read.runs) {
     for (const FittedPhase& phase : run.phases) {
       // Half of a poll of two seconds, and hosts that serve at different speeds.
       const bool generates = phase.what == "gen" || phase.what == "step";
-      const double most = generates ? 0.55 : phase.what == "reshard" ? 0.5 : 0.4;
+      const double most = generates ? 0.35 : phase.what == "reshard" ? 0.5 : 0.35;
       EXPECT_LT(std::abs(error_of(phase, phase.before_s)), most) << run.name << " " << phase.what;
     }
-    EXPECT_LT(std::abs(error_of(run.phases.back(), run.phases.back().before_s)), 0.3) << run.name;
+    EXPECT_LT(std::abs(error_of(run.phases.back(), run.phases.back().before_s)), 0.1) << run.name;
   }
 }
 
@@ -132,7 +135,7 @@ TEST(VerlRuns, CutMicroBatchesByTheNumberOfSequences) {
   int phases = 0;
   for (const FittedPhase& phase : run.phases) {
     if (phase.what != "old_log_prob" && phase.what != "update_actor") continue;
-    EXPECT_LT(std::abs(error_of(phase, phase.before_s)), 0.06) << phase.what;
+    EXPECT_LT(std::abs(error_of(phase, phase.before_s)), 0.08) << phase.what;
     ++phases;
   }
   EXPECT_EQ(phases, 2);
@@ -154,16 +157,25 @@ TEST(VerlRuns, AreForetoldByTwoOthers) {
 }
 
 // Where 512 sequences generate, vLLM's front end takes three times as long as its GPU (until it had
-// a price that generation was said to take a third).
-TEST(ExportedRuns, AreSaidWithTheFrontEndOfTheServer) {
-  for (const FittedRun& run : learn_from_runs(exported_runs(), shipped()).runs) {
+// a price that generation was said to take a third), and whether they run at once does not matter
+// (until waiting requests counted, half). Three models' updates and scoring were said 10 to 41 %
+// too short with fused kernels.
+TEST(ExportedRuns, AreSaidWithTheirKernelsAndTheFrontEndOfTheServer) {
+  double sum = 0;
+  const LearnedRuns read = learn_from_runs(exported_runs(), shipped());
+  for (const FittedRun& run : read.runs) {
     for (const FittedPhase& phase : run.phases) {
-      if (phase.what != "gen" && phase.what != "step") continue;
       const double error = error_of(phase, phase.before_s);
-      EXPECT_LT(std::abs(error), phase.what == "gen" ? 0.25 : 0.2)
-          << run.name << " " << phase.what << " " << error;
+      const double most = phase.what == "step"                   ? 0.1
+                          : phase.what == "gen"                  ? 0.2
+                          : phase.what.starts_with("update_a")   ? 0.12
+                          : phase.what.starts_with("update_cri") ? 0.12
+                                                                 : 0.7;
+      EXPECT_LT(std::abs(error), most) << run.name << " " << phase.what << " " << error;
+      if (phase.what == "step") sum += std::abs(error);
     }
   }
+  EXPECT_LT(sum / static_cast<double>(read.runs.size()), 0.06);
 }
 
 // The trainer's process holds all roles on its GPUs.
@@ -173,7 +185,7 @@ TEST(VerlRuns, HoldNoMoreThanIsSaid) {
     ASSERT_FALSE(compared.memory.empty()) << run.name;
     const MemoryComparison& memory = compared.memory[0];
     EXPECT_GT(memory.predicted_gib, 0.99 * memory.measured_gib) << run.name;
-    EXPECT_LT(memory.predicted_gib, 1.45 * memory.measured_gib) << run.name;
+    EXPECT_LT(memory.predicted_gib, 1.15 * memory.measured_gib) << run.name;
   }
 }
 
