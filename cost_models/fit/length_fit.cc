@@ -28,6 +28,21 @@ double excess(const LengthFigures& figures, double cv, std::int64_t limit) {
   return survival(lengths, most) - longer;
 }
 
+// The largest spread, at most this one, whose log-normal has its own mean within the limit, as a
+// workload must: where the limit ended most responses, that of the figures has not.
+double spread_within(double cv, double mean, std::int64_t limit) {
+  const auto within = [&](double spread) {
+    return unclipped_mean(mean, spread, limit) <= static_cast<double>(limit);
+  };
+  if (within(cv)) return cv;
+  double low = 0, high = cv;
+  for (int halving = 0; halving < 60; ++halving) {
+    const double middle = (low + high) / 2;
+    (within(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 bool are_equal(const LengthFigures& figures) {
   return figures.least && figures.most && *figures.most - *figures.least < 1;
 }
@@ -42,7 +57,7 @@ LengthSpec fit_lengths(const LengthFigures& figures, const LengthSpec& planned) 
     return {.mean = mean, .cv = 0, .max = limit};
   }
   if (!figures.most && clipped <= kManyClipped) {
-    return planned.cv > 0 ? with_spread(mean, planned.cv, limit)
+    return planned.cv > 0 ? with_spread(mean, spread_within(planned.cv, mean, limit), limit)
                           : LengthSpec{.mean = mean, .cv = 0, .max = limit};
   }
   double low = 0.01, high = kMostSpread;
@@ -50,7 +65,7 @@ LengthSpec fit_lengths(const LengthFigures& figures, const LengthSpec& planned) 
     const double middle = std::sqrt(low * high);
     (excess(figures, middle, limit) < 0 ? low : high) = middle;
   }
-  return with_spread(mean, std::sqrt(low * high), limit);
+  return with_spread(mean, spread_within(std::sqrt(low * high), mean, limit), limit);
 }
 
 }  // namespace tessera

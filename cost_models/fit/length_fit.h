@@ -20,7 +20,9 @@ struct LengthFigures {
 /// The clipped log-normal with the measured mean, clipped at `planned`'s longest response, whose
 /// spread gives the part at that limit where more than one response in a hundred is there, and else
 /// the longest of a step's responses (the median of the largest of `sequences` draws). Equal
-/// lengths have no spread; where neither figure is known the spread is the planned one.
+/// lengths have no spread; where neither figure is known the spread is the planned one. The result
+/// is one that a workload may have: its mean before clipping is at most the limit, which bounds the
+/// spread where the limit ended most responses.
 /// Precondition: 0 < mean <= the limit, but for rounding.
 LengthSpec fit_lengths(const LengthFigures& figures, const LengthSpec& planned);
 

@@ -76,5 +76,22 @@ TEST(LengthFit, WhatIsNotLoggedStaysAsPlanned) {
   EXPECT_GT(longest.cv, 0.1);
 }
 
+/// A log-normal's mean is within the limit where half of it or more is not: what is fitted is what
+/// a workload may say, with the measured mean (counted over draws).
+TEST(LengthFit, NearlyAllAtTheLimitIsStillAWorkload) {
+  for (const double mean : {3.4, 3.9, 3.99}) {
+    for (const double clipped : {0.3, 0.75, 0.97}) {
+      const LengthSpec found = fit_lengths(
+          {.mean = mean, .least = 1, .most = 4, .clipped = clipped, .sequences = 64}, {3, 0.5, 4});
+      EXPECT_LE(found.mean, 4) << mean << " " << clipped;
+      EXPECT_EQ(found.max, 4);
+      EXPECT_NEAR(counted(found, 512, 400).mean / mean, 1, 0.01) << mean << " " << clipped;
+    }
+    const LengthSpec planned = fit_lengths({.mean = mean, .sequences = 64}, {3, 4, 4});
+    EXPECT_LE(planned.mean, 4) << mean;
+    EXPECT_NEAR(counted(planned, 512, 400).mean / mean, 1, 0.01) << mean;
+  }
+}
+
 }  // namespace
 }  // namespace tessera
