@@ -16,6 +16,7 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/request/describe.h"
+#include "planner/request/plan_constants.h"
 #include "planner/request/risk.h"
 
 namespace tessera {
@@ -138,9 +139,12 @@ Calibration calibration_for(const ClusterSpec& cluster, const std::string& where
 Calibration calibration_of(const Plan& plan, const std::string& named) {
   if (!named.empty()) return calibration_for(plan.cluster, named);
   Problems problems;
-  auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, problems);
-  if (!calibration) throw Error(ExitCode::bad_input, std::move(problems));
-  return *std::move(calibration);
+  auto constants = constants_of(plan, problems);
+  if (!constants) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!constants->other.empty()) {
+    std::fprintf(stderr, "tessera: warning: %s\n", constants->other.c_str());
+  }
+  return std::move(constants->calibration);
 }
 
 int code_of_fit(const Plan& plan, const Calibration& calibration, const char* command) {

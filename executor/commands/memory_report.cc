@@ -12,10 +12,10 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
-#include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/memory_account.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
+#include "planner/request/plan_constants.h"
 
 namespace tessera {
 namespace {
@@ -26,11 +26,12 @@ namespace fs = std::filesystem;
 std::optional<PlannedMemory> planned_for(const Plan& plan, int rank, Phase phase,
                                          double& fragmentation) {
   Problems ignored;
-  const auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, ignored);
-  if (!calibration) return std::nullopt;
-  fragmentation = calibration->fragmentation.value;
-  auto account = memory_account(plan, *calibration, {.rank = rank, .phase = phase}, ignored);
-  if (!account) account = memory_account(plan, *calibration, {.rank = rank}, ignored);
+  const auto constants = constants_of(plan, ignored);
+  if (!constants) return std::nullopt;
+  const Calibration& calibration = constants->calibration;
+  fragmentation = calibration.fragmentation.value;
+  auto account = memory_account(plan, calibration, {.rank = rank, .phase = phase}, ignored);
+  if (!account) account = memory_account(plan, calibration, {.rank = rank}, ignored);
   if (!account) return std::nullopt;
   const PhaseAccount& here = account->looked_at();
   PlannedMemory planned{

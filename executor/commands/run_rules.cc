@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
-#include "cost_models/fit/derived_calibration.h"
+#include "planner/request/plan_constants.h"
 
 namespace tessera {
 namespace {
@@ -20,8 +20,9 @@ RuleProfile profile_at(const std::string& where) {
 /// Rules that compare with the plan are unknown where its calibration is not there.
 RunExpectation expected_of(const Plan& plan, bool on_processors) {
   Problems ignored;
-  const auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, ignored);
-  return calibration ? expectation_of_run(plan, *calibration, on_processors) : RunExpectation{};
+  const auto constants = constants_of(plan, ignored);
+  return constants ? expectation_of_run(plan, constants->calibration, on_processors)
+                   : RunExpectation{};
 }
 
 std::string line_of(std::int64_t step, const JudgedRule& judged) {

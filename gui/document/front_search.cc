@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
-#include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
+#include "planner/request/plan_constants.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/solution.h"
 #include "planner/search/certificate.h"
@@ -19,9 +19,9 @@ PlanFront front_of(const Plan& winner, const std::vector<std::string>& fixed) {
   PlanFront front;
   try {
     Problems problems;
-    auto calibration = calibration_named(winner.provenance.calibration, winner.cluster, problems);
-    if (!calibration) return {{}, problemsText(problems)};
-    PlanRequest request = request_of(winner, *std::move(calibration));
+    auto constants = constants_of(winner, problems);
+    if (!constants) return {{}, problemsText(problems)};
+    PlanRequest request = request_of(winner, std::move(constants->calibration));
     request.fixed = parse_settings(fixed, problems);
     if (problems.empty()) {
       for (const Solution& plan : Planner(request).pareto(request.fixed, problems)) {

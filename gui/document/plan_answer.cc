@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "cost_models/documents/utc_now.h"
-#include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "planner/plan/plan.h"
+#include "planner/request/plan_constants.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 
@@ -116,9 +116,9 @@ PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
       return PlanAnswer{Problems{{"the plan's certificate", "runner_up", "no settings",
                                   "a plan of this version", "plan again"}}};
     }
-    auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, problems);
-    if (!calibration) return PlanAnswer{std::move(problems)};
-    PlanRequest request = request_of(plan, *std::move(calibration));
+    auto constants = constants_of(plan, problems);
+    if (!constants) return PlanAnswer{std::move(problems)};
+    PlanRequest request = request_of(plan, std::move(constants->calibration));
     request.tessera_version = TESSERA_VERSION;
     request.created = utc_now();
     request.fixed = parse_settings(other.settings, problems);

@@ -6,12 +6,12 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
-#include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "gui/translations/said.h"
 #include "planner/advice/run_advice.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/plan_json.h"
+#include "planner/request/plan_constants.h"
 #include "simulator/learn/learned_report.h"
 #include "simulator/timeline/metrics.h"
 
@@ -30,10 +30,10 @@ MeasuredRun run_at(const std::filesystem::path& folder, const Plan& plan) {
 
 LearnedRuns learn(const MeasuredRun& run) {
   Problems problems;
-  const auto base = calibration_named(run.plan.provenance.calibration, run.plan.cluster, problems);
+  const auto base = constants_of(run.plan, problems);
   if (!base) throw Error(std::move(problems));
-  LearnedRuns learned = learn_from_runs({run}, *base);
-  learned.learned.calibration.name = base->name + ", learned from 1 run";
+  LearnedRuns learned = learn_from_runs({run}, base->calibration);
+  learned.learned.calibration.name = base->calibration.name + ", learned from 1 run";
   learned.learned.calibration.created = utc_now();
   return learned;
 }

@@ -5,8 +5,8 @@
 #include <exception>
 #include <utility>
 
-#include "cost_models/fit/derived_calibration.h"
 #include "planner/plan/plan.h"
+#include "planner/request/plan_constants.h"
 
 namespace tessera::gui {
 
@@ -15,9 +15,8 @@ PartsByPlan parts_of(const std::vector<SharedPlan>& plans) {
   for (const SharedPlan& plan : plans) {
     try {
       Problems unheard;  // views say what they lack
-      const auto calibration =
-          calibration_named(plan->provenance.calibration, plan->cluster, unheard);
-      if (calibration) parts[plan] = step_parts(*plan, *calibration);
+      const auto constants = constants_of(*plan, unheard);
+      if (constants) parts[plan] = step_parts(*plan, constants->calibration);
     } catch (const std::exception&) {
       // It is compared by its phases alone.
     }

@@ -13,6 +13,7 @@
 #include "planner/pricing/role/role_model.h"
 #include "planner/request/check_request.h"
 #include "planner/request/objective.h"
+#include "planner/request/plan_constants.h"
 #include "planner/request/request.h"
 #include "planner/search/certificate.h"
 #include "planner/search/exact.h"
@@ -120,6 +121,7 @@ struct Planner::State {
     const std::vector<Rival> rivals = rivals_of(own.request, problem, solved, own.store);
     solved.gap = std::max(solved.gap, others);
     Plan plan = compose_plan(own.request, own.costs, solved.result.best.front(), &own.reshards);
+    state_constants(plan, own.request.calibration);
     plan.certificate = certificate_of(own.request, problem, solved, rivals, plan);
     plan.certificate.safer = safer_plan(problem, safer);
     plan.certificate.digest = certified_digest(plan);

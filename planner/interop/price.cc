@@ -11,6 +11,7 @@
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/role/full_gather.h"
 #include "planner/request/candidate.h"
+#include "planner/request/plan_constants.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
@@ -172,7 +173,7 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   plan.prediction = priced.prediction;
   if (plan.environment.empty())
     plan.environment = priced.environment;  // other tools' files say none
-  plan.provenance.calibration = calibration.name;
+  state_constants(plan, calibration);
   if (unequal_rollout(plan, solution)) {
     pricing.notes.push_back("the rollout's stages count as equal ones in its times.");
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cost_models/adapters.h"
+#include "cost_models/calibration.h"
 #include "cost_models/documents/problem_list.h"
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/layout/reshard_plan.h"
@@ -93,6 +94,11 @@ struct Prediction {
 
 struct Provenance {
   std::string tessera_version, calibration, created;  // created: ISO 8601, UTC
+  /// Digest of the constants that the plan was made with; empty in plans of former versions.
+  std::string calibration_digest;
+  /// These constants, where no shipped file holds them: of all GPUs, and on several GPU types of
+  /// each view after them.
+  std::vector<Calibration> constants;
   bool operator==(const Provenance&) const = default;
 };
 

@@ -3,7 +3,8 @@
 // written is what is read.
 //
 // A visitor has field, stated (left out where it has its type's default), object, list, map,
-// strings, stated_strings, phases, ranks and stages. Templates; used by these two files only.
+// strings, stated_strings, phases, ranks, stages and calibrations. Templates; used by these two
+// files only.
 #pragma once
 
 #include <algorithm>
@@ -220,6 +221,8 @@ void fields(V& v, Provenance& provenance) {
   v.field("tessera_version", provenance.tessera_version);
   v.field("calibration", provenance.calibration);
   v.field("created", provenance.created);
+  v.stated("calibration_digest", provenance.calibration_digest);
+  v.calibrations("constants", provenance.constants);
 }
 
 /// The whole plan but for its version and its dataflow, which the two sides treat themselves.

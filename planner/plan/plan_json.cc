@@ -64,6 +64,7 @@ class PlanWriter {
   void phases(std::string_view key, std::vector<Phase>& values);
   void ranks(RolePlan& role);
   void stages(std::string_view key, std::vector<LayerRange>& values);
+  void calibrations(std::string_view key, std::vector<Calibration>& values);
 
  private:
   static Node written(Seconds& value) { return node_of(value); }
@@ -104,6 +105,19 @@ void PlanWriter::stages(std::string_view key, std::vector<LayerRange>& values) {
     Node pair = list_node();
     pair.items = {node_of(range.first), node_of(range.last)};
     items.items.push_back(std::move(pair));
+  }
+  add(node, key, std::move(items));
+}
+
+// As their own files are written.
+void PlanWriter::calibrations(std::string_view key, std::vector<Calibration>& values) {
+  if (values.empty()) return;
+  Node items = list_node();
+  for (const Calibration& value : values) {
+    Problems none;
+    if (auto text = parse_json(to_json(value), "", none)) {
+      items.items.push_back(std::move(text->root));
+    }
   }
   add(node, key, std::move(items));
 }

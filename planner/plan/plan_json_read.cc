@@ -88,6 +88,7 @@ class PlanReader {
   void phases(std::string_view key, std::vector<Phase>& values);
   void ranks(RolePlan& role);
   void stages(std::string_view key, std::vector<LayerRange>& values);
+  void calibrations(std::string_view key, std::vector<Calibration>& values);
 
  private:
   void read(ObjectReader& inner, ModelSpec& value) { value = model_from(inner); }
@@ -152,6 +153,22 @@ void PlanReader::stages(std::string_view key, std::vector<LayerRange>& values) {
   }
   for (const Node& item : list->items) {
     values.push_back({item.items[0].integer, item.items[1].integer});
+  }
+}
+
+// Each as a file of its own.
+void PlanReader::calibrations(std::string_view key, std::vector<Calibration>& values) {
+  if (!reader_.has(key)) return;
+  const Node* const list = reader_.find(key);
+  if (!list->is(Node::Kind::list) || list->items.empty()) {
+    reader_.refuse(key, "a list of calibrations");
+    return;
+  }
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    const std::string file = "calibration " + std::to_string(i + 1) + " of the plan";
+    if (auto value = parse_calibration(json_text(list->items[i]), file, problems_)) {
+      values.push_back(*std::move(value));
+    }
   }
 }
 

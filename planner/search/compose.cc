@@ -307,7 +307,9 @@ Plan compose_plan(const PlanRequest& request, CostEvaluator& costs, const Soluti
   const PlanFit fit = fit_of(plan, request.calibration);
   plan.prediction.fits = fit.probability;
   plan.prediction.peak_error_bytes = fit.deviation;
-  plan.provenance = {request.tessera_version, request.calibration.name, request.created};
+  plan.provenance = {.tessera_version = request.tessera_version,
+                     .calibration = request.calibration.name,
+                     .created = request.created};
   return plan;
 }
 

@@ -282,5 +282,31 @@ TEST_F(Learned, WhatIsMissingIsNamed) {
   EXPECT_EQ(plans.code, 64);
 }
 
+// `tessera calibrate` names a machine's constants as those shipped, and its file may be elsewhere.
+TEST_F(Learned, APlanIsJudgedWithTheConstantsOfTheFileThatItWasMadeWith) {
+  Problems problems;
+  Calibration own = find_calibration("h200", problems).value();
+  own.matmul_flops.value /= 2;
+  own.memory_bandwidth.value /= 2;
+  write_calibration(own, at("own.json"));
+  const std::string words = "plan --model qwen2.5-7b --cluster h200-8 --workload " +
+                            at("workload.yaml") + " --fix actor.tp=2 -o ";
+  ASSERT_EQ(call(words + at("shipped_plan.json")).code, 0);
+  ASSERT_EQ(call(words + at("own_plan.json") + " --calibration " + at("own.json")).code, 0);
+  fs::remove(at("own.json"));
+  const auto simulated = [](const std::string& plan) {
+    return json_of("simulate " + plan).at("step_s").get<double>();
+  };
+  EXPECT_GT(simulated(at("own_plan.json")), 1.2 * simulated(at("shipped_plan.json")));
+  const Called why = call("explain " + at("own_plan.json") + " --why-not actor.tp=2", "2>&1");
+  EXPECT_THAT(why.out, Not(HasSubstr("other constants"))) << why.out;
+  // Without them it is judged with those shipped, and says so.
+  nlohmann::json bare = nlohmann::json::parse(std::ifstream(at("own_plan.json")));
+  bare["provenance"].erase("constants");
+  std::ofstream(at("bare_plan.json")) << bare;
+  EXPECT_THAT(call("simulate " + at("bare_plan.json"), "2>&1 >/dev/null").out,
+              HasSubstr("warning: the plan was made with other constants (h200, digest "));
+}
+
 }  // namespace
 }  // namespace tessera

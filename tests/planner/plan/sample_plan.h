@@ -80,7 +80,8 @@ inline Plan sample_plan() {
       .step_s = Seconds{0.1}, .phases_s = {{Phase::gen, Seconds{0.05}}}, .mfu = 1.0 / 3};
   plan.certificate = {
       .objective = "step_s", .value = 0.1, .runner_up = {{"split", "tp1", Seconds{0.2}}}};
-  plan.provenance = {"0.1.0", "default", "2026-01-01T00:00:00Z"};
+  plan.provenance = {
+      .tessera_version = "0.1.0", .calibration = "default", .created = "2026-01-01T00:00:00Z"};
   return plan;
 }
 
