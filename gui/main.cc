@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // tessera-gui: the window, or its views as pictures without one.
 #include <QStandardPaths>
+#include <QStatusBar>
 #include <QStyleFactory>
 #include <cstdio>
 #include <cstdlib>
@@ -19,18 +20,17 @@
 
 namespace {
 
-constexpr double kExportWaitSeconds = 120;
-
 int export_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments& arguments) {
   using tessera::ExitCode;
-  if (!tessera::gui::waitForPlans(window.session(), kExportWaitSeconds)) {
-    throw tessera::Error(ExitCode::internal, "the search did not end");
-  }
+  QObject::connect(window.statusBar(), &QStatusBar::messageChanged, [](const QString& text) {
+    if (!text.isEmpty()) std::fprintf(stderr, "tessera-gui: %s\n", qPrintable(text));
+  });
+  tessera::gui::waitForPlans(window.session());
   const auto& document = window.session().document();
   if (!document.problems.empty()) {
     throw tessera::Error(document.problems);
   }
-  tessera::gui::pinBest(window.session(), arguments.compared, kExportWaitSeconds);
+  tessera::gui::pinBest(window.session(), arguments.compared);
   const QStringList written =
       tessera::gui::exportViews(window, arguments.export_folder, arguments.formats);
   for (const QString& file : written) std::printf("%s\n", qPrintable(file));
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     const bool asked = window.session().isAsked();
     if (arguments.has_query || (exports && !asked)) {
       window.session().ask(arguments.query);
-    } else if (!asked && arguments.plan.isEmpty() && arguments.project.isEmpty()) {
+    } else if (!asked && (arguments.project.isEmpty() || !problems.isEmpty())) {
       window.askLast(arguments.query);
     }
     if (!exports) {

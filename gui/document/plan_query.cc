@@ -19,6 +19,7 @@
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan.h"
 #include "planner/request/objective.h"
+#include "planner/request/plan_constants.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "planner/request/request_reader.h"
@@ -26,7 +27,16 @@
 namespace tessera::gui {
 namespace {
 
-// What the names say; of what has none, what the opened plan states.
+// A model beside the actor as the workload names it; none where it names none.
+void take_model(PlanRequest& request, const char* key, const std::string& where,
+                Problems& problems) {
+  request.models.erase(key);
+  if (where.empty()) return;
+  if (auto model = read_model_source(where, problems)) request.models[key] = *std::move(model);
+}
+
+// What the names say; of what has none, what the opened plan states. A critic or a reward model of
+// the plan stays while the model and the workload that it was planned for do.
 PlanRequest named_request(const PlanQuery& query, Problems& problems) {
   const RequestNames names{.model = query.model,
                            .cluster = query.cluster,
@@ -46,12 +56,18 @@ PlanRequest named_request(const PlanQuery& query, Problems& problems) {
   if (!query.model.empty()) {
     if (auto model = read_model_source(query.model, problems)) request.models["actor"] = *model;
   }
+  const bool other_model = request.models.at("actor").spec != query.opened->models.at("actor").spec;
   if (!query.cluster.empty()) {
     if (auto cluster = read_cluster_spec(query.cluster, problems)) request.cluster = *cluster;
   }
   if (!query.workload.empty()) {
     if (auto workload = read_workload(query.workload, problems)) request.workload = *workload;
   }
+  const bool other_workload = request.workload != query.opened->workload;
+  if (other_model || other_workload) {
+    take_model(request, "critic", request.workload.critic_model, problems);
+  }
+  if (other_workload) take_model(request, "reward", request.workload.reward_model, problems);
   return request;
 }
 
@@ -85,6 +101,39 @@ std::string model_of(const ModelSource& source) {
   });
 }
 
+// As `tessera plan --nodes`: which of its GPU types would be more or fewer, nobody said.
+void refuse_other_size(const ClusterSpec& cluster, const PlanQuery& query, Problems& problems) {
+  if (cluster.groups.empty()) return;
+  const auto refuse = [&](const char* what, std::int64_t asked, std::int64_t own) {
+    if (asked == 0 || asked == own) return;
+    problems.push_back({.file = what,
+                        .place = "",
+                        .found = std::to_string(asked),
+                        .expected = std::to_string(own) + ", as the cluster says how many nodes of "
+                                                          "each GPU type it has",
+                        .hint = "write a cluster file with other numbers"});
+  };
+  refuse("--nodes", query.nodes, cluster.nodes);
+  refuse("--gpus-per-node", query.gpus_per_node, cluster.gpus_per_node);
+}
+
+// The constants of an opened plan go on holding for its machine; others are those shipped.
+std::optional<Calibration> constants_for(const PlanQuery& query, const ClusterSpec& cluster,
+                                         Problems& problems) {
+  if (!query.opened) return calibration_for_cluster(cluster, problems);
+  const Plan& plan = *query.opened;
+  const bool alike = plan.cluster.groups.empty() && cluster.groups.empty()
+                         ? plan.cluster.device == cluster.device
+                         : priced(plan.cluster, 1) == priced(cluster, 1);
+  const bool linked = plan.cluster.intra_per_gpu.value == cluster.intra_per_gpu.value;
+  if (!alike || (plan.provenance.constants.empty() && !linked)) {
+    return calibration_for_cluster(cluster, problems);
+  }
+  auto constants = constants_of(plan, problems);
+  if (!constants) return std::nullopt;
+  return std::move(constants->calibration);
+}
+
 }  // namespace
 
 PlanRequest request_from(const PlanQuery& query, Problems& problems) {
@@ -98,6 +147,8 @@ PlanRequest request_from(const PlanQuery& query, Problems& problems) {
     }
     if (!problems.empty()) return request;
   }
+  refuse_other_size(request.cluster, query, problems);
+  if (!problems.empty()) return request;
   request.cluster = resized(std::move(request.cluster), query.nodes, query.gpus_per_node);
   if (query.price_per_gpu_hour > 0) {
     request.cluster = priced(std::move(request.cluster), query.price_per_gpu_hour);
@@ -108,7 +159,7 @@ PlanRequest request_from(const PlanQuery& query, Problems& problems) {
     check_size(request.workload, problems);
   }
   if (!problems.empty()) return request;
-  if (auto calibration = calibration_for_cluster(request.cluster, problems)) {
+  if (auto calibration = constants_for(query, request.cluster, problems)) {
     request.calibration = *std::move(calibration);
   }
   return request;
@@ -124,10 +175,6 @@ std::optional<PlanQuery> for_any_engine(const PlanQuery& query) {
 }
 
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node) {
-  // Another number of nodes is one of the weakest of several GPU types.
-  const bool other = (nodes > 0 && nodes != cluster.nodes) ||
-                     (gpus_per_node > 0 && gpus_per_node != cluster.gpus_per_node);
-  if (other) cluster.groups.clear();
   if (nodes > 0) cluster.nodes = nodes;
   if (gpus_per_node > 0 && cluster.gpus_per_node > 0) {
     const std::int64_t cards = cluster.nics_per_node * gpus_per_node / cluster.gpus_per_node;

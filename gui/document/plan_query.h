@@ -55,7 +55,7 @@ std::optional<PlanQuery> for_any_engine(const PlanQuery& query);
 PlanRequest request_from(const PlanQuery& query, Problems& problems);
 
 /// The cluster with fewer (or more) nodes and GPUs per node; network cards keep their number per
-/// GPU.
+/// GPU. Precondition: one GPU type, or its own numbers.
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node);
 
 /// The cluster at that mean price; what its types cost beside one another stays.

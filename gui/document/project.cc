@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/project.h"
 
+#include <algorithm>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -103,6 +104,16 @@ bool same_question(const std::optional<PlanQuery>& a, const std::optional<PlanQu
 }
 
 }  // namespace
+
+void add_unreached(std::vector<RunPlace>& runs, const UnreachedRuns& unreached) {
+  const std::size_t first = runs.empty() ? 0 : 1;
+  for (const auto& [place, run] : unreached) {
+    const bool known = std::find(runs.begin(), runs.end(), run) != runs.end();
+    if (known || runs.size() == Project::kMostRuns) continue;
+    const std::size_t at = std::min(std::max(place, first), runs.size());
+    runs.insert(runs.begin() + static_cast<std::ptrdiff_t>(at), run);
+  }
+}
 
 bool operator==(const Project& a, const Project& b) {
   return same_question(a.question, b.question) && a.runs == b.runs &&

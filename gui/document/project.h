@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -22,6 +23,10 @@ namespace tessera::gui {
 /// A run: its folder, or where it is served on another host.
 using RunPlace = std::variant<std::filesystem::path, RemoteName>;
 
+/// Runs of a project that may not be shown, as they are not here just now or have no step so far,
+/// by their places in its list.
+using UnreachedRuns = std::map<std::size_t, RunPlace>;
+
 struct Project {
   static constexpr std::size_t kMostPinned = 4, kMostRuns = 5;
   /// Of a file: five plans of the largest clusters.
@@ -31,6 +36,9 @@ struct Project {
   std::vector<SharedPlan> pinned;     // in the order of their columns
   std::vector<RunPlace> runs;         // followed the first, the others beside it
 };
+
+/// Puts them among the runs that are followed, of which the first stays the first.
+void add_unreached(std::vector<RunPlace>& runs, const UnreachedRuns& unreached);
 
 /// By what is asked, pinned and followed; plans by their values.
 bool operator==(const Project& a, const Project& b);

@@ -11,12 +11,12 @@
 #include <system_error>
 #include <utility>
 
-#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/device/device_kind.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
+#include "planner/request/plan_constants.h"
 #include "simulator/learn/measured_run.h"
 #include "simulator/rules/plan_metrics.h"
 
@@ -141,6 +141,12 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
                  seen.mirror->fault.empty() ? Words::tr("nobody asks") : toText(seen.mirror->fault),
                  news.summary.text)};
   }
+  std::error_code error;
+  if (!std::filesystem::is_directory(run_, error)) {
+    news.summary = {
+        RunState::unseen,
+        Words::tr("the folder of the run is gone: %1").arg(QString::fromStdString(run_.string()))};
+  }
   for (std::size_t i = 0; i < seen.ranks.size(); ++i) {
     news.ranks.push_back({std::move(seen.ranks[i]), seen.lives[i]});
   }
@@ -188,7 +194,9 @@ void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
     Problems unheard;
     calibration_.reset();
     if (plan) {
-      calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
+      if (auto constants = constants_of(*plan, unheard)) {
+        calibration_ = std::move(constants->calibration);
+      }
     }
     RunExpectation held;
     if (calibration_) held = expectation_of_run(*plan, *calibration_, on_processors);

@@ -4,7 +4,6 @@
 #include <system_error>
 #include <utility>
 
-#include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/plans/opened_plan.h"
@@ -15,6 +14,7 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/request/plan_constants.h"
 
 namespace tessera::gui {
 
@@ -267,7 +267,8 @@ void Session::show(int row, const SharedPlan& plan, const std::string& uncertifi
   document_.plan = plan;
   document_.uncertified = uncertified;
   Problems unheard;  // the views say what they lack
-  calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
+  const auto constants = constants_of(*plan, unheard);
+  calibration_ = constants ? std::optional(constants->calibration) : std::nullopt;
   mesh_.setPlan(plan);
   memory_.setPlan(plan, calibration_);
   phases_.setPlan(*plan);
@@ -311,6 +312,7 @@ Project Session::project() const {
   };
   if (!run_.folder().empty()) add(run_.folder());
   for (const RunFollower::Other& other : run_.others()) add(other.folder);
+  add_unreached(project.runs, unreached_);
   return project;
 }
 
@@ -319,26 +321,25 @@ void Session::openProject(const Project& project, bool live) {
   if (project.question) ask(*project.question);
   QString missing;
   run_.close();
-  run_.clearOthers();
+  keepOneRun();
   for (std::size_t i = 0; i < project.runs.size(); ++i) {
     const auto* remote = std::get_if<RemoteName>(&project.runs[i]);
     const std::filesystem::path run = remote != nullptr
                                           ? mirror_folder(*remote, copies_folder())
                                           : std::get<std::filesystem::path>(project.runs[i]);
     std::error_code error;
-    if (remote != nullptr && i == 0 && live) {
+    const bool here = std::filesystem::is_directory(run, error);
+    const bool wanted = remote != nullptr && i == 0 && live;
+    if (i > 0 || !here || wanted) unreached_.emplace(i, project.runs[i]);  // until it is shown
+    if (wanted) {
       emit remoteWanted(*remote);
-      continue;
-    }
-    if (!std::filesystem::is_directory(run, error)) {
+    } else if (!here) {
       missing += (remote != nullptr ? Words::tr("%1: no copy of it is here")
                                           .arg(QString::fromStdString(to_text(*remote)))
                                     : noSuchFolder(QString::fromStdString(run.string()))) +
                  "\n";
-    } else if (i == 0) {
-      run_.follow(run, live);
     } else {
-      run_.addOther(run, live);
+      i == 0 ? run_.follow(run, live) : run_.addOther(run, live);
     }
   }
   report(missing.trimmed());

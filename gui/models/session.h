@@ -83,8 +83,14 @@ class Session : public QObject {
   bool openPlan(const QString& file);
   /// False where there is no valid plan, or the file cannot be written.
   bool savePlan(const QString& file);
-  /// The question, the pinned plans and the runs that are followed.
+  /// The question, the pinned plans and the runs that are followed; and those of the project that
+  /// was opened which could not be reached.
   Project project() const;
+  /// The project that is open has the run that is followed alone.
+  void keepOneRun() {
+    unreached_.clear();
+    run_.clearOthers();
+  }
   /// Asks its question and pins its plans; `live`: its runs are followed in the background. Says
   /// which of its runs are no folders. Of runs on other hosts the copies are shown that are here.
   void openProject(const Project& project, bool live = true);
@@ -192,6 +198,7 @@ class Session : public QObject {
   ViewState view_;
   FrontSearch front_;
   std::vector<PlannedFix> fixes_;
+  UnreachedRuns unreached_;  // of the project that is open
   Newest<std::vector<PlannedFix>> fix_search_;
   Newest<PlanAnswer> free_search_;
   PlanParts parts_;  // of the plans that are compared

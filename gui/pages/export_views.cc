@@ -3,8 +3,6 @@
 
 #include <QApplication>
 #include <QDir>
-#include <QElapsedTimer>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QPointer>
 #include <QStatusBar>
@@ -25,7 +23,6 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kMostEventsMs = 50;
-constexpr double kWorkSeconds = 120;
 
 [[noreturn]] void refuse(const QString& path, const char* why) {
   throw Error(ExitCode::io, Problems{{.file = path.toStdString(), .found = why}});
@@ -57,17 +54,21 @@ struct Export {
   }
 };
 
-/// Runs events until the condition holds, and lets what they changed find its size: a line that got
-/// a second row is not drawn in the room of one. False when it does not hold in that time.
+/// Runs events until the condition holds, as long as that takes, and lets what they changed find
+/// its size: a line that got a second row is not drawn in the room of one.
 template <class Condition>
-bool waitFor(const Condition& condition, double seconds) {
-  QElapsedTimer timer;
-  timer.start();
-  while (!condition() && static_cast<double>(timer.elapsed()) < seconds * 1e3) {
+void waitFor(const Condition& condition) {
+  while (!condition()) {
     QCoreApplication::processEvents(QEventLoop::AllEvents, kMostEventsMs);
   }
   QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
-  return condition();
+}
+
+/// The window's work on what it shows has ended, or nobody waits for it: the window was closed.
+void waitForWork(MainWindow& window, const QString& name) {
+  Session& session = window.session();
+  if (session.isWorking()) window.statusBar()->showMessage(Words::tr("Working out %1").arg(name));
+  waitFor([&] { return !session.isWorking() || window.isHidden(); });
 }
 
 /// What a report has of the plan's step, which takes a while to work out.
@@ -86,22 +87,6 @@ void saveReport(MainWindow& window, const QString& file) {
     window.tell(problemsText(error.problems()));
   }
 }
-
-/// Takes folders whose names are typed, too.
-class FolderDialog : public QFileDialog {
- public:
-  FolderDialog(QWidget* parent, const QString& title) : QFileDialog(parent, title) {
-    setFileMode(QFileDialog::Directory);
-    setOption(QFileDialog::ShowDirsOnly);
-    setOption(QFileDialog::DontUseNativeDialog);  // which takes only those that are there
-    setLabelText(QFileDialog::Accept, Words::tr("Export"));
-  }
-
-  void accept() override {
-    for (const QString& folder : selectedFiles()) QDir().mkpath(folder);
-    QFileDialog::accept();
-  }
-};
 
 /// The pages and tabs that are in front, which come there again when it goes.
 class Front {
@@ -141,17 +126,16 @@ void bringToFront(QWidget& view) {
 void save_page(MainWindow& window, QWidget& page, const QString& name,
                std::initializer_list<Place> places, Export& to) {
   Session& session = window.session();
-  const auto at_rest = [&] { return !session.isWorking(); };
   window.showPage(&page);
   QCoreApplication::processEvents();
-  waitFor(at_rest, kWorkSeconds);
+  waitForWork(window, name);
   to.picture(window, name);
   for (const Place place : places) {
     for (const ViewKind& kind : viewsOf(place)) {
       auto* view = page.findChild<QWidget*>(kind.name);
       if (view == nullptr) continue;
       bringToFront(*view);
-      waitFor(at_rest, kWorkSeconds);
+      waitForWork(window, kind.name);
       to.picture(*view, kind.name);
       if (to.formats.whole) to.png(window, QString("window_") + kind.name);
       if (to.formats.csv) to.data(*view, kind, session, ViewFormat::csv);
@@ -211,17 +195,11 @@ QStringList exportViews(MainWindow& window, const QString& folder, const ExportF
   if (formats.html && has_report(window.session())) {
     const QString file = to.folder.filePath("report.html");
     wantStep(window.session());
-    waitFor([&] { return !window.session().isWorking(); }, kWorkSeconds);
+    waitForWork(window, "report");
     write_report(window.session(), file);
     to.written << file;
   }
   return to.written;
-}
-
-QString chooseExportFolder(QWidget* parent) {
-  FolderDialog dialog(parent, Words::tr("Export views into"));
-  const bool taken = dialog.exec() == QDialog::Accepted;
-  return taken ? dialog.selectedFiles().value(0) : QString();
 }
 
 // What it shows may still be worked out.
@@ -232,7 +210,7 @@ void chooseViewExport(MainWindow& window, QWidget& view) {
   if (!problem.isEmpty()) return window.tell(problem);
   if (!chosen) return;
   Session& session = window.session();
-  waitFor([&] { return !session.isWorking(); }, kWorkSeconds);
+  waitForWork(window, kind->name);
   try {
     if (writeView(view, *kind, session, chosen->format, chosen->file)) {
       const QString file = QFileInfo(chosen->file).absoluteFilePath();
@@ -271,14 +249,14 @@ void chooseReport(MainWindow& window) {
   go_on();
 }
 
-bool waitForPlans(const Session& session, double seconds) {
-  return waitFor([&] { return !session.isBusy(); }, seconds);
+void waitForPlans(const Session& session) {
+  waitFor([&] { return !session.isBusy(); });
 }
 
-void pinBest(Session& session, int count, double seconds) {
+void pinBest(Session& session, int count) {
   for (int row = 0; row < std::min(count, session.plans()->rowCount()); ++row) {
     session.selectRow(row);
-    if (!waitForPlans(session, seconds)) return;
+    waitForPlans(session);
     session.pin();
   }
   session.selectRow(0);

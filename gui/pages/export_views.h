@@ -21,14 +21,12 @@ inline constexpr ExportFormats kAllFormats{true, true, true, true, true};
 std::optional<ExportFormats> formats_of(const QString& words);
 
 /// Writes explore, understand and run as pictures and every named view in the formats it has; where
-/// nothing fits explore alone, and the page of the run only where one is open. The report is
+/// nothing fits explore alone, and the page of the run only where one is open. Waits for what they
+/// show as long as it takes, and says in the status bar what is worked out. The report is
 /// report.html. What is in front comes to the front again. Returns the files written. Throws
 /// Error(io).
 QStringList exportViews(MainWindow& window, const QString& folder,
                         const ExportFormats& formats = {});
-
-/// Asks for a folder, which is made where there is none of that name; empty = none was chosen.
-QString chooseExportFolder(QWidget* parent);
 
 /// Asks for a file, and writes that view into it once what it shows has been worked out; what
 /// cannot be written is told. Precondition: kindOf(view) (gui/export/view_file.h).
@@ -38,10 +36,10 @@ void chooseViewExport(MainWindow& window, QWidget& view);
 /// that cannot be written is told.
 void chooseReport(MainWindow& window);
 
-/// Runs events until no search is under way, at most `seconds`; false when it still is.
-bool waitForPlans(const Session& session, double seconds);
+/// Runs events until no search is under way, as long as that takes.
+void waitForPlans(const Session& session);
 
-/// Pins the plans of the first rows and goes back to the first; waits for each at most `seconds`.
-void pinBest(Session& session, int count, double seconds);
+/// Pins the plans of the first rows and goes back to the first; waits for each.
+void pinBest(Session& session, int count);
 
 }  // namespace tessera::gui

@@ -25,6 +25,7 @@
 #include "gui/report/report.h"
 #include "gui/translations/language.h"
 #include "gui/views/message_bar.h"
+#include "gui/views/save_file.h"
 
 namespace tessera::gui {
 namespace {
@@ -285,7 +286,9 @@ void MainWindow::rememberNow() {
   }
 }
 
+// What could not be opened before goes on being told.
 void MainWindow::askLast(const PlanQuery& otherwise) {
+  const QString told = session_.document().file_problems;
   if (!workspace_.plan.isEmpty() && QFileInfo::exists(workspace_.plan) &&
       openPlan(workspace_.plan)) {
     return;
@@ -293,13 +296,14 @@ void MainWindow::askLast(const PlanQuery& otherwise) {
   const PlanQuery& last = workspace_.question;
   const bool whole = !last.model.empty() && !last.cluster.empty() && !last.workload.empty();
   session_.ask(whole ? last : otherwise);
+  if (!told.isEmpty()) session_.report(told);
 }
 
 // Events go on meanwhile: a second one would move the pages under the first.
 void MainWindow::chooseExport() {
   if (exporting_) return;
   const QScopedValueRollback<bool> once(exporting_, true);
-  const QString folder = chooseExportFolder(this);
+  const QString folder = askFolderToFill(this, Words::tr("Export views into"), Words::tr("Export"));
   if (folder.isEmpty()) return;
   try {
     const QStringList written = exportViews(*this, folder, kAllFormats);

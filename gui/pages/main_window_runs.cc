@@ -19,8 +19,8 @@ void MainWindow::addRunActions(QMenu* file) {
                   [this] { chooseRemote({}); });
   file->addAction(Words::tr("Draw another run &beside it..."), QKeySequence("Ctrl+Shift+R"), this,
                   &MainWindow::chooseOtherRun);
-  file->addAction(Words::tr("Only &one run"), QKeySequence("Ctrl+Shift+O"), session_.run(),
-                  &RunFollower::clearOthers);
+  file->addAction(Words::tr("Only &one run"), QKeySequence("Ctrl+Shift+O"), &session_,
+                  &Session::keepOneRun);
   QMenu* runs = file->addMenu(Words::tr("Recent r&uns"));
   connect(runs, &QMenu::aboutToShow, this,
           [this, runs] { addRecent(runs, workspace_.recent_runs, &MainWindow::openLiveRun); });

@@ -8,7 +8,6 @@
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <array>
 
 #include "cost_models/documents/preset.h"
 #include "gui/document/text.h"
@@ -310,6 +309,13 @@ void RequestForm::showCluster(const PlanQuery& query) {
     nodes_->setValue(bounded(cluster->nodes));
     gpus_->setValue(bounded(cluster->gpus_per_node));
   }
+  const bool several = cluster && !cluster->groups.empty();
+  const QString why = Words::tr("The cluster's file says how many nodes of each GPU type it has");
+  for (QSpinBox* size : {nodes_, gpus_}) {
+    size->setEnabled(!several);
+    size->setToolTip(several ? why : QString());
+  }
+  if (several) return;  // the answer refuses another size
   if (query.nodes > 0) nodes_->setValue(bounded(query.nodes));
   if (query.gpus_per_node > 0) gpus_->setValue(bounded(query.gpus_per_node));
 }

@@ -365,8 +365,9 @@ void RunPage::learn() {
 }
 
 void RunPage::advise() {
-  const QString into = QFileDialog::getExistingDirectory(
-      this, Words::tr("Folder for the learned calibration.json and the run's plan.json"));
+  const QString into = askFolderToFill(
+      this, Words::tr("Folder for the learned calibration.json and the run's plan.json"),
+      Words::tr("Choose"));
   if (into.isEmpty()) return;
   const RunFollower& run = *session_.run();
   lesson_.start([folder = run.folder(), plan = *run.plan(),

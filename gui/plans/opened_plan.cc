@@ -6,28 +6,33 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
-#include "cost_models/fit/derived_calibration.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
+#include "planner/request/plan_constants.h"
 
 namespace tessera::gui {
 
 OpenedPlan opened(Plan stored) {
-  if (certified(stored) != Certified::edited) {
-    return {std::make_shared<const Plan>(std::move(stored)), {}};
-  }
   QStringList notice;
   Problems problems;
-  const auto calibration =
-      calibration_named(stored.provenance.calibration, stored.cluster, problems);
-  if (!calibration) {
+  const auto constants = constants_of(stored, problems);
+  if (constants && !constants->other.empty()) {
+    notice << Words::tr(
+                  "The constants that the plan was made with (%1) are not here: what is shown of "
+                  "its step may differ from what it predicts.")
+                  .arg(QString::fromStdString(stored.provenance.calibration));
+  }
+  if (certified(stored) != Certified::edited) {
+    return {std::make_shared<const Plan>(std::move(stored)), notice.join(' ')};
+  }
+  if (!constants) {
     notice << Words::tr(
         "The plan was edited since its search, and its constants are not "
         "here: what it predicts is not its own.");
-  } else if (Repriced priced = repriced(stored, *calibration); !priced.agrees()) {
+  } else if (Repriced priced = repriced(stored, constants->calibration); !priced.agrees()) {
     notice << Words::tr(
                   "The plan was edited since its search: its file says %1 a step, and it takes %2.")
                   .arg(secondsText(stored.prediction.step_s),

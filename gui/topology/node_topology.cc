@@ -53,7 +53,10 @@ bool is_gpu(const std::string& name) {
 /// Links of NVLink where the word says so, 0 for another way; nullopt: it is no way.
 std::optional<std::int64_t> links_in(const std::string& word) {
   static constexpr std::array<std::string_view, 6> kWays{"X", "SYS", "NODE", "PHB", "PXB", "PIX"};
-  if (word.starts_with("NV") && is_number(word.substr(2))) return std::stoll(word.substr(2));
+  if (word.starts_with("NV") && is_number(word.substr(2))) {
+    const std::int64_t links = std::stoll(word.substr(2));
+    return links >= 1 && links <= kMostLinks ? std::optional(links) : std::nullopt;
+  }
   if (std::find(kWays.begin(), kWays.end(), word) != kWays.end()) return 0;
   return std::nullopt;
 }

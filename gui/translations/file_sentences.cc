@@ -18,6 +18,9 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "several GPU types"),
     QT_TRANSLATE_NOOP("Words", "a run on GPUs of one type"),
     QT_TRANSLATE_NOOP("Words", "a run on the devices that its plan is for"),
+    // Another size of a cluster with several of them (gui/document/plan_query.cc).
+    QT_TRANSLATE_NOOP("Words", "%1, as the cluster says how many nodes of each GPU type it has"),
+    QT_TRANSLATE_NOOP("Words", "write a cluster file with other numbers"),
     // Texts, tables and maps (cost_models/documents).
     QT_TRANSLATE_NOOP("Words", "a list of %1 items"),
     QT_TRANSLATE_NOOP("Words", "a map of %1 keys"),

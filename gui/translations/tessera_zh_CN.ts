@@ -1144,6 +1144,34 @@ select it to plan it in full</source>
         <translation>%1 个 rank 正在运行</translation>
     </message>
     <message>
+        <source>the folder of the run is gone: %1</source>
+        <translation>运行的文件夹不见了：%1</translation>
+    </message>
+    <message>
+        <source>Working out %1</source>
+        <translation>正在计算 %1</translation>
+    </message>
+    <message>
+        <source>The cluster's file says how many nodes of each GPU type it has</source>
+        <translation>每种 GPU 各有多少个节点，由集群文件说明</translation>
+    </message>
+    <message>
+        <source>Choose</source>
+        <translation>选择</translation>
+    </message>
+    <message>
+        <source>The constants that the plan was made with (%1) are not here: what is shown of its step may differ from what it predicts.</source>
+        <translation>制定该计划所用的常数（%1）不在这里：所显示的每步情况可能与计划的预测不同。</translation>
+    </message>
+    <message>
+        <source>%1, as the cluster says how many nodes of each GPU type it has</source>
+        <translation>%1，因为集群文件说明了每种 GPU 各有多少个节点</translation>
+    </message>
+    <message>
+        <source>write a cluster file with other numbers</source>
+        <translation>请写一个数目不同的集群文件</translation>
+    </message>
+    <message>
         <source>no rank has started</source>
         <translation>还没有 rank 启动</translation>
     </message>

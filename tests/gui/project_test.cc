@@ -254,5 +254,43 @@ TEST_F(Explore, NothingInAProjectIsRunAndRunsThatAreNotThereAreTold) {
   EXPECT_FALSE(QFileInfo::exists(mark));
 }
 
+// A folder that is not mounted just now: who saves the project keeps it, and its place.
+TEST_F(Explore, ARunThatIsNotHereJustNowStaysInTheProject) {
+  const fs::path here = folder.path().toStdString();
+  fs::create_directories(here / "second");
+  Project project;
+  project.question = small_query();
+  project.runs = {here / "away", here / "second", RemoteName{7070, "third"}};
+  const QString file = folder.filePath("study.json");
+  write_project(project, file.toStdString());
+  ASSERT_TRUE(window.openProject(file, false));
+  EXPECT_TRUE(document().file_problems.contains("away: no such folder"));
+  EXPECT_TRUE(window.session().run()->others().empty()) << "the second has no step so far";
+  EXPECT_FALSE(window.isWindowModified());
+  EXPECT_TRUE(window.session().project() == project);
+  ASSERT_TRUE(window.saveProject(file));
+  Problems problems;
+  EXPECT_EQ(read_project(file.toStdString(), problems)->runs, project.runs);
+  // The one that is followed now is the first; who wants one run has no other.
+  ASSERT_TRUE(window.openRun(kData + "/run", false));
+  EXPECT_EQ(window.session().project().runs.front(), RunPlace((kData + "/run").toStdString()));
+  EXPECT_EQ(window.session().project().runs.size(), 4U);
+  QTest::keyClick(&window, Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
+  EXPECT_EQ(window.session().project().runs.size(), 1U);
+}
+
+// The form would show what nobody asked, and an edit of it would go nowhere.
+TEST_F(Explore, AfterAStartThatFailedTheFormShowsAQuestion) {
+  ASSERT_FALSE(window.openPlan(folder.filePath("none.json")));
+  const QString told = document().file_problems;
+  EXPECT_TRUE(told.contains("none.json"));
+  window.askLast(small_query());
+  EXPECT_EQ(document().file_problems, told);
+  EXPECT_EQ(document().question, small_query());
+  ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  EXPECT_TRUE(document().valid());
+  EXPECT_EQ(document().file_problems, told) << "until something else is opened";
+}
+
 }  // namespace
 }  // namespace tessera::gui

@@ -5,6 +5,7 @@
 #include <QAbstractItemModelTester>
 #include <QApplication>
 #include <QDialogButtonBox>
+#include <QDir>
 #include <QFile>
 #include <QPlainTextEdit>
 #include <QPushButton>
@@ -295,8 +296,10 @@ TEST_F(Watch, LearnSaysWhatTheCommandSaysAndSavesTheConstants) {
   EXPECT_EQ(said.trimmed().toStdString(), QString::fromStdString(wanted).trimmed().toStdString());
 }
 
+// Into a folder that is not there yet, as an export.
 TEST_F(Watch, AdviceLeavesTheFilesThatItsCommandsRead) {
-  QTemporaryDir folder;
+  QTemporaryDir above;
+  const QDir folder(above.filePath("advice"));
   QString said;
   answer_file_dialog(&window, folder.path());
   QTimer::singleShot(0, &window, [&] { QTest::mouseClick(button("&Advise..."), Qt::LeftButton); });

@@ -70,6 +70,11 @@ TEST(NodeTopology, HasGpusLinksAndTheCardsThatAreNear) {
   const auto bridged = [](int a, int b) { return a / 2 == b / 2 ? "NV12" : "SYS"; };
   EXPECT_EQ(parsed(table_of(8, 2, bridged, none)), (NodeTopology{8, 0, 2}));
   EXPECT_EQ(parsed("\tGPU0\tCPU Affinity\nGPU0\t X \t0-31\n"), (NodeTopology{1, 0, 0}));
+  for (const char* links : {"NV0", "NV19", "NV99"}) {  // a GPU has at most 18
+    EXPECT_FALSE(parsed(table_of(
+        2, 0, [&](int, int) { return links; }, none)))
+        << links;
+  }
 }
 
 TEST(NodeTopology, HasTheSwitchesAndSocketsOfGpusWithoutNvlink) {

@@ -145,5 +145,23 @@ TEST_F(RunFiles, APredictionHasItsErrorBarBeforeTheFirstStep) {
   EXPECT_TRUE(follower.comparison()->gaps().isEmpty());
 }
 
+// A folder that was deleted or unmounted is no run that has not begun.
+TEST_F(RunFiles, AFolderThatIsGoneIsSaidToBe) {
+  const std::filesystem::path run = path() / "run";
+  std::filesystem::create_directories(run);
+  RankStatusFile(run, 0).enter("gen", 7);
+  RunFollower follower;
+  follower.follow(run, false);
+  EXPECT_EQ(follower.summary().text, "1 ranks are running");
+  std::filesystem::rename(run, path() / "elsewhere");
+  follower.poll();
+  EXPECT_EQ(follower.summary().state, RunState::unseen);
+  EXPECT_TRUE(follower.summary().text.startsWith("the folder of the run is gone: "))
+      << follower.summary().text.toStdString();
+  std::filesystem::rename(path() / "elsewhere", run);
+  follower.poll();
+  EXPECT_FALSE(follower.summary().text.contains("gone"));
+}
+
 }  // namespace
 }  // namespace tessera::gui
