@@ -135,8 +135,11 @@ QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
 
 QVariant ComparisonModel::text(const PhaseComparison& row, int column) const {
   switch (column) {
-    case What:
-      return QString::fromStdString(row.phase);
+    case What: {
+      const QString phase = QString::fromStdString(row.phase);
+      const QString some = said(in_some_steps(row.timed_steps, run_.times.steps));
+      return some.isEmpty() || row.phase == "step" ? phase : phase + ", " + some;
+    }
     case Predicted:
       return row.is_predicted() ? secondsText(row.predicted_s) : Words::tr("not predicted");
     case PredictedDeviation:
@@ -146,7 +149,9 @@ QVariant ComparisonModel::text(const PhaseComparison& row, int column) const {
     case Deviation:
       return row.measured_s > 0 ? secondsText(row.measured_deviation_s) : QString();
     case Share:
-      return row.measured_s > 0 ? QString("%1 %").arg(100 * row.share, 0, 'f', 1) : QString("-");
+      return row.measured_s > 0
+                 ? QString("%1 %").arg(100 * row.share, 0, 'f', row.share < 0.001 ? 2 : 1)
+                 : QString("-");
     default:
       return row.has_error() ? QString("%1%2 %")
                                    .arg(row.relative_error() >= 0 ? "+" : "")

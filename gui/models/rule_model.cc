@@ -10,6 +10,7 @@
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
 #include "gui/units/metric_text.h"
+#include "gui/units/number_role.h"
 
 namespace tessera::gui {
 namespace {
@@ -145,8 +146,10 @@ QVariant RuleModel::data(const QModelIndex& index, int role) const {
   if (role == Qt::ToolTipRole) {
     if (index.column() == Advice) return said(row.rule->advice);
     if (index.column() == Outcome && row.verdict.outcome == RuleOutcome::unknown) {
-      return row.verdict.value ? Words::tr("No prediction is there that it could be judged by")
-                               : Words::tr("The run has no such number");
+      if (!row.verdict.value) return Words::tr("The run has no such number");
+      return row.rule->unit == RuleUnit::predicted
+                 ? Words::tr("No prediction is there that it could be judged by")
+                 : Words::tr("The limit is one of GPUs, and the ranks are processors");
     }
     return QString("%1 (%2) %3 %4\n")
                .arg(QString::fromStdString(row.rule->name),
@@ -159,6 +162,11 @@ QVariant RuleModel::data(const QModelIndex& index, int role) const {
   if (role == Qt::TextAlignmentRole) {
     const bool right = index.column() == Value || index.column() == Limit;
     return QVariant((right ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+  }
+  if (role == kNumberRole) {
+    const auto& number = index.column() == Limit ? row.verdict.limit : row.verdict.value;
+    const bool counts = index.column() == Value || index.column() == Limit;
+    return counts && number ? QVariant(*number) : QVariant();
   }
   if (role != Qt::DisplayRole) return {};
   switch (index.column()) {
@@ -183,6 +191,10 @@ QVariant RuleModel::headerData(int section, Qt::Orientation orientation, int rol
       QT_TRANSLATE_NOOP("Words", "Outcome"), QT_TRANSLATE_NOOP("Words", "Rule"),
       QT_TRANSLATE_NOOP("Words", "Metric"),  QT_TRANSLATE_NOOP("Words", "Value"),
       QT_TRANSLATE_NOOP("Words", "Limit"),   QT_TRANSLATE_NOOP("Words", "Advice")};
+  if (role == kNumberRole && orientation == Qt::Horizontal &&
+      (section == Value || section == Limit)) {
+    return Words::tr("%1, in the metric's unit").arg(Words::tr(kNames[section]));
+  }
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
   return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();

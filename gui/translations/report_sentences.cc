@@ -58,6 +58,12 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words",
                       "certificate: %1 = %2, proven best of the space (gap %3 %); %4 candidates "
                       "priced, %5 branches cut"),
+    QT_TRANSLATE_NOOP("Words",
+                      "certificate: %1 = %2, proven best of what is fixed (gap %3 %); %4 "
+                      "candidates priced, %5 branches cut"),
+    QT_TRANSLATE_NOOP("Words", "fixed: %1"),
+    QT_TRANSLATE_NOOP("Words", "without that another plan may be better"),
+    QT_TRANSLATE_NOOP("Words", "without that: %1, %2; this plan is %3 % behind"),
     QT_TRANSLATE_NOOP("Words", "left open: %1"),
     QT_TRANSLATE_NOOP("Words", "no other plan fits within the settings"),
     QT_TRANSLATE_NOOP("Words", "and %1 more in the plan file"),
@@ -104,6 +110,8 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "lengths: not measured, the plan's"),
     QT_TRANSLATE_NOOP("Words",
                       "responses: mean %1 tokens of at most %2, planned %3; as a workload: %4"),
+    QT_TRANSLATE_NOOP(
+        "Words", "before and after: at these lengths; the plan's own prediction is at its own"),
     QT_TRANSLATE_NOOP("Words", "constant that moved"),
     QT_TRANSLATE_NOOP(
         "Words",

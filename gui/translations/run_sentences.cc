@@ -8,6 +8,8 @@ namespace tessera::gui {
 namespace {
 
 constexpr std::array kSentences{
+    // In how many steps a phase was (simulator/timeline/comparison.cc).
+    QT_TRANSLATE_NOOP("Words", "in %1 of %2 steps"),
     // What a phase took longer or less for (simulator/learn/gap_causes.cc).
     QT_TRANSLATE_NOOP("Words", "phases that the run does not time lie in it: %1 (%2 s predicted)"),
     QT_TRANSLATE_NOOP("Words",

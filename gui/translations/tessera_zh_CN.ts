@@ -672,6 +672,94 @@
         <translation>，用时 %1</translation>
     </message>
     <message>
+        <source>Proven best of what is fixed%1: %2 candidates priced, %3 branches cut, gap %4 %.</source>
+        <translation>已证明在固定的设置之内最优%1：评估了 %2 个候选，剪掉 %3 个分支，差距 %4 %。</translation>
+    </message>
+    <message>
+        <source>best of what is fixed, %1</source>
+        <translation>固定设置之内最优，%1</translation>
+    </message>
+    <message>
+        <source>the best plan</source>
+        <translation>最优方案</translation>
+    </message>
+    <message>
+        <source>the best plan without that</source>
+        <translation>不作此限制的最优方案</translation>
+    </message>
+    <message>
+        <source>as good as %1</source>
+        <translation>与%1一样好</translation>
+    </message>
+    <message>
+        <source>It is %1: %2, %3.</source>
+        <translation>它%1：%2，%3。</translation>
+    </message>
+    <message>
+        <source>best as fixed</source>
+        <translation>固定设置内最优</translation>
+    </message>
+    <message>
+        <source>certificate: %1 = %2, proven best of what is fixed (gap %3 %); %4 candidates priced, %5 branches cut</source>
+        <translation>证书：%1 = %2，已证明在固定的设置之内最优（差距 %3 %）；评估了 %4 个候选，剪掉 %5 个分支</translation>
+    </message>
+    <message>
+        <source>fixed: %1</source>
+        <translation>固定：%1</translation>
+    </message>
+    <message>
+        <source>without that another plan may be better</source>
+        <translation>不作此限制时可能有更好的方案</translation>
+    </message>
+    <message>
+        <source>without that: %1, %2; this plan is %3 % behind</source>
+        <translation>不作此限制：%1，%2；本方案落后 %3 %</translation>
+    </message>
+    <message>
+        <source>in %1 of %2 steps</source>
+        <translation>%2 步中的 %1 步</translation>
+    </message>
+    <message>
+        <source>Over&amp;write</source>
+        <translation>覆盖(&amp;W)</translation>
+    </message>
+    <message>
+        <source>The folder has files of these names, which are replaced</source>
+        <translation>该文件夹中已有同名文件，将被替换</translation>
+    </message>
+    <message>
+        <source>The limit is one of GPUs, and the ranks are processors</source>
+        <translation>该限值针对 GPU，而这些 rank 运行在处理器上</translation>
+    </message>
+    <message>
+        <source>before and after: at these lengths; the plan's own prediction is at its own</source>
+        <translation>之前与之后：按这些长度计算；方案自身的预测按其自身的长度</translation>
+    </message>
+    <message>
+        <source>setting %1</source>
+        <translation>设置 %1</translation>
+    </message>
+    <message>
+        <source>time of a step</source>
+        <translation>每步时间</translation>
+    </message>
+    <message>
+        <source>tokens per second and GPU</source>
+        <translation>每 GPU 每秒 token 数</translation>
+    </message>
+    <message>
+        <source>cost of a step</source>
+        <translation>每步成本</translation>
+    </message>
+    <message>
+        <source>fewest GPUs</source>
+        <translation>最少 GPU</translation>
+    </message>
+    <message>
+        <source>%1, in the metric's unit</source>
+        <translation>%1（以指标的单位）</translation>
+    </message>
+    <message>
         <source>Proven best of the space%1: %2 candidates priced, %3 branches cut, gap %4 %.</source>
         <translation>已证明在搜索空间内最优%1：评估了 %2 个候选，剪掉 %3 个分支，差距 %4 %。</translation>
     </message>
@@ -1128,8 +1216,8 @@ select it to plan it in full</source>
         <translation>已在第 %1 步后暂停</translation>
     </message>
     <message>
-        <source>stalled: nothing has moved for %1, rank %2 is in %3</source>
-        <translation>停滞：已有 %1 没有进展，rank %2 处于 %3</translation>
+        <source>stalled: nothing has moved for %1 (told after %2), rank %3 is in %4</source>
+        <translation>停滞：已有 %1 没有进展（超过 %2 即视为停滞），rank %3 处于 %4</translation>
     </message>
     <message>
         <source>%1 ranks are loading</source>
@@ -1272,8 +1360,8 @@ select it to plan it in full</source>
         <translation>GPU 每小时价格(&amp;H)</translation>
     </message>
     <message>
-        <source>The mean length of a response; the limit and all other lengths change by the same factor</source>
-        <translation>回复的平均长度；长度上限及其他长度按同一比例变化</translation>
+        <source>The mean length of a response; all other lengths change by the same factor, and the limit where it is not set</source>
+        <translation>回答的平均长度；其他长度按同一倍数变化，未单独设定的上限也是如此</translation>
     </message>
     <message>
         <source>Do anything</source>
@@ -7128,8 +7216,8 @@ select it to plan it in full</source>
         <translation>无法读取它的文件：%1</translation>
     </message>
     <message>
-        <source>The limit of a response&apos;s length, which changes with the mean by the same factor</source>
-        <translation>回复长度的上限，与平均长度按同一倍数变化</translation>
+        <source>The limit of a response's length; until it is set here it changes with the mean by the same factor</source>
+        <translation>回答长度的上限；未在此设定时随平均值按同一倍数变化</translation>
     </message>
     <message>
         <source>the question is being planned</source>
@@ -7230,10 +7318,6 @@ select it to plan it in full</source>
     <message>
         <source>Longest response</source>
         <translation>最长回复</translation>
-    </message>
-    <message>
-        <source>%1 tokens</source>
-        <translation>%1 个 token</translation>
     </message>
     <message>
         <source>the run is on another host</source>

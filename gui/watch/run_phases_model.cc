@@ -7,6 +7,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/models/colours.h"
+#include "gui/translations/said.h"
 #include "gui/units/number_role.h"
 #include "simulator/learn/measured_run.h"
 #include "simulator/timeline/measured_phase.h"
@@ -24,21 +25,20 @@ int placeOf(const std::string& phase) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, MeasuredMean>> phase_means(std::vector<StepNumbers> steps) {
+std::vector<std::pair<std::string, PhaseTime>> phase_times(std::vector<StepNumbers> steps) {
   std::erase_if(steps, [](const StepNumbers& step) {
     return number_of(step, "timing_s/step").value_or(0) <= 0;  // it was only validated
   });
   const auto counted = std::span(steps).subspan(warm_up_steps(steps));
-  std::vector<std::pair<std::string, MeasuredMean>> means;
+  std::vector<std::pair<std::string, PhaseTime>> times;
   for (const Phase phase : kEveryPhase) {
-    std::vector<double> seconds;
-    for (const StepNumbers& step : counted) {
-      if (const auto taken = measured_seconds(step, phase)) seconds.push_back(*taken);
-    }
-    if (!seconds.empty()) means.emplace_back(name_of(phase), mean_of(seconds));
+    if (const auto time = phase_time(counted, phase)) times.emplace_back(name_of(phase), *time);
   }
-  if (!counted.empty()) means.emplace_back(kStep, mean_of(step_seconds(counted)));
-  return means;
+  if (const std::vector<double> seconds = step_seconds(counted); !seconds.empty()) {
+    const auto all = std::ssize(seconds);
+    times.emplace_back(kStep, PhaseTime{mean_of(seconds), all, all});
+  }
+  return times;
 }
 
 void RunPhasesModel::setRuns(const std::vector<Run>& runs) {
@@ -47,15 +47,15 @@ void RunPhasesModel::setRuns(const std::vector<Run>& runs) {
   rows_.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     names_ << runs[i].name;
-    for (const auto& [phase, mean] :
-         phase_means(last_steps(*runs[i].steps, kMostSteps, is_compared))) {
+    for (const auto& [phase, time] :
+         phase_times(last_steps(*runs[i].steps, kMostSteps, is_compared))) {
       auto row = std::ranges::find(rows_, phase, &Row::phase);
       if (row == rows_.end()) {
         const auto behind = std::ranges::find_if(
             rows_, [&](const Row& other) { return placeOf(other.phase) > placeOf(phase); });
-        row = rows_.insert(behind, {phase, std::vector<MeasuredMean>(runs.size())});
+        row = rows_.insert(behind, {phase, std::vector<PhaseTime>(runs.size())});
       }
-      row->means[i] = mean;
+      row->times[i] = time;
     }
   }
   endResetModel();
@@ -77,9 +77,21 @@ RunPhasesModel::Column RunPhasesModel::columnAt(int section) {
   return {section / 3, kOfOthers[section % 3]};
 }
 
+// "save_checkpoint, in 1 of 200 steps", of several runs with their names.
+QString RunPhasesModel::named(const Row& row) const {
+  QStringList parts{QString::fromStdString(row.phase)};
+  for (int run = 0; run < runs(); ++run) {
+    const QString some = said(row.times[static_cast<std::size_t>(run)].in_some());
+    if (some.isEmpty()) continue;
+    parts << (runs() == 1 ? some : Words::tr("%1: %2").arg(names_[run], some));
+  }
+  return parts.join(", ");
+}
+
 QVariant RunPhasesModel::number(const Row& row, const Column& column) const {
   if (column.run < 0) return {};
-  const MeasuredMean &own = row.means[static_cast<std::size_t>(column.run)], first = row.means[0];
+  const MeasuredMean& own = row.times[static_cast<std::size_t>(column.run)].seconds;
+  const MeasuredMean& first = row.times[0].seconds;
   if (own.mean <= 0) return {};
   switch (column.what) {
     case Column::What::mean:
@@ -115,7 +127,7 @@ QVariant RunPhasesModel::data(const QModelIndex& index, int role) const {
     default:
       return {};
   }
-  if (column.run < 0) return QString::fromStdString(row.phase);
+  if (column.run < 0) return named(row);
   const QVariant value = number(row, column);
   if (!value.isValid()) return "-";
   if (column.what != Column::What::difference) return secondsText(value.toDouble());

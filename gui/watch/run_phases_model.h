@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "gui/metrics/step_columns.h"
-#include "simulator/timeline/measured_mean.h"
+#include "simulator/timeline/measured_phase.h"
 
 namespace tessera::gui {
 
-/// Means of the phases that the steps time, in the order of enum Phase, and of "step" behind them.
-std::vector<std::pair<std::string, MeasuredMean>> phase_means(std::vector<StepNumbers> steps);
+/// The phases that the steps time, in the order of enum Phase, and "step" behind them.
+std::vector<std::pair<std::string, PhaseTime>> phase_times(std::vector<StepNumbers> steps);
 
 class RunPhasesModel : public QAbstractTableModel {
   Q_OBJECT
@@ -48,7 +48,7 @@ class RunPhasesModel : public QAbstractTableModel {
  private:
   struct Row {
     std::string phase;
-    std::vector<MeasuredMean> means;  // by run; 0 where it does not time the phase
+    std::vector<PhaseTime> times;  // by run; of no step where it does not time the phase
   };
   /// What a column is of.
   struct Column {
@@ -56,6 +56,7 @@ class RunPhasesModel : public QAbstractTableModel {
     enum class What { mean, deviation, difference } what = What::mean;
   };
   static Column columnAt(int section);
+  QString named(const Row& row) const;
   QVariant number(const Row& row, const Column& column) const;
 
   QStringList names_;

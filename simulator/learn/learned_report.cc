@@ -219,6 +219,9 @@ std::string to_text(const LearnedRuns& result) {
     text += printed("%s: %lld steps, %zu left out as warm-up\n", run.name.c_str(),
                     static_cast<long long>(run.steps), run.warm_up);
     text += heading() + phases_text(run.phases) + waits_text(run) + lengths_text(run);
+    if (run.lengths_measured) {
+      text += "  before and after: at these lengths; the plan's own prediction is at its own\n";
+    }
   }
   text += "\n" + constants_text(result) + memory_text(result.memory);
   text += printed("phases are off by %.1f of their deviations before, %.1f after\n",

@@ -182,18 +182,17 @@ std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
 
 RunMeans means_of(const MeasuredRun& run, std::size_t first, std::size_t last) {
   RunMeans means{.steps = static_cast<std::int64_t>(last - first)};
+  const auto counted = std::span(run.steps).subspan(first, last - first);
   for (const Phase phase : kEveryPhase) {
     const bool planned =
         std::any_of(run.plan.schedule.begin(), run.plan.schedule.end(),
                     [&](const ScheduledCall& call) { return call.phase == phase; });
     if (!planned || std::count(run.waits.begin(), run.waits.end(), phase) > 0) continue;
-    std::vector<double> values;
-    for (std::size_t i = first; i < last; ++i) {
-      if (const auto seconds = measured_seconds(run.steps[i], phase)) values.push_back(*seconds);
+    if (const auto time = phase_time(counted, phase)) {
+      means.phases.push_back({phase, time->seconds});
     }
-    if (!values.empty()) means.phases.push_back({phase, mean_of(values)});
   }
-  means.step = mean_of(step_seconds(std::span(run.steps).subspan(first, last - first)));
+  means.step = mean_of(step_seconds(counted));
   return means;
 }
 

@@ -175,6 +175,7 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
   // The share of what a plan may fill (usable_memory): 1 is the most that any plan has.
   result.predicted["perf/usable_memory_share"] = shares.of_usable;
   add_reshard(plan, result);
+  result.on_processors = is_cpu(plan.cluster.device);
   if (plan.models.contains("actor")) {
     result.parameters_in_billions =
         static_cast<double>(parameter_count(plan.models.at("actor").spec)) * 1e-9;
@@ -186,6 +187,7 @@ RunExpectation expectation_of_run(const Plan& plan, const Calibration& calibrati
                                   bool on_processors) {
   RunExpectation result{expectation_of(plan, calibration),
                         rough_times(plan, calibration, on_processors)};
+  result.expectation.on_processors |= on_processors;
   if (result.rough == RoughTimes::none) return result;
   std::erase_if(result.expectation.bound,
                 [](const auto& value) { return !is_without_times(value.first); });

@@ -84,6 +84,8 @@ struct Expectation {
   MetricValues predicted;  // by metric
   MetricValues bound;      // the best value that the hardware admits; absent = none is known
   double parameters_in_billions = 0;
+  /// The ranks are processors: what they reach of their peak is not held against figures of GPUs.
+  bool on_processors = false;
 };
 
 enum class RuleOutcome {

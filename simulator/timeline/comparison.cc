@@ -14,18 +14,6 @@
 namespace tessera {
 namespace {
 
-// `read` gives a step's value, or none; nullopt where no step has one.
-template <class Read>
-std::optional<MeasuredMean> summarise(const std::vector<StepNumbers>& run, size_t first,
-                                      const Read& read) {
-  std::vector<double> values;
-  for (size_t i = first; i < run.size(); ++i) {
-    if (const std::optional<double> value = read(run[i])) values.push_back(*value);
-  }
-  if (values.empty()) return std::nullopt;
-  return mean_of(values);
-}
-
 std::string number_or_null(bool is_known, double value) {
   return is_known ? printed("%.17g", value) : "null";
 }
@@ -70,26 +58,26 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, in
   const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
   Comparison result;
   result.steps = static_cast<std::int64_t>(run.size() - first);
-  const std::vector<double> seconds = step_seconds(std::span(run).subspan(first));
-  const auto step = seconds.empty() ? std::nullopt : std::optional(mean_of(seconds));
-  const double step_s = step ? step->mean : 0;
-  const auto add = [&](const std::string& phase, double predicted,
-                       const std::optional<MeasuredMean>& measured) {
-    const MeasuredMean mean = measured.value_or(MeasuredMean{});
+  const auto counted = std::span(run).subspan(first);
+  const std::vector<double> seconds = step_seconds(counted);
+  const PhaseTime step{mean_of(seconds), std::ssize(seconds), std::ssize(seconds)};
+  const auto add = [&](const std::string& phase, double predicted, const PhaseTime& measured) {
+    const double step_s = step.seconds.mean;
     result.phases.push_back({.phase = phase,
                              .predicted_s = predicted,
-                             .measured_s = mean.mean,
-                             .measured_deviation_s = mean.deviation,
-                             .share = step_s > 0 ? mean.mean / step_s : 0,
-                             .timed = measured.has_value()});
+                             .measured_s = measured.seconds.mean,
+                             .measured_deviation_s = measured.seconds.deviation,
+                             .share = step_s > 0 ? measured.per_step() / step_s : 0,
+                             .timed = measured.timed > 0,
+                             .timed_steps = measured.timed});
   };
   for (const Phase phase : kEveryPhase) {
     const std::string name(name_of(phase));
     const auto predicted = plan.prediction.phases_s.find(phase);
-    const auto measured = summarise(
-        run, first, [&](const StepNumbers& each) { return measured_seconds(each, phase); });
+    const auto measured = phase_time(counted, phase);
     const bool known = predicted != plan.prediction.phases_s.end();
-    if (known || measured) add(name, known ? predicted->second : Seconds{}, measured);
+    if (!known && !measured) continue;
+    add(name, known ? predicted->second : Seconds{}, measured.value_or(PhaseTime{}));
   }
   add("step", plan.prediction.step_s, step);
   // Software that counts no bytes (verl) says nothing of them.
@@ -101,6 +89,11 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, in
     result.bytes.push_back(compare_bytes(plan, pair, run, first, options));
   }
   return result;
+}
+
+std::string in_some_steps(std::int64_t timed, std::int64_t steps) {
+  if (timed <= 0 || timed >= steps) return {};
+  return "in " + std::to_string(timed) + " of " + std::to_string(steps) + " steps";
 }
 
 std::string to_text(const Comparison& comparison) {
@@ -115,9 +108,13 @@ std::string to_text(const Comparison& comparison) {
       text += "not measured\n";
       continue;
     }
-    text += printed("%10.2fms %8.2fms %7.1f%% ", row.measured_s * 1e3,
-                    row.measured_deviation_s * 1e3, row.share * 100);
-    text += row.has_error() ? printed("%+7.1f%%\n", row.relative_error() * 100) : "       -\n";
+    const bool small = row.share > 0 && row.share < 0.001;
+    text += printed(small ? "%10.2fms %8.2fms %7.2f%% " : "%10.2fms %8.2fms %7.1f%% ",
+                    row.measured_s * 1e3, row.measured_deviation_s * 1e3, row.share * 100);
+    text += row.has_error() ? printed("%+7.1f%%", row.relative_error() * 100) : "       -";
+    const bool step = &row == &comparison.phases.back();
+    const std::string some = step ? "" : in_some_steps(row.timed_steps, comparison.steps);
+    text += (some.empty() ? "" : "  " + some) + "\n";
   }
   for (const BytesComparison& row : comparison.bytes) {
     text += printed("%-28s %lld bytes predicted%s, %lld measured: %s\n", row.what.c_str(),
@@ -137,11 +134,13 @@ std::string to_json(const Comparison& comparison) {
             printed(
                 "    {\"phase\": \"%s\", \"predicted_s\": %s, \"predicted_deviation_s\": %s, "
                 "\"predicted_communication_s\": %s, \"measured_s\": %s, "
-                "\"measured_deviation_s\": %s, \"share\": %s, \"relative_error\": %s}",
+                "\"measured_deviation_s\": %s, \"timed_steps\": %lld, \"share\": %s, "
+                "\"relative_error\": %s}",
                 row.phase.c_str(), predicted(row.predicted_s).c_str(),
                 predicted(row.predicted_deviation_s).c_str(),
                 predicted(row.predicted_communication_s).c_str(), measured(row.measured_s).c_str(),
-                measured(row.measured_deviation_s).c_str(), measured(row.share).c_str(),
+                measured(row.measured_deviation_s).c_str(), static_cast<long long>(row.timed_steps),
+                measured(row.share).c_str(),
                 number_or_null(row.has_error(), row.relative_error()).c_str());
   }
   text += "\n  ],\n  \"bytes\": [";

@@ -1,8 +1,8 @@
 // Prediction against measurement, phase by phase.
 //
-// Times are seconds per step, measured as the mean over the steps after the warm-up ones; a step
-// that stands twice counts once, by its last line. Bytes are those that the run counted as they
-// moved; every such step must agree exactly with what plan and run.yaml foresee for it (an
+// Times are seconds, measured as the mean over the steps after the warm-up ones that had the phase;
+// a step that stands twice counts once, by its last line. Bytes are those that the run counted as
+// they moved; every such step must agree exactly with what plan and run.yaml foresee for it (an
 // incremental reshard: move no more). Pure functions of plain values.
 #pragma once
 
@@ -28,8 +28,9 @@ struct PhaseComparison {
   double predicted_s = 0;  // 0: nothing is predicted for it, and there is no error
   double measured_s = 0;
   double measured_deviation_s = 0;  // of the mean (measured_mean.h)
-  double share = 0;                 // of the measured step
+  double share = 0;                 // of all measured steps
   bool timed = true;                // false: no step says its time, and there is no error
+  std::int64_t timed_steps = 0;     // that say it: the time is the mean of these
   /// One standard deviation by the constants behind the prediction, and the part of it that is
   /// communication; 0 where nobody has worked them out (simulator/learn/run_comparison.h).
   double predicted_deviation_s = 0, predicted_communication_s = 0;
@@ -63,6 +64,9 @@ struct Comparison {
 /// that neither side has are left out; a phase of one side only shows 0 on the other.
 Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, int warm_up = 2,
                    const WireOptions& options = {});
+
+/// "in 1 of 200 steps"; empty where it is all of them, or none.
+std::string in_some_steps(std::int64_t timed, std::int64_t steps);
 
 std::string to_text(const Comparison& comparison);
 std::string to_json(const Comparison& comparison);

@@ -42,4 +42,15 @@ std::optional<double> measured_seconds(const StepNumbers& step, Phase phase) {
   return sum;
 }
 
+std::string PhaseTime::in_some() const { return in_some_steps(timed, steps); }
+
+std::optional<PhaseTime> phase_time(std::span<const StepNumbers> steps, Phase phase) {
+  std::vector<double> values;
+  for (const StepNumbers& step : steps) {
+    if (const auto seconds = measured_seconds(step, phase)) values.push_back(*seconds);
+  }
+  if (values.empty()) return std::nullopt;
+  return PhaseTime{mean_of(values), std::ssize(values), std::ssize(steps)};
+}
+
 }  // namespace tessera

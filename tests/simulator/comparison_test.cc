@@ -90,6 +90,26 @@ TEST(Comparison, APhaseThatOnlyTheRunHasIsShownAsNotPredicted) {
   EXPECT_EQ(json.find("\"relative_error\": -1}"), std::string::npos) << json;
 }
 
+/// One checkpoint in many steps is no part of each: the time is of the step that had it, the share
+/// of all.
+TEST(Comparison, APhaseOfSomeStepsHasItsShareOfAll) {
+  std::vector<StepNumbers> run;
+  for (int step = 1; step <= 200; ++step) {
+    run.push_back({step, {{"timing_s/step", 1.0}, {"timing_s/gen", 0.5}}});
+  }
+  run[99].data["timing_s/save_checkpoint"] = 0.019;
+  const Comparison result = compare(plan_with_prediction(), run, 0);
+  const PhaseComparison& saving = result.phases.at(2);
+  ASSERT_EQ(saving.phase, "save_checkpoint");
+  EXPECT_NEAR(saving.measured_s, 0.019, 1e-12);
+  EXPECT_NEAR(saving.share, 0.019 / 200, 1e-9);
+  EXPECT_EQ(saving.timed_steps, 1);
+  EXPECT_NEAR(result.phases.at(0).share, 0.5, 1e-12);
+  const std::string text = to_text(result);
+  EXPECT_NE(text.find("0.01%        -  in 1 of 200 steps\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("of 200 steps"), text.rfind("of 200 steps"));
+}
+
 /// A resumed run writes the steps behind its checkpoint again.
 TEST(Comparison, AStepThatStandsTwiceCountsOnce) {
   std::vector<StepNumbers> run = run_of(4096);

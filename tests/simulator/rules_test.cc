@@ -289,5 +289,20 @@ TEST(Rules, RanksOnProcessorsAreToldByTheirNumbers) {
   EXPECT_FALSE(ranks_on_processors(step));
 }
 
+/// Utilisation that was published is of GPUs; a user's own limits of other numbers stay.
+TEST(Rules, PublishedUtilisationDoesNotJudgeProcessors) {
+  const RuleProfile practice = shipped("published-practice");
+  const auto rule = std::ranges::find(practice.rules, "mfu_as_published", &Rule::name);
+  ASSERT_NE(rule, practice.rules.end());
+  const MetricValues values{{"perf/mfu/actor", 0.103}};
+  Expectation expectation{.parameters_in_billions = 7};
+  EXPECT_EQ(judge(*rule, values, expectation).outcome, RuleOutcome::violated);
+  expectation.on_processors = true;
+  EXPECT_EQ(judge(*rule, values, expectation).outcome, RuleOutcome::unknown);
+  Rule own = *rule;
+  own.metric = "perf/throughput";
+  EXPECT_EQ(judge(own, {{"perf/throughput", 0.1}}, expectation).outcome, RuleOutcome::violated);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -34,7 +34,7 @@ StepColumns run_of(double seconds, int steps) {
 
 TEST(RunPhases, MeansAreWithoutTheWarmUpAndTheStepStandsLast) {
   const StepColumns run = run_of(2, 9);
-  const auto means = phase_means(last_steps(run, 200, is_compared));
+  const auto means = phase_times(last_steps(run, 200, is_compared));
   ASSERT_EQ(means.size(), 2u);
   EXPECT_EQ(means[0].first, "gen");
   EXPECT_EQ(means[1].first, "step");
@@ -44,10 +44,33 @@ TEST(RunPhases, MeansAreWithoutTheWarmUpAndTheStepStandsLast) {
   for (const double each : taken) sum += each;
   const double mean = sum / 8;
   for (const double each : taken) squares += (each - mean) * (each - mean);
-  EXPECT_NEAR(means[1].second.mean, mean, 1e-12);
-  EXPECT_NEAR(means[0].second.mean, mean / 2, 1e-12);
-  EXPECT_NEAR(means[1].second.deviation, std::max(0.003 * mean, std::sqrt(squares / 7 / 8)), 1e-12);
-  EXPECT_TRUE(phase_means({}).empty());
+  EXPECT_NEAR(means[1].second.seconds.mean, mean, 1e-12);
+  EXPECT_NEAR(means[0].second.seconds.mean, mean / 2, 1e-12);
+  EXPECT_NEAR(means[1].second.seconds.deviation, std::max(0.003 * mean, std::sqrt(squares / 7 / 8)),
+              1e-12);
+  EXPECT_TRUE(phase_times({}).empty());
+}
+
+// One checkpoint in 200 steps is no part of all of them.
+TEST(RunPhases, WhatOnlySomeStepsHadIsSaidToBeOfThese) {
+  std::vector<StepNumbers> lines;
+  for (int step = 1; step <= 201; ++step) {
+    lines.push_back({step, {{"timing_s/step", 1.0}, {"timing_s/gen", 0.5}}});
+  }
+  lines[99].data["timing_s/save_checkpoint"] = 0.019;
+  const auto times = phase_times(lines);
+  ASSERT_EQ(times.size(), 3u);
+  EXPECT_EQ(times[1].first, "save_checkpoint");
+  EXPECT_EQ(times[1].second.timed, 1);
+  EXPECT_EQ(times[1].second.steps, 200);
+  EXPECT_NEAR(times[1].second.per_step(), 0.019 / 200, 1e-15);
+  const StepColumns run = columns_of(lines);
+  RunPhasesModel model;
+  model.setRuns({{"run", &run}});
+  EXPECT_EQ(model.index(1, 0).data().toString().section(", ", 0, 0), "save_checkpoint");
+  EXPECT_TRUE(model.index(1, 0).data().toString().startsWith("save_checkpoint, in 1 of "))
+      << model.index(1, 0).data().toString().toStdString();
+  EXPECT_EQ(model.index(0, 0).data().toString(), "gen");
 }
 
 TEST(RunPhases, ALongRunCountsByItsLastSteps) {
