@@ -9,6 +9,7 @@
 
 #include "gui/application.h"
 #include "gui/document/workspace.h"
+#include "gui/layout/kept_layout.h"
 #include "gui/pages/arguments.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
@@ -124,7 +125,7 @@ int main(int argc, char** argv) {
   application.tellFaults([&](const QString& what) { window.session().report(what); });
   const Theme kept = window.workspace().dark ? Theme::dark : Theme::light;
   window.setTheme(exports || arguments.has_theme ? arguments.theme : kept);
-  if (!arguments.size.isEmpty()) window.resize(arguments.size);
+  if (!arguments.size.isEmpty()) tessera::gui::give_size(window, arguments.size);
   try {
     const QString problems = open_all(window, arguments, exports);
     // Pictures of something else than was asked for help nobody.

@@ -19,9 +19,8 @@ namespace {
 QString fits_text(const Plan& plan, const std::optional<Calibration>& calibration) {
   if (!calibration) return Words::tr("its constants are not here: whether it fits is not known");
   const PlanFit fit = fit_of(plan, *calibration);
-  const Bytes limit = plan.cluster.groups.empty() ? usable_memory(plan, *calibration) : fit.device;
   return Words::tr("fits with %1 (%2)")
-      .arg(said(fit_text(plan, fit.probability)), partText(fit.peak, limit));
+      .arg(said(fit_text(plan, fit.probability)), partText(fit.peak, fit.usable));
 }
 
 QString largest_text(const Prediction& prediction) {
@@ -34,9 +33,48 @@ QString largest_text(const Prediction& prediction) {
       .arg(toText(name_of(largest->first)));
 }
 
+struct Gpus {
+  int own, best;
+};
+
+// `steps`: their steps alone make the difference.
+QString worse_words(Objective objective, bool steps, double worse, Gpus gpus, const QString& name) {
+  if (!steps) {
+    switch (objective) {
+      case Objective::step_time:
+        break;
+      case Objective::tokens_per_gpu:
+        return Words::tr("makes %1 fewer tokens/s/GPU than %2")
+            .arg(differenceText(1 - 1 / (1 + worse)), name);
+      case Objective::cost:
+        return Words::tr("costs %1 more than %2").arg(differenceText(worse), name);
+      case Objective::fewest_gpus:
+        return Words::tr("needs %1 GPUs instead of the %2 of %3")
+            .arg(gpus.own)
+            .arg(gpus.best)
+            .arg(name);
+    }
+  }
+  return Words::tr("%1 behind %2").arg(differenceText(worse), name);
+}
+
+// Of a plan that lost to another one, whose search had less fixed.
+QString behind_better_text(const Plan& plan, const QString& name) {
+  const RunnerUp& better = plan.certificate.better;
+  const double worse = behind(plan, better);
+  const Priced best = priced(plan, better);
+  return worse < kNoPart ? Words::tr("as good as %1").arg(name)
+                         : worse_words(objective_of(plan), compares_steps(plan, best), worse,
+                                       {gpus_of(plan), best.gpus}, name);
+}
+
 // Rows of the table count from 1, the plan's own.
 QString rivals_text(const Plan& plan, const std::vector<std::string>& fixed) {
   const Certificate& found = plan.certificate;
+  if (found.better.used()) {
+    return Words::tr("best of what is fixed, %1")
+        .arg(behind_better_text(plan, Words::tr("the best plan")));
+  }
   if (found.runner_up.empty()) {
     return fixed.empty() ? Words::tr("no other plan was found")
                          : Words::tr("no other plan with what is fixed");
@@ -98,7 +136,7 @@ QString fixed_text(const std::vector<std::string>& fixed, const std::vector<std:
 }  // namespace
 
 QString Headline::text() const {
-  QStringList parts{step, throughput, fits, largest, rivals, freer};
+  QStringList parts{step, cost, throughput, fits, largest, rivals, freer};
   parts.removeAll(QString());
   return parts.join(" \u00b7 ");
 }
@@ -109,31 +147,35 @@ Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibra
   Headline line;
   line.step = secondsText(prediction.step_s, prediction.step_error_s);
   line.throughput = Words::tr("%1 tok/s/GPU").arg(countText(prediction.tokens_per_s_per_gpu));
+  if (objective_of(plan) == Objective::cost) line.cost = costText(cost_of(plan, priced(plan)));
   line.fits = fits_text(plan, calibration);
   line.largest = largest_text(prediction);
   line.rivals = best == nullptr ? rivals_text(plan, fixed) : behind_first_text(*best, priced(plan));
   return line;
 }
 
-QString worse_than(const Plan& best, const Priced& other, const QString& name) {
-  const double worse = worse_by(best, other);
-  if (!compares_steps(best, other)) {
-    switch (objective_of(best)) {
-      case Objective::step_time:
-        break;
-      case Objective::tokens_per_gpu:
-        return Words::tr("makes %1 fewer tokens/s/GPU than %2")
-            .arg(differenceText(1 - 1 / (1 + worse)), name);
-      case Objective::cost:
-        return Words::tr("costs %1 more than %2").arg(differenceText(worse), name);
-      case Objective::fewest_gpus:
-        return Words::tr("needs %1 GPUs instead of the %2 of %3")
-            .arg(other.gpus)
-            .arg(gpus_of(best))
-            .arg(name);
-    }
+QString objectiveText(std::string_view name) {
+  switch (objective_from(std::string(name)).value_or(Objective::step_time)) {
+    case Objective::tokens_per_gpu:
+      return Words::tr("tokens per second and GPU");
+    case Objective::cost:
+      return Words::tr("cost of a step");
+    case Objective::fewest_gpus:
+      return Words::tr("fewest GPUs");
+    case Objective::step_time:
+      break;
   }
-  return Words::tr("%1 behind %2").arg(differenceText(worse), name);
+  return Words::tr("time of a step");
+}
+
+QString costText(const StepCost& cost) {
+  return (cost.money ? Words::tr("%1 a step") : Words::tr("%1 GPU seconds a step"))
+      .arg(QString::number(cost.value, 'g', 4));
+}
+
+QString worse_than(const Plan& best, const Priced& other, const QString& name) {
+  return worse_words(objective_of(best), compares_steps(best, other), worse_by(best, other),
+                     {other.gpus, gpus_of(best)}, name);
 }
 
 QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
@@ -171,12 +213,24 @@ QString proof_text(const Plan& plan, double seconds, const std::vector<std::stri
                    const std::vector<std::string>& unknown) {
   const Certificate& found = plan.certificate;
   const QString took = seconds > 0 ? Words::tr(" in %1").arg(secondsText(seconds)) : QString();
-  QStringList lines{
-      Words::tr("Proven best of the space%1: %2 candidates priced, %3 branches cut, gap %4 %.")
-          .arg(took, countText(static_cast<double>(found.evaluated)),
-               countText(static_cast<double>(found.pruned)))
-          .arg(100 * found.gap, 0, 'f', 2)};
-  if (!fixed.empty()) lines << fixed_text(fixed, unknown);
+  const QString proven =
+      fixed.empty()
+          ? Words::tr(
+                "Proven best of the space%1: %2 candidates priced, %3 branches cut, gap %4 %.")
+          : Words::tr(
+                "Proven best of what is fixed%1: %2 candidates priced, %3 branches cut, gap %4 %.");
+  QStringList lines{proven
+                        .arg(took, countText(static_cast<double>(found.evaluated)),
+                             countText(static_cast<double>(found.pruned)))
+                        .arg(100 * found.gap, 0, 'f', 2)};
+  if (!fixed.empty()) {
+    lines << (found.better.used() ? fixed_text(fixed, {}) : fixed_text(fixed, unknown));
+  }
+  if (found.better.used()) {
+    lines << Words::tr("It is %1: %2, %3.")
+                 .arg(behind_better_text(plan, Words::tr("the best plan without that")),
+                      said(found.better.placement), secondsText(found.better.step_s));
+  }
   lines << margin_text(found) << Words::tr("Left open: %1.").arg(said(kLeftOpen));
   lines.removeAll(QString());
   return lines.join('\n');

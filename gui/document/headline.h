@@ -7,6 +7,7 @@
 #include <QString>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gui/document/document.h"
@@ -20,6 +21,7 @@ namespace tessera::gui {
 struct Headline {
   QString step;        // "144.38 +- 3.41 s"
   QString throughput;  // "7,236 tok/s/GPU"
+  QString cost;        // "812 GPU seconds a step", where costs are what is minimised
   QString fits;        // "fits with 98.4 % (125.7 of 133.0 GiB)"
   QString largest;     // "52 % in update_actor"
   QString rivals;      // "tied with row 2", "row 2: +4.1 %", "costs 4.1 % more than row 1"
@@ -34,6 +36,12 @@ struct Headline {
 /// had its settings fixed, and knows of no rivals. `fixed`: what the question leaves no choice of.
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
                      const std::vector<std::string>& fixed, const Plan* best = nullptr);
+
+/// What is minimised, by its name in files: "time of a step".
+QString objectiveText(std::string_view name);
+
+/// "1.25 a step" of the cluster's money, or "812 GPU seconds a step".
+QString costText(const StepCost& cost);
 
 /// "7.1 % behind row 1"; where not their steps make the difference in what `best`'s search
 /// minimises, "costs 7.1 % more than row 1" or the like. `name`: of the best.

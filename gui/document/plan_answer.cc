@@ -7,9 +7,11 @@
 
 #include "cost_models/documents/utc_now.h"
 #include "gui/document/text.h"
+#include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/request/plan_constants.h"
 #include "planner/request/plan_request.h"
+#include "planner/request/plan_value.h"
 #include "planner/request/request.h"
 
 namespace tessera::gui {
@@ -40,6 +42,16 @@ bool same_prices(const PlanRequest& a, const PlanRequest& b) {
   return a.models == b.models && a.cluster == b.cluster && a.workload == b.workload &&
          a.calibration == b.calibration && a.engine == b.engine && a.choices == b.choices &&
          a.lora == b.lora && a.risk == b.risk && a.one_step_off == b.one_step_off;
+}
+
+// The certificate of a plan that lost says so: what was fixed to have it is not what was asked.
+SharedPlan beside(const Plan& first, SharedPlan other) {
+  if (worse_by(first, priced(*other)) < 0) return other;  // `first` was no best one itself
+  Plan lost = *other;
+  const RunnerUp& better = first.certificate.better;
+  lost.certificate.better = better.used() ? better : summary_of(first);
+  lost.certificate.digest = certified_digest(lost);
+  return std::make_shared<const Plan>(std::move(lost));
 }
 
 template <class Body>
@@ -122,7 +134,9 @@ PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
     request.tessera_version = TESSERA_VERSION;
     request.created = utc_now();
     request.fixed = parse_settings(other.settings, problems);
-    return search(request, std::move(problems));
+    PlanAnswer found = search(request, std::move(problems));
+    if (auto* own = std::get_if<SharedPlan>(&found.result)) *own = beside(plan, *own);
+    return found;
   });
 }
 

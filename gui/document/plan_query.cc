@@ -193,6 +193,38 @@ ClusterSpec priced(ClusterSpec cluster, double per_gpu_hour) {
   return cluster;
 }
 
+namespace {
+
+// Of listed lengths the mean is theirs.
+void take_mean(LengthSpec& lengths) {
+  if (lengths.quantiles.empty()) return;
+  const auto sum = std::accumulate(lengths.quantiles.begin(), lengths.quantiles.end(), 0.0);
+  lengths.mean = sum / static_cast<double>(lengths.quantiles.size());
+}
+
+// To that mean, all lengths alike; 0 = as they are.
+void scale(LengthSpec& lengths, std::int64_t mean) {
+  if (mean <= 0 || lengths.mean <= 0) return;
+  const double factor = static_cast<double>(mean) / lengths.mean;
+  const auto scaled = [&](std::int64_t tokens) {
+    return std::max<std::int64_t>(1, std::llround(factor * static_cast<double>(tokens)));
+  };
+  lengths.max = std::max(mean, scaled(lengths.max));
+  lengths.mean = static_cast<double>(mean);
+  for (std::int64_t& length : lengths.quantiles) length = scaled(length);
+  take_mean(lengths);
+}
+
+// What is longer ends there.
+void limit(LengthSpec& lengths, std::int64_t longest) {
+  lengths.max = longest;
+  if (lengths.cv <= 0) lengths.mean = std::min(lengths.mean, static_cast<double>(longest));
+  for (std::int64_t& length : lengths.quantiles) length = std::min(length, longest);
+  take_mean(lengths);
+}
+
+}  // namespace
+
 Workload resized(Workload workload, const WorkloadChange& change) {
   if (!change.algorithm.empty() && is_preset_algorithm(workload.algorithm)) {
     workload.algorithm = change.algorithm;
@@ -202,18 +234,8 @@ Workload resized(Workload workload, const WorkloadChange& change) {
   if (change.prompt_tokens > 0) workload.prompt_tokens = change.prompt_tokens;
   if (change.prompts_per_step > 0) workload.prompts_per_step = change.prompts_per_step;
   if (change.samples_per_prompt > 0) workload.samples_per_prompt = change.samples_per_prompt;
-  LengthSpec& lengths = workload.response_tokens;
-  if (change.response_tokens <= 0 || lengths.mean <= 0) return workload;
-  const double factor = static_cast<double>(change.response_tokens) / lengths.mean;
-  const auto scaled = [&](std::int64_t tokens) {
-    return std::max<std::int64_t>(1, std::llround(factor * static_cast<double>(tokens)));
-  };
-  lengths.max = std::max(change.response_tokens, scaled(lengths.max));
-  lengths.mean = static_cast<double>(change.response_tokens);
-  if (lengths.quantiles.empty()) return workload;
-  for (std::int64_t& length : lengths.quantiles) length = scaled(length);
-  const auto sum = std::accumulate(lengths.quantiles.begin(), lengths.quantiles.end(), 0.0);
-  lengths.mean = sum / static_cast<double>(lengths.quantiles.size());
+  scale(workload.response_tokens, change.response_tokens);
+  if (change.longest_response > 0) limit(workload.response_tokens, change.longest_response);
   return workload;
 }
 
@@ -233,6 +255,7 @@ PlanQuery query_of(std::shared_ptr<const Plan> plan) {
   const PlanRequest asked = request_of(*plan, {});
   PlanQuery query{.nodes = plan->cluster.nodes,
                   .gpus_per_node = plan->cluster.gpus_per_node,
+                  .fixed = plan->certificate.fixed,
                   .engine = asked.engine,
                   .objective = std::string(name_of(asked.objective)),
                   .risk = asked.risk};

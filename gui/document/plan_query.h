@@ -21,7 +21,8 @@ namespace tessera::gui {
 /// Numbers of the workload that are asked otherwise than its file says; 0 = as it says.
 struct WorkloadChange {
   std::int64_t prompts_per_step = 0, samples_per_prompt = 0;
-  std::int64_t response_tokens = 0;  // mean; the limit and all other lengths grow or shrink alike
+  std::int64_t response_tokens = 0;   // mean; the limit and all other lengths grow or shrink alike
+  std::int64_t longest_response = 0;  // instead of the limit that goes with the mean
   std::int64_t prompt_tokens = 0;
   std::string algorithm;  // "ppo" or "grpo", with its calls; empty = as the file says
   bool operator==(const WorkloadChange&) const = default;
@@ -42,7 +43,7 @@ struct PlanQuery {
   bool operator==(const PlanQuery&) const = default;
 };
 
-/// The question that a plan of a file answers, with nothing fixed: files do not say what was.
+/// The question that a plan of a file answers, with what its search was given.
 PlanQuery query_of(std::shared_ptr<const Plan> plan);
 /// The question with what a fix changes about it.
 PlanQuery changed(PlanQuery query, const RequestChange& change);

@@ -21,6 +21,7 @@ void read_question(ObjectReader& reader, PlanQuery& question) {
   reader.optional("prompts_per_step", question.batch.prompts_per_step, kNotNegative);
   reader.optional("samples_per_prompt", question.batch.samples_per_prompt, kNotNegative);
   reader.optional("response_tokens", question.batch.response_tokens, kNotNegative);
+  reader.optional("longest_response", question.batch.longest_response, kNotNegative);
   reader.optional("prompt_tokens", question.batch.prompt_tokens, kNotNegative);
   reader.optional("algorithm", question.batch.algorithm);
   const std::string& algorithm = question.batch.algorithm;
@@ -46,6 +47,7 @@ void add_question(Node& map, const PlanQuery& question) {
   add(map, "prompts_per_step", node_of(question.batch.prompts_per_step));
   add(map, "samples_per_prompt", node_of(question.batch.samples_per_prompt));
   add(map, "response_tokens", node_of(question.batch.response_tokens));
+  add(map, "longest_response", node_of(question.batch.longest_response));
   add(map, "prompt_tokens", node_of(question.batch.prompt_tokens));
   add(map, "algorithm", node_of(question.batch.algorithm));
   add(map, "price_per_gpu_hour", node_of(question.price_per_gpu_hour));

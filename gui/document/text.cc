@@ -97,8 +97,10 @@ QString problemText(const Problem& problem) {
   if (!problem.hint.empty()) {
     text = Words::tr("%1 (%2)").arg(text, said(printable(problem.hint)));
   }
-  QString where = placeText(printable(problem.file));
-  if (!problem.place.empty()) {
+  const bool setting = problem.file == "--fix";  // that the form has, too
+  QString where = setting ? Words::tr("setting %1").arg(toText(beginning(problem.place)))
+                          : placeText(printable(problem.file));
+  if (!setting && !problem.place.empty()) {
     where += (where.isEmpty() ? "" : ":") + placeText(beginning(problem.place));
   }
   return where.isEmpty() ? text : Words::tr("%1: %2").arg(where, text);

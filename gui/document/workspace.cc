@@ -54,9 +54,10 @@ Workspace read_workspace(const std::filesystem::path& file, Problems& problems) 
   ObjectReader reader(*document, problems);
   std::int64_t version = kVersion;
   reader.required("tessera_window", version, Whole{.least = kVersion, .most = kVersion});
-  std::string plan;
+  std::string plan, project;
   read_question(reader, workspace.question);
   reader.optional("plan", plan);
+  reader.optional("project", project);
   reader.optional("dark", workspace.dark);
   std::string language, geometry;
   reader.optional("language", language);
@@ -69,6 +70,7 @@ Workspace read_workspace(const std::filesystem::path& file, Problems& problems) 
   workspace.recent_runs = read_list(reader, "recent_runs");
   workspace.recent_projects = read_list(reader, "recent_projects");
   workspace.plan = QString::fromStdString(plan);
+  workspace.project = QString::fromStdString(project);
   return problems.size() == before ? workspace : Workspace{};
 }
 
@@ -77,6 +79,7 @@ void write_workspace(const Workspace& workspace, const std::filesystem::path& fi
   add(root, "tessera_window", node_of(kVersion));
   add_question(root, workspace.question);
   add(root, "plan", node_of(workspace.plan.toStdString()));
+  add(root, "project", node_of(workspace.project.toStdString()));
   add(root, "recent_plans", list_of(workspace.recent_plans));
   add(root, "recent_runs", list_of(workspace.recent_runs));
   add(root, "recent_projects", list_of(workspace.recent_projects));

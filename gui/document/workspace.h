@@ -24,6 +24,7 @@ struct WindowLayout {
 struct Workspace {
   PlanQuery question;  // the last one; empty names: there was none
   QString plan;        // the file that it was opened from; empty = none
+  QString project;     // the file of the one that was open; empty = none
   QStringList recent_plans, recent_runs, recent_projects;  // newest first
   bool dark = false;
   QString language;  // "zh_CN"; empty: the system's

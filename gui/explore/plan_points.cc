@@ -6,6 +6,7 @@
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
+#include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/translations/said.h"
@@ -16,19 +17,6 @@ namespace tessera::gui {
 namespace {
 
 constexpr double kGiB = 1LL << 30;
-
-const Plan& winnerOf(const PlanTableModel& plans) { return *plans.rows().front().plan; }
-
-// nullopt where GPU types differ in price and the row does not say which it takes.
-std::optional<StepCost> costOf(const PlanTableModel& plans, int row) {
-  const RunnerUp& plan = plans.row(row).summary;
-  const Plan& winner = winnerOf(plans);
-  const bool one_price = winner.cluster.groups.empty();
-  if (plan.gpus == 0 || (!one_price && plan.billed_gpus == 0)) return std::nullopt;
-  return cost_of(winner, priced(winner, plan));
-}
-
-QString number(double value) { return QString::number(value, 'g', 4); }
 
 }  // namespace
 
@@ -57,7 +45,7 @@ QString unitOf(const PlanTableModel& plans, Measure measure) {
     case Measure::cost:
       break;
   }
-  const auto cost = plans.rows().empty() ? std::nullopt : costOf(plans, 0);
+  const auto cost = plans.rows().empty() ? std::nullopt : plans.costOf(plans.row(0));
   return cost && cost->money ? Words::tr("the cluster's money") : Words::tr("GPU seconds");
 }
 
@@ -74,7 +62,7 @@ std::optional<double> valueOf(const PlanTableModel& plans, int row, Measure meas
     case Measure::cost:
       break;
   }
-  const auto cost = costOf(plans, row);
+  const auto cost = plans.costOf(plans.row(row));
   return cost ? std::optional(cost->value) : std::nullopt;
 }
 
@@ -87,9 +75,8 @@ QString summaryOf(const PlanTableModel& plans, int row) {
   }
   if (of.plan)
     figures << Words::tr("%1 on the fullest rank").arg(bytesText(of.plan->prediction.peak_bytes));
-  if (const auto cost = costOf(plans, row)) {
-    figures << (cost->money ? Words::tr("%1 a step") : Words::tr("%1 GPU seconds a step"))
-                   .arg(number(cost->value));
+  if (const auto cost = plans.costOf(plans.row(row))) {
+    figures << costText(*cost);
   }
   return Words::tr("Row %1: %2, %3")
       .arg(row + 1)
@@ -156,7 +143,7 @@ std::string pointsJson(const PlanTableModel& plans) {
     add(each, "step_s", node_of(of.summary.step_s.value));
     if (of.summary.gpus > 0) add(each, "gpus", node_of(of.summary.gpus));
     if (of.plan) add(each, "peak_bytes", node_of(of.plan->prediction.peak_bytes.value));
-    if (const auto cost = costOf(plans, row)) {
+    if (const auto cost = plans.costOf(plans.row(row))) {
       add(each, cost->money ? "price" : "gpu_s", node_of(cost->value));
     }
     add(each, "on_front", node_of(of.on_front));

@@ -32,9 +32,9 @@ ShownAnswer shown_answer(Session& session) {
   answer.line = headline_of(*document.plan, session.calibration(), session.fixed(), best);
   const std::string& uncertified = document.uncertified;
   if (first && !uncertified.empty()) answer.line.rivals = not_compared_text(uncertified);
-  const bool read = document.seconds <= 0;  // from a file, that does not say what was fixed
+  const bool read = document.seconds <= 0;  // from a file
   if (read && first && uncertified.empty() && document.plan->certificate.runner_up.empty() &&
-      session.fixed().empty()) {
+      !document.plan->certificate.better.used()) {
     answer.line.rivals = Words::tr("its file has no other plan");
   }
   answer.proof = uncertified.empty() ? proof_text(*document.plan, document.seconds, session.fixed(),

@@ -3,9 +3,12 @@
 
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QHeaderView>
 #include <QPainter>
 #include <QPixmap>
 #include <QSvgGenerator>
+#include <QTableView>
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -41,6 +44,27 @@ bool writeText(const std::string& text, const QString& file) {
   write_text_file(file.toStdString(), text);
   return true;
 }
+
+// A view as tall as its tables are long, while its picture is made.
+class Grown {
+ public:
+  explicit Grown(QWidget& view) : view_(view), size_(view.size()) {
+    constexpr int kMostPixels = 4000;
+    if (view.isWindow()) return;
+    int hidden = 0;
+    for (const QTableView* table : view.findChildren<QTableView*>()) {
+      hidden = std::max(hidden, table->verticalHeader()->length() - table->viewport()->height());
+    }
+    if (hidden > 0) view.resize(size_.width(), size_.height() + std::min(hidden, kMostPixels));
+  }
+  Grown(const Grown&) = delete;
+  Grown& operator=(const Grown&) = delete;
+  ~Grown() { view_.resize(size_); }
+
+ private:
+  QWidget& view_;
+  QSize size_;
+};
 
 }  // namespace
 
@@ -79,10 +103,12 @@ QWidget* viewWith(QWidget* widget) {
 }
 
 void writePng(QWidget& widget, const QString& file) {
+  const Grown whole(widget);
   if (!widget.grab().save(file, "PNG")) refuse(file);
 }
 
 void writeSvg(QWidget& widget, const QString& title, const QString& file) {
+  const Grown whole(widget);
   QSvgGenerator generator;
   generator.setFileName(file);
   generator.setSize(widget.size());

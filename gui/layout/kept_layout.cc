@@ -68,6 +68,11 @@ WindowLayout layout_of(const QMainWindow& window) {
   return layout;
 }
 
+void give_size(QWidget& window, const QSize& size) {
+  window.setWindowState(window.windowState() & ~(Qt::WindowMaximized | Qt::WindowFullScreen));
+  window.resize(size);
+}
+
 void restore(QMainWindow& window, const WindowLayout& layout) {
   window.restoreGeometry(QByteArray::fromBase64(layout.geometry.toLatin1()));
   fit_screen(window);  // it may have been another one

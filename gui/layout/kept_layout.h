@@ -16,4 +16,7 @@ WindowLayout layout_of(const QMainWindow& window);
 /// be smaller than the one it was kept on.
 void restore(QMainWindow& window, const WindowLayout& layout);
 
+/// A size that was asked for, also of a window that filled its screen when it was kept.
+void give_size(QWidget& window, const QSize& size);
+
 }  // namespace tessera::gui

@@ -119,6 +119,14 @@ QPalette paletteOf(Theme theme) {
   return palette;
 }
 
+// The style draws rims as Window, darker: of a dark window they would be as dark as the field.
+QPalette fieldPaletteOf(Theme theme) {
+  constexpr QRgb kDarkRim = 0xff9aa3af;
+  QPalette palette = paletteOf(theme);
+  if (theme == Theme::dark) palette.setColor(QPalette::Window, QColor(kDarkRim));
+  return palette;
+}
+
 QString swatch(const QColor& colour, const QString& text) {
   return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2").arg(colour.name(), text);
 }

@@ -33,6 +33,8 @@ QString swatch(const QColor& colour, const QString& text);
 double contrast(const QColor& a, const QColor& b);
 
 QPalette paletteOf(Theme theme);
+/// Of what one types or chooses in: its rim is seen in both themes.
+QPalette fieldPaletteOf(Theme theme);
 Theme themeOf(const QPalette& palette);
 
 /// What a message is: an answer, something to look at, something wrong.

@@ -74,9 +74,10 @@ QColor colourOfBad() { return {0xb3, 0x26, 0x1e}; }
 void MeshModel::setPlan(SharedPlan plan) {
   beginResetModel();
   plan_ = std::move(plan);
-  world_size_ = plan_->world_size();
+  plan_ranks_ = plan_->world_size();
+  gpus_ = std::max(plan_ranks_, static_cast<int>(plan_->cluster.gpus()));
   maps_.clear();
-  roles_on_.assign(static_cast<std::size_t>(world_size_), {});
+  roles_on_.assign(static_cast<std::size_t>(gpus_), {});
   for (const RolePlan& role : plan_->roles) {
     maps_.emplace(role.role, rank_map_of(*plan_, role.role));
     for (const int rank : role.ranks)
@@ -103,19 +104,27 @@ void MeshModel::setColouring(const MeshColouring& colouring) {
   endResetModel();
 }
 
+// What is known of the ranks, and nothing of the GPUs behind them.
+template <class Known>
+std::vector<Known> MeshModel::ofAll(std::vector<Known> known) const {
+  if (!known.empty()) known.resize(static_cast<std::size_t>(gpus_));
+  return known;
+}
+
 void MeshModel::setMemory(std::vector<RankMemory> memory) {
-  memory_ = std::move(memory);
+  memory_ = ofAll(std::move(memory));
   recoloured(MeshBy::memory);
 }
 
 void MeshModel::setLinks(std::vector<RankLink> links) {
-  links_ = std::move(links);
+  links_ = ofAll(std::move(links));
   most_load_ = 0;
   for (const RankLink& link : links_) most_load_ = std::max(most_load_, link.mean_load);
   recoloured(MeshBy::load);
 }
 
 void MeshModel::setNow(std::vector<RankNow> now) {
+  now = ofAll(std::move(now));
   if (now == now_ && !now.empty()) return;  // why there are none may be another
   now_ = std::move(now);
   recoloured(MeshBy::phase);
@@ -151,7 +160,7 @@ void MeshModel::group() {
     groups_ = groups_along(maps_.at(*colouring_.role), colouring_.axis);
   } else {
     std::map<std::vector<Role>, std::vector<int>> blocks;
-    for (int rank = 0; rank < world_size_; ++rank) {
+    for (int rank = 0; rank < gpus_; ++rank) {
       const auto& roles = roles_on_[static_cast<std::size_t>(rank)];
       if (!roles.empty()) blocks[roles].push_back(rank);
     }
@@ -162,7 +171,7 @@ void MeshModel::group() {
   for (int group = 0; group < groupCount(); ++group) {
     group_colours_.push_back(colourOfGroup(group, groupCount()));
   }
-  group_of_.assign(static_cast<std::size_t>(world_size_), -1);
+  group_of_.assign(static_cast<std::size_t>(gpus_), -1);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (const int rank : groups_[g]) {
       group_of_[static_cast<std::size_t>(rank)] = static_cast<int>(g);
@@ -172,23 +181,23 @@ void MeshModel::group() {
 
 QModelIndex MeshModel::indexOf(int rank) const {
   const int columns = columnCount();
-  if (rank < 0 || rank >= world_size_ || columns == 0) return {};
+  if (rank < 0 || rank >= gpus_ || columns == 0) return {};
   return index(rank / columns, rank % columns);
 }
 
 int MeshModel::rankAt(const QModelIndex& index) const {
   if (!index.isValid()) return -1;
   const int rank = index.row() * columnCount() + index.column();
-  return rank < world_size_ ? rank : -1;
+  return rank < gpus_ ? rank : -1;
 }
 
 int MeshModel::rowCount(const QModelIndex& parent) const {
   const int columns = columnCount();
-  return parent.isValid() || columns == 0 ? 0 : (world_size_ + columns - 1) / columns;
+  return parent.isValid() || columns == 0 ? 0 : (gpus_ + columns - 1) / columns;
 }
 
 int MeshModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() || world_size_ == 0 ? 0 : static_cast<int>(plan_->cluster.gpus_per_node);
+  return parent.isValid() || gpus_ == 0 ? 0 : static_cast<int>(plan_->cluster.gpus_per_node);
 }
 
 bool MeshModel::hasColours() const {
@@ -212,6 +221,7 @@ double MeshModel::most() const { return colouring_.by == MeshBy::load ? most_loa
 // Of what the strongest colour stands for, or below 0 where there is nothing to share.
 double MeshModel::share(int rank) const {
   const auto at = static_cast<std::size_t>(rank);
+  if (roles_on_[at].empty()) return -1;
   if (colouring_.by == MeshBy::load) return links_[at].mean_load;
   const RankMemory& of = memory_[at];
   if (of.limit <= 0) return -1;
@@ -246,7 +256,8 @@ QString MeshModel::measured(int rank) const {
                          .arg(said(links_[at].name))
                          .arg(100 * links_[at].mean_load, 0, 'f', 1);
   }
-  if (!now_.empty()) text += "<br>" + Words::tr("in the run: %1").arg(now_[at].text);
+  if (!now_.empty() && !now_[at].text.isEmpty())
+    text += "<br>" + Words::tr("in the run: %1").arg(now_[at].text);
   return text;
 }
 
@@ -295,13 +306,13 @@ QString MeshModel::typesText(int first, int end) const {
 }
 
 std::vector<int> MeshModel::peers() const {
-  if (chosen_ < 0 || chosen_ >= world_size_) return {};
+  if (chosen_ < 0 || chosen_ >= gpus_) return {};
   const int group = group_of_[static_cast<std::size_t>(chosen_)];
   return group < 0 ? std::vector<int>{chosen_} : groups_[static_cast<std::size_t>(group)];
 }
 
 bool MeshModel::isPeer(int rank) const {
-  if (chosen_ < 0 || chosen_ >= world_size_) return false;
+  if (chosen_ < 0 || chosen_ >= gpus_) return false;
   const int group = group_of_[static_cast<std::size_t>(chosen_)];
   return group >= 0 && group == group_of_[static_cast<std::size_t>(rank)];
 }

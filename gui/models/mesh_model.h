@@ -77,9 +77,11 @@ class MeshModel : public QAbstractTableModel {
   int groupCount() const { return static_cast<int>(groups_.size()); }
   /// Roles of the plan, in its order.
   std::vector<Role> roles() const;
-  /// Of every rank below ranks(): what is on it, its colour, "tp1 pp0 dp2" (or that it is idle),
+  /// Ranks of the plan, and GPUs of its cluster, those behind them idle.
+  int planRanks() const { return plan_ranks_; }
+  /// Of every GPU below ranks(): what is on it, its colour, "tp1 pp0 dp2" (or that it is idle),
   /// and all that is known of it, in lines.
-  int ranks() const { return world_size_; }
+  int ranks() const { return gpus_; }
   const std::vector<Role>& rolesOn(int rank) const {
     return roles_on_[static_cast<std::size_t>(rank)];
   }
@@ -111,6 +113,8 @@ class MeshModel : public QAbstractTableModel {
                       int role = Qt::DisplayRole) const override;
 
  private:
+  template <class Known>
+  std::vector<Known> ofAll(std::vector<Known> known) const;
   void group();
   void recoloured(MeshBy by);
   double share(int rank) const;
@@ -118,7 +122,7 @@ class MeshModel : public QAbstractTableModel {
   bool isPeer(int rank) const;
 
   SharedPlan plan_;
-  int world_size_ = 0;
+  int plan_ranks_ = 0, gpus_ = 0;
   std::map<Role, RankMap> maps_;
   std::vector<std::vector<Role>> roles_on_;  // by rank
   MeshColouring colouring_;

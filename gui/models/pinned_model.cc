@@ -2,10 +2,12 @@
 #include "gui/models/pinned_model.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/preset.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/plans/plan_apart.h"
@@ -65,12 +67,21 @@ QString workload_text(const Workload& workload) {
            countText(workload.response_tokens.mean));
 }
 
+// A preset by its name; a folder elsewhere by its path.
+QString model_text(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::vector<std::string> presets = preset_names("models", "");
+  const bool preset = path.find("configs/models/") != path.npos &&
+                      std::find(presets.begin(), presets.end(), name) != presets.end();
+  return QString::fromStdString(preset ? name : path);
+}
+
 using Said = std::vector<std::pair<QString, Says>>;
 
 Said said_of_the_whole() {
   return {
       {Words::tr("Model"),
-       [](const Plan& plan) { return QString::fromStdString(plan.models.at("actor").path); }},
+       [](const Plan& plan) { return model_text(plan.models.at("actor").path); }},
       {Words::tr("Cluster"),
        [](const Plan& plan) {
          return Words::tr("%1, %2 of %3 GPUs")

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "gui/document/headline.h"
 #include "gui/document/plan_query.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -19,15 +20,6 @@
 
 namespace tessera::gui {
 namespace {
-
-RunnerUp summary_of(const Plan& winner) {
-  RunnerUp own{describe_placement(winner), describe_layouts(winner), winner.prediction.step_s};
-  const Priced price = priced(winner);
-  own.gpus = price.gpus;
-  const bool by_price = objective_of(winner) == Objective::cost;
-  own.billed_gpus = by_price && !winner.cluster.groups.empty() ? price.billed_gpus : 0;
-  return own;
-}
 
 // Its pools, whichever is named first. Notes behind the comma say beside which plan it stands, not
 // what it is.
@@ -55,6 +47,7 @@ QString unitOfColumn(int section) {
   switch (section) {
     case PlanTableModel::Gpus:
     case PlanTableModel::Throughput:
+    case PlanTableModel::Cost:
       return "%1";
     case PlanTableModel::Step:
       return "%1, s";
@@ -168,8 +161,21 @@ double PlanTableModel::worse(const Row& row) const {
 
 // A plan of a file may be one of few that were searched for; a front is found among all.
 bool PlanTableModel::isBeaten() const {
-  return std::any_of(rows_.begin(), rows_.end(),
+  return rows_.front().plan->certificate.better.used() ||
+         std::any_of(rows_.begin(), rows_.end(),
                      [this](const Row& row) { return worse(row) <= -kNoPart; });
+}
+
+std::optional<StepCost> PlanTableModel::costOf(const Row& row) const {
+  const RunnerUp& plan = row.summary;
+  const Plan& winner = *rows_.front().plan;
+  const bool one_price = winner.cluster.groups.empty();
+  if (plan.gpus == 0 || (!one_price && plan.billed_gpus == 0)) return std::nullopt;
+  return cost_of(winner, priced(winner, plan));
+}
+
+bool PlanTableModel::isByCost() const {
+  return !rows_.empty() && objective_of(*rows_.front().plan) == Objective::cost;
 }
 
 QVariant PlanTableModel::text(const Row& row, int column) const {
@@ -181,7 +187,10 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
     case Step:
       return secondsText(row.summary.step_s);
     case Worse: {
-      if (&row == &rows_.front()) return isBeaten() ? QString("-") : Words::tr("best");
+      if (&row == &rows_.front()) {
+        if (isBeaten()) return QString("-");
+        return row.plan->certificate.fixed.empty() ? Words::tr("best") : Words::tr("best as fixed");
+      }
       const double behind = worse(row);
       if (std::abs(behind) < kNoPart) return Words::tr("as good");
       return (behind < 0 ? "" : "+") + differenceText(behind);
@@ -189,6 +198,10 @@ QVariant PlanTableModel::text(const Row& row, int column) const {
     case Throughput: {
       const double tokens = throughput(row);
       return tokens > 0 ? countText(tokens) : QString();
+    }
+    case Cost: {
+      const auto cost = costOf(row);
+      return cost ? costText(*cost) : QString();
     }
     case Peak:
       return row.plan ? bytesText(row.plan->prediction.peak_bytes) : QString();
@@ -209,6 +222,10 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
       return worse(row);
     case Throughput:
       return throughput(row);
+    case Cost: {
+      const auto cost = costOf(row);
+      return cost ? cost->value : 0;
+    }
     case Peak:
       return QVariant::fromValue<qint64>(row.plan ? row.plan->prediction.peak_bytes.value : 0);
     default:
@@ -228,6 +245,10 @@ QVariant PlanTableModel::number(const Row& row, int column) const {
       const double tokens = throughput(row);
       return tokens > 0 ? QVariant(tokens) : QVariant();
     }
+    case Cost: {
+      const auto cost = costOf(row);
+      return cost ? QVariant(cost->value) : QVariant();
+    }
     case Peak:
       return row.plan ? QVariant(gib(row.plan->prediction.peak_bytes)) : QVariant();
     default:
@@ -239,16 +260,21 @@ QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, in
   static constexpr const char* kNames[] = {
       QT_TRANSLATE_NOOP("Words", "Placement"),    QT_TRANSLATE_NOOP("Words", "GPUs"),
       QT_TRANSLATE_NOOP("Words", "Step"),         QT_TRANSLATE_NOOP("Words", "Against best"),
-      QT_TRANSLATE_NOOP("Words", "Tokens/s/GPU"), QT_TRANSLATE_NOOP("Words", "Peak memory"),
-      QT_TRANSLATE_NOOP("Words", "Layouts")};
+      QT_TRANSLATE_NOOP("Words", "Tokens/s/GPU"), QT_TRANSLATE_NOOP("Words", "Cost of a step"),
+      QT_TRANSLATE_NOOP("Words", "Peak memory"),  QT_TRANSLATE_NOOP("Words", "Layouts")};
   if (role == kNumberRole && orientation == Qt::Horizontal) {
+    if (section == Cost && !rows_.empty()) {
+      const auto cost = costOf(rows_.front());
+      const bool money = cost && cost->money;
+      return Words::tr(kNames[Cost]) + ", " + (money ? Words::tr("the cluster's money") : "GPU s");
+    }
     const QString with_unit = unitOfColumn(section);
     const QString name = headerData(section, orientation, Qt::DisplayRole).toString();
     return with_unit.isEmpty() ? QVariant() : QVariant(with_unit.arg(name));
   }
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
-  if (section == Worse && isBeaten()) return Words::tr("Against row %1").arg(1);
+  if (section == Worse && !rows_.empty() && isBeaten()) return Words::tr("Against row %1").arg(1);
   return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();
 }
 

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <QAbstractTableModel>
+#include <optional>
 #include <vector>
 
 #include "gui/document/shared_plan.h"
 #include "planner/plan/certificate.h"
+#include "planner/request/plan_value.h"
 
 namespace tessera::gui {
 
@@ -18,7 +20,7 @@ class PlanTableModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Columns { Placement, Gpus, Step, Worse, Throughput, Peak, Layouts, ColumnCount };
+  enum Columns { Placement, Gpus, Step, Worse, Throughput, Cost, Peak, Layouts, ColumnCount };
   /// Beside them kNumberRole (gui/units/number_role.h).
   enum Roles { SortRole = Qt::UserRole, HasPlanRole };
 
@@ -39,6 +41,11 @@ class PlanTableModel : public QAbstractTableModel {
 
   const std::vector<Row>& rows() const { return rows_; }
   const Row& row(int index) const { return rows_.at(static_cast<std::size_t>(index)); }
+
+  /// Of a step; nullopt where GPU types differ in price and the row does not say which it takes.
+  std::optional<StepCost> costOf(const Row& row) const;
+  /// Costs are what the search minimises.
+  bool isByCost() const;
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;

@@ -11,6 +11,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/models/colours.h"
+#include "gui/units/number_role.h"
 #include "simulator/run_end/end_cause.h"
 
 namespace tessera::gui {
@@ -93,8 +94,9 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
     return phase ? QVariant(colourOf(*phase)) : QVariant();
   }
   if (role == BadRole && index.column() == State) return isBad(row);
-  if (role != Qt::DisplayRole) return {};
+  if (role != Qt::DisplayRole && role != kNumberRole) return {};
   if (!row.fault.isEmpty() && index.column() > State) return {};
+  if (role == kNumberRole) return index.column() == Since ? QVariant(seconds(row)) : QVariant();
   switch (index.column()) {
     case Rank:
       return status.rank;
@@ -119,9 +121,13 @@ QString RankStateModel::sinceText(const Row& row) const {
     const auto began = QDateTime::fromMSecsSinceEpoch(status.phase_since_ns / 1'000'000);
     return Words::tr("since %1").arg(began.toString("HH:mm:ss"));
   }
+  return secondsText(seconds(row));
+}
+
+double RankStateModel::seconds(const Row& row) const {
+  const RankStatus& status = row.status;
   const std::int64_t until = status.ended_ns > 0 ? status.ended_ns : now_ns_;
-  const std::int64_t ns = std::max<std::int64_t>(0, until - status.phase_since_ns);
-  return secondsText(static_cast<double>(ns) * 1e-9);
+  return static_cast<double>(std::max<std::int64_t>(0, until - status.phase_since_ns)) * 1e-9;
 }
 
 QVariant RankStateModel::headerData(int section, Qt::Orientation orientation, int role) const {
@@ -129,6 +135,9 @@ QVariant RankStateModel::headerData(int section, Qt::Orientation orientation, in
       QT_TRANSLATE_NOOP("Words", "Rank"),     QT_TRANSLATE_NOOP("Words", "State"),
       QT_TRANSLATE_NOOP("Words", "Phase"),    QT_TRANSLATE_NOOP("Words", "Step"),
       QT_TRANSLATE_NOOP("Words", "In phase"), QT_TRANSLATE_NOOP("Words", "Process")};
+  if (role == kNumberRole && orientation == Qt::Horizontal && section == Since) {
+    return Words::tr(kNames[section]) + ", s";
+  }
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section;
   return section < ColumnCount ? Words::tr(kNames[section]) : QVariant();

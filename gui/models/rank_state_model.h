@@ -43,6 +43,7 @@ class RankStateModel : public QAbstractTableModel {
 
  private:
   QString sinceText(const Row& row) const;
+  double seconds(const Row& row) const;  // in its phase, or until it ended
 
   std::vector<Row> rows_;
   std::int64_t now_ns_ = 0;

@@ -25,6 +25,12 @@ QString endOf(const Path& run, int depth) {
   return QString::fromStdString(end.string());
 }
 
+// The same folder, however it is written.
+bool is(const Path& one, const Path& other) {
+  std::error_code error;
+  return one == other || std::filesystem::equivalent(one, other, error);
+}
+
 // As much of the end of its path as tells it from the others: "monday", or "first/run".
 QString nameOf(const Path& run, const std::vector<Path>& others) {
   int depth = 1;
@@ -65,11 +71,14 @@ void RunFollower::begin(const std::filesystem::path& run) {
   problems_.clear();
   own_plan_.reset();
   steps_.clear();
+  const bool beside =
+      std::erase_if(others_, [&](const Other& each) { return is(each.folder, run); });
   ranks_.setStates({}, 0);
   comparison_.setComparison({});
   rules_.setValues({});
   nameOthers();
   emit folderChanged();
+  if (beside) emit othersChanged();
 }
 
 void RunFollower::close() {
@@ -186,6 +195,7 @@ std::vector<RunFollower::OtherNews> RunFollower::readTails(const Tails& tails) {
 }
 
 void RunFollower::addOther(const std::filesystem::path& run, bool live) {
+  if (is(run, run_)) return;  // it is drawn
   if (!live) {
     takeOther(run, readOther(run, live));
     return;
@@ -200,7 +210,8 @@ void RunFollower::takeOther(const std::filesystem::path& run, OtherNews news) {
     emit problemsFound(problemsText(news.problems));
     return;
   }
-  std::erase_if(others_, [&](const Other& other) { return other.folder == run; });
+  if (is(run, run_)) return;
+  std::erase_if(others_, [&](const Other& other) { return is(other.folder, run); });
   if (others_.size() == kMostOthers) others_.erase(others_.begin());
   const auto model = std::make_shared<RunModel>();
   model->append(std::move(news.steps));

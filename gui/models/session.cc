@@ -52,7 +52,7 @@ Session::Session(QObject* parent) : QObject(parent) {
 }
 
 // What the ranks of the run do; of no run, or one of other ranks, nothing.
-void Session::tellMesh() { mesh_.setNow(ranks_now(run_.ranks()->rows(), mesh_.ranks())); }
+void Session::tellMesh() { mesh_.setNow(ranks_now(run_.ranks()->rows(), mesh_.planRanks())); }
 
 void Session::changed() {
   document_.planning = isBusy();

@@ -23,7 +23,8 @@ BatchFields::BatchFields(QGridLayout* layout, QObject* parent) : QObject(parent)
   tokens_ = add(layout, Words::tr("Response to&kens"));
   addLimit(layout);
   tokens_.box->setToolTip(Words::tr(
-      "The mean length of a response; the limit and all other lengths change by the same factor"));
+      "The mean length of a response; all other lengths change by the same factor, and the limit "
+      "where it is not set"));
 }
 
 void BatchFields::addAlgorithm(QGridLayout* layout) {
@@ -55,21 +56,33 @@ void BatchFields::showAlgorithm(const std::optional<Workload>& own, const std::s
 }
 
 void BatchFields::addLimit(QGridLayout* layout) {
-  limit_ = new QLabel;
+  limit_ = new QSpinBox;
+  limit_->setRange(1, 1 << 30);
+  limit_->setKeyboardTracking(false);
   limit_->setToolTip(Words::tr(
-      "The limit of a response's length, which changes with the mean by the same factor"));
+      "The limit of a response's length; until it is set here it changes with the mean by the same "
+      "factor"));
   const int row = layout->rowCount();
   layout->addWidget(labelOf(Words::tr("Longest response"), limit_), row, 0);
   layout->addWidget(limit_, row, 1, 1, 2);
+  connect(limit_, &QSpinBox::valueChanged, this, [this](int value) {
+    longest_ = 0;
+    if (value != longest()) longest_ = value;
+    emit changed();
+  });
   connect(tokens_.box, &QSpinBox::valueChanged, this, &BatchFields::showLimit);
 }
 
 // That of the workload with the mean that is asked.
+std::int64_t BatchFields::longest() const {
+  return own_ && tokens_.own > 0 ? resized(*own_, change()).response_tokens.max : 0;
+}
+
 void BatchFields::showLimit() {
-  const bool known = own_ && tokens_.own > 0;
-  const auto longest = [&] { return resized(*own_, change()).response_tokens.max; };
-  limit_->setText(known ? Words::tr("%1 tokens").arg(countText(static_cast<double>(longest())))
-                        : QString());
+  const QSignalBlocker quiet(limit_);
+  const std::int64_t tokens = longest();
+  limit_->setEnabled(tokens > 0);
+  if (tokens > 0) limit_->setValue(static_cast<int>(std::min<std::int64_t>(tokens, 1 << 30)));
 }
 
 BatchFields::Field BatchFields::add(QGridLayout* layout, const QString& label) {
@@ -118,6 +131,7 @@ void BatchFields::show(const std::optional<Workload>& own, const WorkloadChange&
   show(tokens_, mean, change.response_tokens,
        octave_steps(1, tokens / kFarther, kFarther * tokens, 4, tokens));
   own_ = own;
+  longest_ = change.longest_response;
   showLimit();
 }
 
@@ -127,8 +141,12 @@ std::int64_t BatchFields::asked(const Field& field) {
 
 WorkloadChange BatchFields::change() const {
   const std::string algorithm = algorithm_->currentText().toStdString();
-  return {asked(prompts_), asked(samples_), asked(tokens_), asked(prompt_tokens_),
-          algorithm == own_algorithm_ ? std::string() : algorithm};
+  return {.prompts_per_step = asked(prompts_),
+          .samples_per_prompt = asked(samples_),
+          .response_tokens = asked(tokens_),
+          .longest_response = longest_,
+          .prompt_tokens = asked(prompt_tokens_),
+          .algorithm = algorithm == own_algorithm_ ? std::string() : algorithm};
 }
 
 bool BatchFields::isSliding() const {

@@ -8,7 +8,6 @@
 
 #include <QComboBox>
 #include <QGridLayout>
-#include <QLabel>
 #include <QObject>
 #include <QSpinBox>
 #include <array>
@@ -54,11 +53,13 @@ class BatchFields : public QObject {
 
   void addAlgorithm(QGridLayout* layout);
   void addLimit(QGridLayout* layout);
+  std::int64_t longest() const;  // 0 = not known
   void showLimit();
   void showAlgorithm(const std::optional<Workload>& own, const std::string& asked);
 
   QComboBox* algorithm_ = nullptr;
-  QLabel* limit_ = nullptr;      // of a response's length
+  QSpinBox* limit_ = nullptr;    // of a response's length
+  std::int64_t longest_ = 0;     // that is asked; 0 = as goes with the mean
   std::optional<Workload> own_;  // nullopt = it cannot be read
   std::string own_algorithm_;    // empty = the workload cannot be read
   Field prompts_, samples_, prompt_tokens_, tokens_;

@@ -3,6 +3,7 @@
 
 #include <QDialogButtonBox>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QLabel>
 #include <QVBoxLayout>
@@ -114,13 +115,30 @@ QString refusal(const ExportTarget& target, const Plan& plan, const Problems& pr
   return lines.join("\n");
 }
 
+// "job", or "job-2" where that is there already.
+QString free_folder() {
+  const QString name = "job";
+  QString free = name;
+  for (int number = 2; QFileInfo::exists(free); ++number) {
+    free = QString("%1-%2").arg(name).arg(number);
+  }
+  return free;
+}
+
+// A file that the folder has already would be lost.
+bool replaces(const Export& made, const QString& folder) {
+  return std::any_of(made.files.begin(), made.files.end(), [&](const ExportedFile& file) {
+    return QFileInfo::exists(folder + "/" + QString::fromStdString(file.name));
+  });
+}
+
 }  // namespace
 
 ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
     : QDialog(parent),
       plan_(std::move(plan)),
       target_(new QComboBox),
-      folder_(new QLineEdit("job")),
+      folder_(new QLineEdit(free_folder())),
       files_(new QPlainTextEdit) {
   setWindowTitle(Words::tr("Export a job"));
   resize(640, 420);
@@ -226,6 +244,12 @@ void ExportJob::check() {
   allow();
 }
 
-void ExportJob::allow() { write_->setEnabled(made_.has_value() && !folder().isEmpty()); }
+void ExportJob::allow() {
+  write_->setEnabled(made_.has_value() && !folder().isEmpty());
+  const bool lost = write_->isEnabled() && replaces(*made_, folder());
+  write_->setText(lost ? Words::tr("Over&write") : Words::tr("&Write"));
+  write_->setToolTip(lost ? Words::tr("The folder has files of these names, which are replaced")
+                          : QString());
+}
 
 }  // namespace tessera::gui

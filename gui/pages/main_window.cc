@@ -221,6 +221,9 @@ void MainWindow::addViewActions() {
 
 void MainWindow::setTheme(Theme theme) {
   QApplication::setPalette(paletteOf(theme));
+  for (const char* field : {"QLineEdit", "QAbstractSpinBox", "QComboBox"}) {
+    QApplication::setPalette(fieldPaletteOf(theme), field);
+  }
   for (MessageBar* bar : findChildren<MessageBar*>()) bar->colour();
 }
 
@@ -265,9 +268,8 @@ void MainWindow::rememberNow() {
   now.plan = document.file;
   if (!document.file.isEmpty())
     remember(now.recent_plans, QFileInfo(document.file).absoluteFilePath());
-  if (!project_file_.isEmpty()) {
-    remember(now.recent_projects, QFileInfo(project_file_).absoluteFilePath());
-  }
+  now.project = project_file_.isEmpty() ? QString() : QFileInfo(project_file_).absoluteFilePath();
+  if (!now.project.isEmpty()) remember(now.recent_projects, now.project);
   const std::filesystem::path& run = session_.run()->folder();
   if (copied_run(run)) {
     remember(now.recent_runs, placeText(run));
@@ -289,11 +291,11 @@ void MainWindow::rememberNow() {
 // What could not be opened before goes on being told.
 void MainWindow::askLast(const PlanQuery& otherwise) {
   const QString told = session_.document().file_problems;
-  if (!workspace_.plan.isEmpty() && QFileInfo::exists(workspace_.plan) &&
-      openPlan(workspace_.plan)) {
-    return;
-  }
-  const PlanQuery& last = workspace_.question;
+  const Workspace kept = workspace_;  // what is opened is remembered
+  const bool project = QFileInfo::exists(kept.project) && openProject(kept.project);
+  if (QFileInfo::exists(kept.plan) && openPlan(kept.plan)) return;
+  if (project && session_.isAsked()) return;
+  const PlanQuery& last = kept.question;
   const bool whole = !last.model.empty() && !last.cluster.empty() && !last.workload.empty();
   session_.ask(whole ? last : otherwise);
   if (!told.isEmpty()) session_.report(told);

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "cost_models/documents/preset.h"
+#include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/pages/form_row.h"
@@ -207,9 +208,8 @@ void RequestForm::addSettings(QGridLayout* layout) {
   for (const std::string& name : engine_names()) engine_->addItem(QString::fromStdString(name));
   engine_->setCurrentText(toText(kOwnEngine));
   objective_ = addList(layout, Words::tr("&Objective"));
-  for (const std::string& name : objective_names()) {
-    objective_->addItem(QString::fromStdString(name));
-  }
+  for (const std::string& name : objective_names())
+    objective_->addItem(objectiveText(name), QString::fromStdString(name));
   risk_ = new QDoubleSpinBox;
   risk_->setDecimals(4);
   risk_->setRange(100 * kLeastRisk, 100 * kMostRisk);
@@ -353,7 +353,7 @@ PlanQuery RequestForm::query() const {
   query.nodes = nodes_->value();
   query.gpus_per_node = gpus_->value();
   query.engine = engine_->currentText().toStdString();
-  query.objective = objective_->currentText().toStdString();
+  query.objective = objective_->currentData().toString().toStdString();
   query.risk = risk_->value() / 100;
   query.price_per_gpu_hour = price_->value();
   query.topology = topology_->text().toStdString();
@@ -383,7 +383,7 @@ void RequestForm::setQuery(const PlanQuery& query) {
   topology_->setText(QString::fromStdString(query.topology));
   chooseName(workload_, query.workload);
   chooseText(engine_, QString::fromStdString(query.engine));
-  chooseText(objective_, QString::fromStdString(query.objective));
+  objective_->setCurrentIndex(objective_->findData(QString::fromStdString(query.objective)));
   risk_->setValue(100 * query.risk);
   risk_slider_->showNumber(risk_->value());
   price_->setValue(query.price_per_gpu_hour);

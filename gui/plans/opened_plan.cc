@@ -28,6 +28,8 @@ OpenedPlan opened(Plan stored) {
   if (certified(stored) != Certified::edited) {
     return {std::make_shared<const Plan>(std::move(stored)), notice.join(' ')};
   }
+  stored.certificate.fixed.clear();  // what is shown need not have it
+  stored.certificate.better = {};
   if (!constants) {
     notice << Words::tr(
         "The plan was edited since its search, and its constants are not "

@@ -16,8 +16,7 @@ namespace {
 // Of the fullest rank, by what the line above the pictures says.
 Bytes free_in(const Plan& plan, const Calibration& calibration) {
   const PlanFit fit = fit_of(plan, calibration);
-  const bool alike = plan.cluster.groups.empty();
-  return (alike ? usable_memory(plan, calibration) : fit.device) - fit.peak;
+  return fit.usable - fit.peak;
 }
 
 }  // namespace

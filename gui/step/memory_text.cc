@@ -30,8 +30,12 @@ QString ofLimit(std::int64_t bytes, const MemoryLimits& limits) {
 QString meeting(const MemorySteps& steps) {
   const std::vector<ClassBytes> growth = growth_at_peak(steps);
   if (growth.empty()) return Words::tr("It holds the same all the time.");
-  const auto named = [](const ClassBytes& one) {
-    return QString("%1 (%2)").arg(className(one.index), bytesText(one.bytes));
+  // Of a class that the rank holds a part of all the time, as much as it holds then.
+  const MemoryUse& use = steps.samples[steps.peak].use;
+  const auto named = [&](const ClassBytes& one) {
+    const std::int64_t all = memory_classes(use)[one.index].second.value;
+    return QString("%1 (%2)").arg(
+        className(one.index), all > one.bytes ? partText(one.bytes, all) : bytesText(one.bytes));
   };
   const QString held = bytesText(always_held(steps));
   if (growth.size() == 1)

@@ -83,7 +83,7 @@ QWidget* LinkView::below() {
   order->setSortRole(LinkModel::SortRole);
   QTableView* table = makeTable(order, Words::tr("Links of the cluster"));
   table->setSortingEnabled(true);
-  table->sortByColumn(LinkModel::Mean, Qt::DescendingOrder);
+  table->sortByColumn(-1, Qt::AscendingOrder);  // as the lanes stand: the fullest first
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->verticalHeader()->hide();
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);

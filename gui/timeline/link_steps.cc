@@ -188,8 +188,11 @@ LinkSteps link_steps_of(const TimelineIndex& index) {
     }
   }
   std::stable_sort(steps.lanes.begin(), steps.lanes.end(), [](const auto& a, const auto& b) {
-    return std::tuple(-a.first().mean_load, -a.first().most_load) <
-           std::tuple(-b.first().mean_load, -b.first().most_load);
+    // Peaks that are told alike are: what crosses a link in the step decides then.
+    const auto peak = [](const LinkLane& lane) {
+      return std::lround(100 * lane.first().most_load);
+    };
+    return std::tuple(-peak(a), -a.first().mean_load) < std::tuple(-peak(b), -b.first().mean_load);
   });
   return steps;
 }

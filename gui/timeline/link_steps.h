@@ -34,7 +34,7 @@ struct Uncounted {
 };
 
 struct LinkSteps {
-  std::vector<LinkLane> lanes;       // by mean load, the fullest first
+  std::vector<LinkLane> lanes;       // by the peak of their load, the fullest first
   std::vector<Uncounted> uncounted;  // what takes longest first
   const std::vector<CallSlack>* calls = nullptr;
   std::int64_t window_ns = 0, end_ns = 0;

@@ -51,7 +51,8 @@ MeshView::MeshView(Session& session, QWidget* parent)
   connect(colouring_, &QComboBox::activated, this,
           [this] { setColouring(colouring_->currentData().value<MeshColouring>()); });
   connect(canvas_, &MeshCanvas::chosen, this, [this](int rank) {
-    session_.look({rank, session_.view().phase});
+    const bool used = rank < session_.mesh()->planRanks();
+    session_.look({used ? rank : -1, session_.view().phase});
   });
   connect(canvas_, &MeshCanvas::levelChanged, this, &MeshView::describeLevel);
   connect(canvas_, &MeshCanvas::colouringWanted, this, &MeshView::goToColouring);
@@ -212,7 +213,9 @@ QString MeshView::whyNoColours() const {
   }
   const auto ranks = session_.run()->ranks()->rows().size();
   if (session_.run()->folder().empty()) return Words::tr("no run is followed (Ctrl+R)");
-  return Words::tr("the run has %1 ranks, this plan %2").arg(ranks).arg(session_.mesh()->ranks());
+  return Words::tr("the run has %1 ranks, this plan %2")
+      .arg(ranks)
+      .arg(session_.mesh()->planRanks());
 }
 
 }  // namespace tessera::gui

@@ -47,6 +47,7 @@ struct PlanTable {
     table->viewport()->update();
   }
   void fitColumns() const {
+    table->setColumnHidden(PlanTableModel::Cost, !session->plans()->isByCost());
     for (int column = 0; column < PlanTableModel::Layouts; ++column) {
       table->resizeColumnToContents(column);
     }

@@ -182,6 +182,23 @@ std::string explain(const Plan& plan, const Calibration& calibration,
          "published-practice (rules on the\nprediction, or with --run on a run)\n";
 }
 
+namespace {
+
+// What the search was given, and by how much the best plan without it is better.
+void add_fixed(Node& root, const Plan& plan) {
+  const Certificate& certificate = plan.certificate;
+  if (!certificate.fixed.empty()) {
+    Node fixed = list_node();
+    for (const std::string& setting : certificate.fixed) fixed.items.push_back(node_of(setting));
+    add(root, "fixed", std::move(fixed));
+  }
+  if (certificate.better.used()) {
+    add(root, "behind_better", node_of(behind(plan, certificate.better)));
+  }
+}
+
+}  // namespace
+
 std::string explain_json(const Plan& plan, const Calibration& calibration,
                          const std::vector<ReshardLimit>& reshards,
                          const std::vector<OnOtherType>& types) {
@@ -229,6 +246,7 @@ std::string explain_json(const Plan& plan, const Calibration& calibration,
   if (certificate.margin_deviations > 0) {
     add(root, "margin_deviations", node_of(certificate.margin_deviations));
   }
+  add_fixed(root, plan);
   Node others = list_node();
   for (const RunnerUp& other : certificate.runner_up) {
     Node each = map_node();

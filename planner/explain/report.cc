@@ -258,15 +258,30 @@ std::string margin_text(const Plan& plan) {
   return out + "\n";
 }
 
+// What the search was given, and the plan that won without it.
+std::string fixed_part(const Plan& plan) {
+  const Certificate& certificate = plan.certificate;
+  if (certificate.fixed.empty()) return {};
+  std::string out = "  fixed: " + joined(certificate.fixed, " ") + "\n";
+  if (!certificate.better.used()) return out + "  without that another plan may be better\n";
+  return out + printed("  without that: %s, %s; this plan is %.1f %% behind\n",
+                       certificate.better.placement.c_str(),
+                       value_text(plan, priced(plan, certificate.better)).c_str(),
+                       100 * behind(plan, certificate.better));
+}
+
 std::string certificate_part(const Plan& plan) {
   const Certificate& certificate = plan.certificate;
   const std::string none = why_not_certified(plan);
   if (!none.empty()) return "certificate: none; the plan is " + none + "\n";
+  const char* const space = certificate.fixed.empty() ? "the space" : "what is fixed";
   std::string out = printed(
-      "certificate: %s = %s, proven best of the space (gap %.2f %%); %lld candidates priced, %lld "
+      "certificate: %s = %s, proven best of %s (gap %.2f %%); %lld candidates priced, %lld "
       "branches cut\n",
-      certificate.objective.c_str(), value_text(plan, priced(plan)).c_str(), 100 * certificate.gap,
-      static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
+      certificate.objective.c_str(), value_text(plan, priced(plan)).c_str(), space,
+      100 * certificate.gap, static_cast<long long>(certificate.evaluated),
+      static_cast<long long>(certificate.pruned));
+  out += fixed_part(plan);
   out += "  left open: " + std::string(kLeftOpen) + "\n";
   if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
   constexpr std::size_t kShown = 6;

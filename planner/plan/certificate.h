@@ -19,6 +19,7 @@ struct RunnerUp {
   int gpus = 0;                       // 0 = the file does not say (plans of earlier versions)
   double billed_gpus = 0;             // by price, where GPU types differ in it; else 0
   std::vector<std::string> settings;  // what fixes it in another search; empty likewise
+  bool used() const { return step_s > 0; }
   bool operator==(const RunnerUp&) const = default;
 };
 
@@ -32,8 +33,10 @@ struct SaferPlan {
 };
 
 struct Certificate {
-  std::string objective;  // "step_s"
-  double risk = 0;        // of running out of memory that was accepted; 0 = not stated
+  std::string objective;           // "step_s"
+  double risk = 0;                 // of running out of memory that was accepted; 0 = not stated
+  std::vector<std::string> fixed;  // as --fix reads it: the plan is the best of those with it
+  RunnerUp better;  // of the search without it that the plan lost to; step_s 0 = none is known
   double value = 0, lower_bound = 0, gap = 0;
   std::int64_t evaluated = 0, pruned = 0;
   std::vector<RunnerUp> runner_up;  // ascending by the objective

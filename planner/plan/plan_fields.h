@@ -204,6 +204,8 @@ template <class V>
 void fields(V& v, Certificate& certificate) {
   v.field("objective", certificate.objective);
   v.stated("risk", certificate.risk, kFraction);
+  v.stated_strings("fixed", certificate.fixed);
+  v.stated_object("better", certificate.better);
   v.field("value", certificate.value);
   v.field("lower_bound", certificate.lower_bound);
   v.field("gap", certificate.gap);

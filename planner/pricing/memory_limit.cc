@@ -168,13 +168,16 @@ std::string of_usable(const PlanRequest& request, Bytes bytes) {
 
 PlanFit fit_of(const Plan& plan, const Calibration& calibration) {
   if (plan.cluster.groups.empty()) {
-    return fit_at(memory_error(plan, calibration, 0), plan.prediction.peak_bytes);
+    PlanFit fit = fit_at(memory_error(plan, calibration, 0), plan.prediction.peak_bytes);
+    fit.usable = usable_memory(plan, calibration);
+    return fit;
   }
   // Many pools may fit as surely as numbers can tell: the one with the least room in deviations.
   std::optional<PlanFit> least;
   for (const std::vector<Role>& block : placement_of(plan)) {
     const int view = view_of(plan.cluster, plan.find(block.front())->ranks);
-    const PlanFit own = fit_at(memory_error(plan, calibration, view), fullest(plan, block));
+    PlanFit own = fit_at(memory_error(plan, calibration, view), fullest(plan, block));
+    own.usable = usable_memory(plan, calibration, view);
     if (!least || deviations_of_room(own) < deviations_of_room(*least)) least = own;
   }
   return *least;

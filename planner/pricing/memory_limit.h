@@ -91,6 +91,7 @@ struct PlanFit {
   Bytes held;       // mean of what its device holds then, fragments too
   Bytes deviation;  // one standard deviation of that
   Bytes device;     // its memory
+  Bytes usable;     // what of it plans may fill (usable_memory)
 };
 
 /// Of the plan's fullest rank, whatever risk it was made with; with several GPU types of the pool

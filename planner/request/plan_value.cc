@@ -6,6 +6,7 @@
 #include "cost_models/documents/printed.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
+#include "planner/request/describe.h"
 
 namespace tessera {
 namespace {
@@ -35,6 +36,15 @@ Priced priced(const Plan& plan) {
 Priced priced(const Plan& plan, const RunnerUp& other) {
   const int gpus = other.gpus > 0 ? other.gpus : gpus_of(plan);
   return {other.step_s, gpus, other.billed_gpus > 0 ? other.billed_gpus : gpus};
+}
+
+RunnerUp summary_of(const Plan& plan) {
+  RunnerUp own{describe_placement(plan), describe_layouts(plan), plan.prediction.step_s};
+  const Priced price = priced(plan);
+  own.gpus = price.gpus;
+  const bool by_price = objective_of(plan) == Objective::cost && !plan.cluster.groups.empty();
+  own.billed_gpus = by_price ? price.billed_gpus : 0;
+  return own;
 }
 
 double value_of(const Plan& plan, const Priced& other) {
@@ -98,6 +108,10 @@ double worse_by(const Plan& plan, const Priced& other) {
       value = other.gpus;
   }
   return best > 0 ? value / best - 1 : 0;
+}
+
+double behind(const Plan& plan, const RunnerUp& better) {
+  return 1 / (1 + worse_by(plan, priced(plan, better))) - 1;
 }
 
 bool compares_steps(const Plan& plan, const Priced& other) {

@@ -28,6 +28,8 @@ int gpus_of(const Plan& plan);
 Objective objective_of(const Plan& plan);
 Priced priced(const Plan& plan);
 Priced priced(const Plan& plan, const RunnerUp& other);
+/// The plan as another one's certificate names it, without the settings that make it.
+RunnerUp summary_of(const Plan& plan);
 
 /// The value in the objective's unit. `plan`: whose objective, workload and prices count.
 double value_of(const Plan& plan, const Priced& other);
@@ -44,6 +46,8 @@ StepCost cost_of(const Plan& plan, const Priced& other);
 /// By how much another plan is worse, as a part of the plan's value; of equal GPUs the step, where
 /// those are the objective. Below zero: it is better.
 double worse_by(const Plan& plan, const Priced& other);
+/// By how much the plan is behind one that is better, as a part of that one's value.
+double behind(const Plan& plan, const RunnerUp& better);
 /// What makes the other worse is its step alone: that is the objective, or the GPUs are as many.
 bool compares_steps(const Plan& plan, const Priced& other);
 /// "takes 5.1 % longer", "costs 5.1 % more", "makes 5.1 % fewer tokens/s/GPU", "needs 2 GPUs

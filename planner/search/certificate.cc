@@ -218,6 +218,7 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   Certificate certificate;
   certificate.objective = name_of(problem.objective);
   certificate.risk = request.risk;
+  certificate.fixed = words_of(request.fixed);
   set_value(certificate, solved, problem.objective, plan);
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;

@@ -113,5 +113,14 @@ TEST(MemoryColours, AreSeenOnTheDarkBackgroundAndNamesAreReadOnThem) {
   }
 }
 
+// Fusion draws the rim of a field in this colour.
+TEST(Colours, RimsOfFieldsAreSeenInTheDark) {
+  const QPalette palette = fieldPaletteOf(Theme::dark);
+  EXPECT_GE(contrast(palette.color(QPalette::Window).darker(140), palette.color(QPalette::Base)),
+            3);
+  EXPECT_EQ(palette.color(QPalette::Text), paletteOf(Theme::dark).color(QPalette::Text));
+  EXPECT_EQ(fieldPaletteOf(Theme::light), paletteOf(Theme::light));
+}
+
 }  // namespace
 }  // namespace tessera::gui

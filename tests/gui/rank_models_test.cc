@@ -47,6 +47,26 @@ TEST(MeshModel, HasARowPerNodeAndEveryRankOnce) {
   EXPECT_EQ(ranks.size(), static_cast<std::size_t>(plan.world_size()));
 }
 
+// GPUs behind the plan's last rank are the cluster's as well.
+TEST(MeshModel, GpusThatThePlanDoesNotUseAreIdle) {
+  Plan plan = free_plan();
+  const int used = plan.world_size();
+  plan.cluster.nodes = 3;
+  MeshModel model;
+  model.setPlan(shared(plan));
+  EXPECT_EQ(model.planRanks(), used);
+  ASSERT_EQ(model.ranks(), 24);
+  EXPECT_EQ(model.rowCount(), 3);
+  EXPECT_EQ(model.coordinate(23), "idle");
+  EXPECT_EQ(model.colour(23), colourOfIdle());
+  EXPECT_NE(model.colour(0), colourOfIdle());
+  model.setMemory(std::vector<RankMemory>(static_cast<std::size_t>(used), {1, 2}));
+  model.setColouring({.by = MeshBy::memory});
+  EXPECT_EQ(model.colour(23), colourOfIdle());
+  EXPECT_NE(model.colour(0), colourOfIdle());
+  EXPECT_FALSE(model.describe(23).contains("memory")) << "nothing is known of it";
+}
+
 TEST(MeshModel, RanksOfOneGroupShareAColourAndNoOtherRankHasIt) {
   MeshModel model;
   QAbstractItemModelTester tester(&model, kFatal);

@@ -57,18 +57,24 @@ struct Sliders : Explore {
 // The limit that goes with the mean.
 TEST_F(Sliders, TheLimitOfResponsesStandsBesideTheirMean) {
   ask(small_query());
-  auto* limit = named<QLabel>(window, "Longest response");
+  auto* limit = named<QSpinBox>(window, "Longest response");
   ASSERT_NE(limit, nullptr);
-  const auto planned = [&] {
-    return countText(static_cast<double>(document().plan->workload.response_tokens.max)) +
-           " tokens";
-  };
-  EXPECT_EQ(limit->text(), planned());
+  const auto planned = [&] { return document().plan->workload.response_tokens.max; };
+  EXPECT_EQ(limit->value(), planned());
   const int mean = number("Response tokens")->value();
   number("Response tokens")->setValue(mean / 2);
-  const QString at_once = limit->text();
+  const int at_once = limit->value();
   ASSERT_TRUE(answered({.response_tokens = mean / 2}));
   EXPECT_EQ(at_once, planned());
+  // One that is set stays, whatever the mean becomes.
+  const int longest = 3 * mean;
+  limit->setValue(longest);
+  ASSERT_TRUE(answered({.response_tokens = mean / 2, .longest_response = longest}));
+  EXPECT_EQ(planned(), longest);
+  number("Response tokens")->setValue(mean);
+  ASSERT_TRUE(answered({.longest_response = longest}));
+  EXPECT_EQ(planned(), longest);
+  EXPECT_EQ(limit->value(), longest);
 }
 
 TEST_F(Sliders, PlanWhileTheyMoveAndAreOneEdit) {
@@ -159,7 +165,7 @@ TEST_F(Sliders, AskWhatAFileWithTheirNumbersAsks) {
   algorithm->setFocus();
   QTest::keyClicks(algorithm, "p");
   EXPECT_TRUE(named<QComboBox>(window, "critic.tp")->isEnabled());
-  ASSERT_TRUE(answered({64, 4, 450, 512, "ppo"}));
+  ASSERT_TRUE(answered({64, 4, 450, 0, 512, "ppo"}));
   PlanQuery other = query;
   other.workload = folder.filePath("other.yaml").toStdString();
   Plan wanted = *std::get<SharedPlan>(answer(other).result);

@@ -305,13 +305,13 @@ TEST(Export, ViewsLeaveTheirDataBesideTheirPictures) {
   const PlanTableModel& shown = *window.session().plans();
   const auto plans = parse_csv(text_of(folder.filePath("plans.csv")), "plans.csv", problems);
   ASSERT_TRUE(plans);
-  EXPECT_EQ(plans->header,
-            (std::vector<std::string>{"Placement", "GPUs", "Step, s", "Against best, %",
-                                      "Tokens/s/GPU", "Peak memory, GiB", "Layouts"}));
+  EXPECT_EQ(plans->header, (std::vector<std::string>{
+                               "Placement", "GPUs", "Step, s", "Against best, %", "Tokens/s/GPU",
+                               "Cost of a step, GPU s", "Peak memory, GiB", "Layouts"}));
   const std::vector<std::string>& best = plans->rows.front().cells;
   EXPECT_NEAR(std::stod(best[2]), shown.row(0).summary.step_s.value, 1e-9 * std::stod(best[2]));
   EXPECT_EQ(std::stod(best[3]), 0);
-  EXPECT_NEAR(std::stod(best[5]) * (1 << 30),
+  EXPECT_NEAR(std::stod(best[6]) * (1 << 30),
               static_cast<double>(shown.row(0).plan->prediction.peak_bytes.value), 1);
   const auto steps = parse_csv(text_of(folder.filePath("phases.csv")), "phases.csv", problems);
   ASSERT_TRUE(steps);

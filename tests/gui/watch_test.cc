@@ -246,7 +246,12 @@ TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {
   ASSERT_EQ(run().others().size(), 1u);
   EXPECT_EQ(run().others().front().name, "later/run");
   EXPECT_EQ(run().name(), "data/run");
-  run().clearOthers();
+  // One that is then followed is drawn once, too.
+  ASSERT_TRUE(window.openRun(same));
+  EXPECT_TRUE(run().others().empty());
+  run().addOther(same.toStdString() + "/", false);
+  EXPECT_TRUE(run().others().empty());
+  ASSERT_TRUE(window.openRun(kRun));
   EXPECT_EQ(run().name(), "run");
   // A folder without metrics is told and changes nothing.
   run().addOther(folder.path().toStdString(), false);

@@ -7,16 +7,20 @@
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
+#include <QHeaderView>
 #include <QImage>
 #include <QMenuBar>
+#include <QStandardItemModel>
 #include <QStatusBar>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
+#include <QVBoxLayout>
 #include <map>
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/text.h"
+#include "gui/export/view_file.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
@@ -172,6 +176,26 @@ TEST_F(OneView, SaysThatItShowsNothing) {
   const QString file = exported("none.csv");
   EXPECT_FALSE(QFileInfo::exists(file));
   EXPECT_TRUE(told().contains("shows nothing")) << told().toStdString();
+}
+
+// What a table scrolls to is in its picture.
+TEST(ViewFile, APictureHasAllRowsOfATable) {
+  QTemporaryDir folder;
+  QStandardItemModel model(60, 2);
+  QWidget window;
+  auto* panel = new QWidget;
+  auto* table = new QTableView;
+  table->setModel(&model);
+  (new QVBoxLayout(panel))->addWidget(table);
+  (new QVBoxLayout(&window))->addWidget(panel);
+  window.resize(300, 200);
+  window.show();
+  const QSize before = panel->size();
+  const int rows = table->verticalHeader()->length();
+  ASSERT_GT(rows, before.height());
+  writePng(*panel, folder.filePath("table.png"));
+  EXPECT_GT(QImage(folder.filePath("table.png")).height(), rows);
+  EXPECT_EQ(panel->size(), before);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <QComboBox>
+#include <QDir>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPlainTextEdit>
@@ -16,11 +17,13 @@
 #include "cost_models/documents/problem.h"
 #include "gui/document/headline.h"
 #include "gui/document/plan_answer.h"
+#include "gui/document/text.h"
 #include "gui/explore/shown_answer.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_job.h"
 #include "gui/pages/main_window.h"
 #include "gui/plans/opened_plan.h"
+#include "planner/explain/report.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
@@ -76,6 +79,44 @@ TEST(OpenedPlan, WithoutOtherPlansDoesNotSayThatNoneWasFound) {
   Session session;
   ASSERT_TRUE(session.openPlan(folder.filePath("alone.json")));
   EXPECT_EQ(shown_answer(session).line.rivals, "its file has no other plan");
+}
+
+// A plan that was only the best of what was fixed is none of the best ones, wherever it is shown.
+TEST(OpenedPlan, OfARowThatLostSaysWhatWasFixedAndHowFarItIsBehind) {
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("worse.json");
+  const PlanQuery query{.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"};
+  Session live;
+  live.ask(query);
+  ASSERT_TRUE(wait_for([&] { return !live.isBusy(); }));
+  const int row = live.plans()->rowCount() - 1;
+  const RunnerUp lost = live.plans()->row(row).summary;
+  const double best = live.plan()->prediction.step_s.value;
+  const QString behind = differenceText(lost.step_s.value / best - 1);
+  live.selectRow(row);
+  ASSERT_TRUE(wait_for([&] { return !live.isBusy() && live.shownRow() == row; }));
+  EXPECT_TRUE(shown_answer(live).proof.startsWith("Proven best of what is fixed"));
+  ASSERT_TRUE(live.savePlan(file));
+  Session session;
+  ASSERT_TRUE(session.openPlan(file));
+  const Document& document = session.document();
+  EXPECT_EQ(document.uncertified, "");
+  const std::vector<std::string>& fixed = document.plan->certificate.fixed;
+  EXPECT_FALSE(fixed.empty());
+  EXPECT_EQ(document.question.fixed, fixed) << "it fills the form";
+  const ShownAnswer shown = shown_answer(session);
+  EXPECT_EQ(shown.line.rivals, "best of what is fixed, " + behind + " behind the best plan");
+  EXPECT_TRUE(shown.proof.startsWith("Proven best of what is fixed")) << shown.proof.toStdString();
+  EXPECT_TRUE(shown.proof.contains("Only plans with " + QString::fromStdString(fixed.front())));
+  EXPECT_TRUE(shown.proof.contains("It is " + behind + " behind the best plan without that"));
+  EXPECT_NE(session.plans()->index(0, PlanTableModel::Worse).data().toString(), "best");
+  EXPECT_EQ(session.plans()
+                ->headerData(PlanTableModel::Worse, Qt::Horizontal, Qt::DisplayRole)
+                .toString(),
+            "Against row 1");
+  const std::string report = describe(*document.plan);
+  EXPECT_NE(report.find("proven best of what is fixed"), std::string::npos) << report;
+  EXPECT_NE(report.find(" % behind\n"), std::string::npos) << report;
 }
 
 // Qwen2-7B has the sizes of Qwen2.5-7B, and other weights.
@@ -153,6 +194,31 @@ TEST(ExportJob, WritesWhatTheTargetRunsAndSaysWhyAnotherCannot) {
   }
   named<QLineEdit>(job, "Folder")->clear();
   EXPECT_FALSE(write->isEnabled());
+}
+
+// What a folder holds already is not lost without a word.
+TEST(ExportJob, TakesAFreeNameAndSaysWhatItWouldReplace) {
+  QTemporaryDir folder;
+  const QString before = QDir::currentPath();
+  ASSERT_TRUE(QDir::setCurrent(folder.path()));
+  ASSERT_TRUE(QDir().mkdir("job"));
+  ExportJob first(std::make_shared<const Plan>(free_plan()));
+  EXPECT_EQ(first.folder(), "job-2");
+  first.write();
+  ExportJob second(std::make_shared<const Plan>(free_plan()));
+  EXPECT_EQ(second.folder(), "job-3");
+  const auto has_button = [&](const QString& text) {
+    for (QPushButton* button : second.findChildren<QPushButton*>()) {
+      if (button->text().remove('&') == text) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(has_button("Write"));
+  named<QLineEdit>(second, "Folder")->setText("job-2");
+  EXPECT_TRUE(has_button("Overwrite"));
+  named<QLineEdit>(second, "Folder")->setText("job");
+  EXPECT_TRUE(has_button("Write")) << "it has none of these files";
+  QDir::setCurrent(before);
 }
 
 // Where the target cannot run the plan, its own plan is a click away.

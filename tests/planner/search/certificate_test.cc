@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "planner/engines/read_plan.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
+#include "planner/plan/plan_json.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
 #include "tests/planner/planned.h"
@@ -37,6 +39,23 @@ TEST(Certificate, ListsTheBestOfEveryOtherPlacementAndItsMargin) {
   const double next = certificate.runner_up[0].step_s;
   EXPECT_NEAR(certificate.value * (1 + certificate.margin), next * (1 - certificate.margin),
               1e-9 * next);
+}
+
+// The best of a part of the space says of which, and explain repeats it.
+TEST(Certificate, OfFixedSettingsNamesThem) {
+  PlanRequest request = ppo_request(2);
+  EXPECT_TRUE(planned(request).certificate.fixed.empty());
+  Problems problems;
+  const std::vector<std::string> words{"actor.tp=2", "rollout.tp=1"};
+  request.fixed = parse_settings(words, problems);
+  const Plan plan = planned(request);
+  EXPECT_EQ(plan.certificate.fixed, words);
+  const std::string text = describe_certificate(plan);
+  EXPECT_NE(text.find("proven best of what is fixed"), std::string::npos) << text;
+  EXPECT_NE(text.find("fixed: actor.tp=2 rollout.tp=1\n"), std::string::npos) << text;
+  const auto read = parse_plan(to_json(plan), "plan.json", problems);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->certificate.fixed, words);
 }
 
 TEST(Certificate, SettingsOfARunnerUpFindItAgain) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What is said of a plan in few words: its memory, its cost, its model.
+#include "gui/document/headline.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "gui/document/text.h"
+#include "gui/models/pinned_model.h"
+#include "gui/models/plan_table_model.h"
+#include "planner/pricing/memory_limit.h"
+#include "planner/request/settings.h"
+#include "tests/gui/sample_plans.h"
+
+namespace tessera::gui {
+namespace {
+
+// What is minimised is said, and stands in the table.
+TEST(Headline, SaysTheCostWhereThatIsTheObjective) {
+  PlanQuery query{.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"};
+  query.objective = "cost";
+  query.price_per_gpu_hour = 3;
+  const PlanAnswer found = answer(query);
+  const SharedPlan plan = std::get<SharedPlan>(found.result);
+  const double cost = plan->prediction.step_s.value * gpus_of(*plan) * 3 / 3600;
+  const QString text = QString::number(cost, 'g', 4) + " a step";
+  EXPECT_EQ(headline_of(*plan, std::nullopt, {}).cost, text);
+  EXPECT_TRUE(headline_of(*plan, std::nullopt, {}).text().contains(text));
+  EXPECT_EQ(headline_of(free_plan(), std::nullopt, {}).cost, "");
+  PlanTableModel model;
+  model.setWinner(plan);
+  EXPECT_TRUE(model.isByCost());
+  EXPECT_EQ(model.index(0, PlanTableModel::Cost).data().toString(), text);
+  model.setWinner(shared(free_plan()));
+  EXPECT_FALSE(model.isByCost());
+}
+
+// Of several GPU types, too, the peak stands against what plans may use, as views and reports say.
+TEST(Headline, MemoryOfAMixedClusterStandsAgainstWhatPlansMayUse) {
+  const PlanAnswer found =
+      answer({.model = "qwen2.5-0.5b", .cluster = "a100-h100-64", .workload = "ppo-7b-1k"});
+  const Plan& plan = *std::get<SharedPlan>(found.result);
+  ASSERT_FALSE(plan.cluster.groups.empty());
+  const auto calibration = calibration_of(plan);
+  const PlanFit fit = fit_of(plan, *calibration);
+  std::set<std::int64_t> usable;
+  for (int rank = 0; rank < plan.cluster.gpus(); ++rank) {
+    usable.insert(usable_memory_of_rank(plan, *calibration, rank).value);
+  }
+  EXPECT_TRUE(usable.contains(fit.usable.value));
+  EXPECT_LT(fit.usable.value, fit.device.value);
+  const QString fits = headline_of(plan, calibration, {}).fits;
+  EXPECT_TRUE(fits.endsWith("(" + partText(fit.peak, fit.usable) + ")")) << fits.toStdString();
+}
+
+TEST(PinnedModel, NamesPresetsAndNotWhereTheyLie) {
+  PinnedModel model;
+  model.pin(shared(free_plan()));
+  for (int row = 0; row < model.rowCount(); ++row) {
+    if (model.headerData(row, Qt::Vertical).toString() != "Model") continue;
+    EXPECT_EQ(model.index(row, 0).data().toString(), "qwen2.5-0.5b");
+  }
+}
+
+// The window has no command line: a setting is named as one.
+TEST(ProblemText, OfASettingNamesItAndNoOption) {
+  Problems problems;
+  const std::vector<std::string> words{"actor.foo=3"};
+  parse_settings(words, problems);
+  ASSERT_EQ(problems.size(), 1u);
+  const QString text = problemText(problems.front());
+  EXPECT_TRUE(text.startsWith("setting actor.foo=3: ")) << text.toStdString();
+  EXPECT_FALSE(text.contains("--fix"));
+}
+
+}  // namespace
+}  // namespace tessera::gui
