@@ -67,8 +67,10 @@ void waitFor(const Condition& condition) {
 /// The window's work on what it shows has ended, or nobody waits for it: the window was closed.
 void waitForWork(MainWindow& window, const QString& name) {
   Session& session = window.session();
-  if (session.isWorking()) window.statusBar()->showMessage(Words::tr("Working out %1").arg(name));
+  const bool works = session.isWorking();
+  if (works) window.statusBar()->showMessage(Words::tr("Working out %1").arg(name));
   waitFor([&] { return !session.isWorking() || window.isHidden(); });
+  if (works) window.statusBar()->clearMessage();  // no part of the view's picture
 }
 
 /// What a report has of the plan's step, which takes a while to work out.

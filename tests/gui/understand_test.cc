@@ -8,6 +8,7 @@
 #include <QFile>
 #include <QLabel>
 #include <QScrollBar>
+#include <QStatusBar>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
@@ -286,6 +287,7 @@ TEST(Export, ViewsLeaveTheirDataBesideTheirPictures) {
   ASSERT_TRUE(window.openPlan(kPlan));
   QTemporaryDir folder;
   const QStringList files = exportViews(window, folder.path(), kAllFormats);
+  EXPECT_TRUE(window.statusBar()->currentMessage().isEmpty());
   for (const char* name : {"timeline.png", "timeline.svg", "timeline.csv", "timeline.json",
                            "reshard.png", "reshard.svg", "reshard.csv", "reshard.json", "plans.csv",
                            "memory.csv", "phases.csv", "report.json"}) {
