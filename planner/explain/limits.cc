@@ -16,6 +16,7 @@
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/request/describe.h"
+#include "planner/request/plan_value.h"
 
 namespace tessera {
 namespace {

@@ -178,7 +178,8 @@ TEST(MixedPlan, ReasonsSayWhatTheSameLayoutTakesElsewhere) {
                          [&](const OnOtherType& each) { return each.role == role; });
   };
   EXPECT_EQ(of(Role::actor).other, kH20);
-  EXPECT_GT(of(Role::actor).other_s, 3 * of(Role::actor).seconds);
+  // A seventh of the products' rate, and a fifth more of the memory's for the kernels between them.
+  EXPECT_GT(of(Role::actor).other_s, 2.5 * of(Role::actor).seconds);
   EXPECT_EQ(of(Role::rollout).other, kH800);
 }
 
