@@ -7,7 +7,7 @@
 
 #include "cost_models/calibration.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): a library's
 class App;
 class Option;
 }  // namespace CLI

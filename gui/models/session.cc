@@ -364,7 +364,9 @@ void Session::tell(RunSignal signal) { run_.isCopy() ? remote_.tell(signal) : ru
 // Once it is known which run it is, and something of it is here.
 void Session::followCopy() {
   const RemoteNews& news = remote_.news();
-  if (news.contact == Contact::reached && run_.folder() != news.folder) run_.follow(news.folder);
+  if (news.contact != Contact::reached) return;
+  std::erase_if(unreached_, [&](const auto& each) { return each.second == RunPlace{news.name}; });
+  if (run_.folder() != news.folder) run_.follow(news.folder);
 }
 
 bool Session::openPlan(const QString& file) {

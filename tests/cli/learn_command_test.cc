@@ -90,9 +90,9 @@ TEST_F(Learned, TheCalibrationIsOneThatPlansAreMadeWith) {
   EXPECT_FALSE(constant_names(*calibration, true).empty());
   const auto simulated = json_of("simulate " + at("plan.json") + " --calibration " + file);
   const auto before = json_of("simulate " + at("plan.json"));
-  // The logs were quicker in generation than the shipped constants say, and slower elsewhere.
+  // The logs were a little quicker than the shipped constants say.
   const double ratio = simulated.at("step_s").get<double>() / before.at("step_s").get<double>();
-  EXPECT_GT(std::abs(ratio - 1), 0.03);
+  EXPECT_GT(std::abs(ratio - 1), 0.01);
 }
 
 TEST_F(Learned, AdviceIsACommandThatKeepsItsWord) {
