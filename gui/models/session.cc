@@ -361,8 +361,7 @@ bool Session::canTell() const {
 
 void Session::tell(RunSignal signal) { run_.isCopy() ? remote_.tell(signal) : run_.tell(signal); }
 
-// Once it is known which run it is, and something of it is here.
-void Session::followCopy() {
+void Session::followCopy() {  // once it is known which run it is, and something of it is here
   const RemoteNews& news = remote_.news();
   if (news.contact != Contact::reached) return;
   std::erase_if(unreached_, [&](const auto& each) { return each.second == RunPlace{news.name}; });
