@@ -100,6 +100,12 @@ void add_verl_fsdp(Engine& engine) {
   engine.traits.handover.tensor = Seconds{0.1e-3};
 }
 
+void add_transformers_layers(Engine& engine) {
+  engine.traits.kernels.account = ActivationAccount::transformers;
+  engine.traits.kernels.elementwise = ElementwiseKernels::transformers;
+  engine.traits.kernels.attention = AttentionKernels::flash_2;
+}
+
 int sharding_replicas(const ParallelLayout& layout) {
   return layout.zero == 2 ? layout.dp : layout.zero == 3 ? layout.dp_shard : 1;
 }

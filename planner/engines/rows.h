@@ -49,6 +49,9 @@ void add_verl_loop(Engine& engine);
 /// GPUs whose context-parallel ranks shard, too, fp32 shards, whole tensors for the rollout.
 void add_verl_fsdp(Engine& engine);
 
+/// Layers are transformers' own modules, with flash-attn 2: what they keep and what they take.
+void add_transformers_layers(Engine& engine);
+
 /// Replicas of a tensor-parallel part over which such a trainer cuts the weights.
 int sharding_replicas(const ParallelLayout& layout);
 

@@ -42,9 +42,7 @@ Engine verl_engine() {
   can.params = kTrainableTypes;
   can.model = refused_model;
   engine.traits.pipeline.cut_by_tp = false;
-  engine.traits.kernels.account = ActivationAccount::transformers;
-  engine.traits.kernels.elementwise = ElementwiseKernels::transformers;
-  engine.traits.kernels.attention = AttentionKernels::flash_2;  // flash-attn 2.8
+  add_transformers_layers(engine);
   // Layers of transformers under FSDP take 1.7 to 2.8 ms of the host in a forward pass and 3.0 ms
   // more in a backward pass, whatever their size, where the executor's operators take 0.19 and 0.35
   // (benchmarks/peers/transformers_time.py, results/h200-verl-host.json).

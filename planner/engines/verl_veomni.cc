@@ -38,9 +38,7 @@ Engine verl_veomni_engine() {
   can.families = {llama,    qwen2,   qwen3,       qwen3_moe, deepseek_v3,  gpt_oss,    gemma3_text,
                   seed_oss, qwen3_5, qwen3_5_moe, qwen3_vl,  qwen3_vl_moe, qwen2_5_vl, deepseek_v4};
   engine.traits.pipeline.cut_by_tp = false;
-  engine.traits.kernels.account = ActivationAccount::transformers;  // *_implementation: eager
-  engine.traits.kernels.elementwise = ElementwiseKernels::transformers;
-  engine.traits.kernels.attention = AttentionKernels::flash_2;
+  add_transformers_layers(engine);  // *_implementation: eager
   return engine;
 }
 
