@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace tessera {
 namespace {
@@ -37,6 +38,11 @@ class Parts {
   }
 
   std::vector<CommunicationPart> make() {
+    for (const HiddenExchange& hidden : tasks_.hidden) {
+      for (const int rank : hidden.ranks) {
+        hidden_of_rank_[rank].push_back(&hidden);
+      }
+    }
     for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) add_rank(static_cast<int>(rank));
     std::vector<CommunicationPart> parts;
     for (auto& [key, part] : most_) {
@@ -71,7 +77,7 @@ class Parts {
       const std::int64_t took = within ? communication_ns(task, run) : run.end_ns - run.start_ns;
       if (took <= 0) continue;
       const std::int64_t hidden = within ? 0 : hidden_ns(run, computing, next[task.stream]);
-      const Key key = key_of(task);
+      const Key key = key_of(task.exchange, task.phase, task.pattern);
       CommunicationPart& part = parts[key];
       ++part.tasks;
       part.seconds += static_cast<double>(took) * 1e-9;
@@ -81,6 +87,7 @@ class Parts {
       const auto slack = slack_.try_emplace(key, run.slack_ns).first;
       slack->second = std::min(slack->second, run.slack_ns);
     }
+    for (const HiddenExchange* const hidden : hidden_of_rank_[rank]) add_hidden(*hidden, parts);
     for (auto& [key, part] : parts) {
       std::tie(part.exchange, part.phase, part.group_ranks, part.group_nodes) = key;
       part.rank = rank;
@@ -92,17 +99,32 @@ class Parts {
     }
   }
 
-  Key key_of(const Task& task) const {
-    if (task.pattern < 0 || task.exchange == Exchange::none)
-      return {task.exchange, task.phase, 0, 0};
-    const LinkPattern& pattern = tasks_.graph.patterns[static_cast<std::size_t>(task.pattern)];
-    if (task.exchange == Exchange::weights) return {task.exchange, task.phase, 0, 0};
-    return {task.exchange, task.phase, pattern.group_ranks, pattern.group_nodes};
+  // What has no task of its own counts as one.
+  void add_hidden(const HiddenExchange& hidden, std::map<Key, CommunicationPart>& parts) {
+    const Task& shown = task_of(hidden.shown);
+    const Key key = key_of(hidden.exchange, shown.phase, hidden.pattern);
+    CommunicationPart& part = parts[key];
+    if (shown.ranks.empty()) ++part.tasks;
+    part.seconds += static_cast<double>(hidden.hidden_ns) * 1e-9;
+    part.card_bytes += hidden.card_bytes;
+    part.port_bytes += hidden.port_bytes;
+    const std::int64_t slack_ns = run_of(hidden.shown).slack_ns;
+    const auto slack = slack_.try_emplace(key, slack_ns).first;
+    slack->second = std::min(slack->second, slack_ns);
+  }
+
+  Key key_of(Exchange exchange, Phase phase, int of_pattern) const {
+    if (of_pattern < 0 || exchange == Exchange::none || exchange == Exchange::weights) {
+      return {exchange, phase, 0, 0};
+    }
+    const LinkPattern& pattern = tasks_.graph.patterns[static_cast<std::size_t>(of_pattern)];
+    return {exchange, phase, pattern.group_ranks, pattern.group_nodes};
   }
 
   const IterationTasks& tasks_;
   const std::vector<TaskRun>& runs_;
   std::vector<std::vector<TaskId>> of_rank_;
+  std::map<int, std::vector<const HiddenExchange*>> hidden_of_rank_;
   std::map<Key, CommunicationPart> most_;
   std::map<Key, std::int64_t> slack_;
 };

@@ -24,6 +24,9 @@ struct WindowBytes {
     if (window >= first + windows.size()) windows.resize(window + 1 - first);
     windows[window - first] += bytes;
   }
+  double in(std::size_t window) const {
+    return window >= first && window < first + windows.size() ? windows[window - first] : 0;
+  }
 };
 
 /// What crosses one link for whom, and the times in which something does.
@@ -32,9 +35,10 @@ struct Crossed {
   std::vector<std::pair<double, double>> times;
 };
 
-/// A stretch of a task's time in which its bytes travel.
+/// A stretch of time in which bytes of a pattern travel.
 struct Stretch {
-  const Task& task;
+  const LinkPattern& pattern;
+  std::pair<Phase, Exchange> use;
   double start = 0, end = 0;  // seconds
 };
 
@@ -51,20 +55,21 @@ class Loads {
     for (std::size_t id = 0; id < tasks_.graph.tasks.size(); ++id) {
       const Task& task = tasks_.graph.tasks[id];
       if (task.pattern < 0) continue;
-      const double start = static_cast<double>(run_.runs[id].start_ns) * 1e-9;
-      const double end = static_cast<double>(run_.runs[id].end_ns) * 1e-9;
-      add_ports({task, start, end});
+      const double start = seconds(run_.runs[id].start_ns), end = seconds(run_.runs[id].end_ns);
+      add_ports(stretch(task, start, end), task.port_bytes);
       if (task.flow_ns == 0 || !tasks_.shares_links) {
-        const double flow = static_cast<double>(task.flow_ns) * 1e-9;
-        add_links({task, flow > 0 ? end - flow : start, end}, {task.card_bytes, task.port_bytes});
+        const double flow = seconds(task.flow_ns);
+        add_links(stretch(task, flow > 0 ? end - flow : start, end),
+                  {task.card_bytes, task.port_bytes});
       }
     }
     for (const TaskFlow& flow : run_.flows) {
       const Task& task = tasks_.graph.tasks[static_cast<std::size_t>(flow.task)];
       const double bytes = flow.rate * (flow.end_s - flow.start_s);
-      add_links({task, flow.start_s, flow.end_s},
+      add_links(stretch(task, flow.start_s, flow.end_s),
                 task.card_bytes > 0 ? Carried{bytes, 0} : Carried{0, bytes});
     }
+    for (const HiddenExchange& hidden : tasks_.hidden) add_hidden(hidden);
     std::vector<LinkLoad> loads;
     for (int link = 0; link < tasks_.network.links(); ++link) {
       Crossed& crossed = crossed_[static_cast<std::size_t>(link)];
@@ -74,16 +79,33 @@ class Loads {
   }
 
  private:
-  const LinkPattern& pattern_of(const Task& task) const {
-    return tasks_.graph.patterns[static_cast<std::size_t>(task.pattern)];
+  static double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+  const LinkPattern& pattern(int index) const {
+    return tasks_.graph.patterns[static_cast<std::size_t>(index)];
+  }
+  Stretch stretch(const Task& task, double start, double end) const {
+    return {pattern(task.pattern), {task.phase, task.exchange}, start, end};
   }
 
-  void add_ports(const Stretch& at) {
-    const double bytes = at.task.port_bytes;
+  // Beside the backward pass that ends where the task behind it starts.
+  void add_hidden(const HiddenExchange& hidden) {
+    const auto behind = static_cast<std::size_t>(hidden.behind_pass);
+    const double end = seconds(run_.runs[behind].start_ns);
+    const Phase phase = tasks_.graph.tasks[behind].phase;
+    const Stretch at{pattern(hidden.pattern),
+                     {phase, hidden.exchange},
+                     std::max(0.0, end - seconds(hidden.beside_ns)),
+                     end};
+    add_ports(at, hidden.port_bytes);
+    add_links(at,
+              {hidden.card_bytes, tasks_.shares_links ? hidden.shared_bytes : hidden.port_bytes});
+  }
+
+  void add_ports(const Stretch& at, double bytes) {
     if (bytes <= 0) return;
-    const LinkPattern& pattern = pattern_of(at.task);
-    for (const int rank : pattern.out) add(tasks_.network.port(rank, false), bytes, at);
-    for (const int rank : pattern.in) add(tasks_.network.port(rank, true), bytes, at);
+    for (const int rank : at.pattern.out) add(tasks_.network.port(rank, false), bytes, at);
+    for (const int rank : at.pattern.in) add(tasks_.network.port(rank, true), bytes, at);
   }
 
   /// Bytes of a rank between nodes, and within one.
@@ -93,7 +115,7 @@ class Loads {
 
   // Ports of a pattern's ranks were added.
   void add_links(const Stretch& at, const Carried& bytes) {
-    const LinkPattern& pattern = pattern_of(at.task);
+    const LinkPattern& pattern = at.pattern;
     for (std::size_t i = 0; i < pattern.links.size(); ++i) {
       const int link = pattern.links[i];
       if (tasks_.network.is_port(link) && !pattern.out.empty()) continue;
@@ -102,14 +124,14 @@ class Loads {
     }
   }
 
-  // What layers hide of a reduction or a gather has travelled before the part that a task shows.
+  // Copies are measured faster than a port's sheet: no link carries more than it can.
   void add(int link, double bytes, Stretch at) {
     if (bytes <= 0 || at.end <= at.start) return;
     const double least = bytes / tasks_.network.rate(link);
     at.start = std::max(0.0, std::min(at.start, at.end - least));
     Crossed& crossed = crossed_[static_cast<std::size_t>(link)];
     crossed.times.emplace_back(at.start, at.end);
-    WindowBytes& use = crossed.uses[{at.task.phase, at.task.exchange}];
+    WindowBytes& use = crossed.uses[at.use];
     use.all += bytes;
     if (windows_ <= 0) return;
     const double window = end_s_ / windows_, rate = bytes / (at.end - at.start);
@@ -123,7 +145,34 @@ class Loads {
     }
   }
 
+  // Exchanges that are priced apart may cross a link at once, as layers' and what a backward pass
+  // hides: what it cannot carry then has crossed it before, at the beginning afterwards.
+  void level(int link, Crossed& crossed) const {
+    const double most = tasks_.network.rate(link) * end_s_ / std::max(1, windows_);
+    if (most <= 0) return;
+    double left = 0;
+    for (int w = windows_ - 1; w >= 0; --w) left = pass_on(crossed, w, w - 1, most);
+    for (int w = 0; left > 0 && w + 1 < windows_; ++w) left = pass_on(crossed, w, w + 1, most);
+  }
+
+  // Leaves at most so many bytes in a window, of each use its part; returns what was too many.
+  double pass_on(Crossed& crossed, int from, int to, double most) const {
+    const auto window = static_cast<std::size_t>(from);
+    double all = 0;
+    for (const auto& [what, use] : crossed.uses) all += use.in(window);
+    if (all <= most * (1 + 1e-9)) return 0;
+    if (to < 0) return all - most;
+    for (auto& [what, use] : crossed.uses) {
+      const double excess = use.in(window) * (1 - most / all);
+      if (excess <= 0) continue;
+      use.windows[window - use.first] -= excess;
+      use.add(static_cast<std::size_t>(to), excess);
+    }
+    return all - most;
+  }
+
   LinkLoad load_of(int link, Crossed& crossed) const {
+    level(link, crossed);
     LinkLoad load{.link = link,
                   .kind = tasks_.network.kind(link),
                   .name = tasks_.network.name(link),
@@ -146,6 +195,7 @@ class Loads {
     }
     load.bytes = std::llround(bytes);
     if (load.bytes_per_s > 0) load.mean_load = bytes / (load.bytes_per_s * end_s_);
+    load.busy_share = std::max(load.busy_share, load.mean_load);
     for (const double in_window : windows) {
       load.load.push_back(share(in_window, load.bytes_per_s));
       load.most_load = std::max<double>(load.most_load, load.load.back());

@@ -13,6 +13,7 @@
 #include "planner/engines/engine.h"
 #include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
+#include "simulator/engine/optimizer_tasks.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/planned_arrivals.h"
 #include "simulator/engine/role_costs.h"
@@ -263,69 +264,9 @@ class Builder {
     const auto steps = static_cast<double>(plan_.workload.mini_batches * plan_.workload.epochs);
     const auto ready =
         prepared(costs, call, costs.operations().offload_seconds(true, steps), software_s, after);
-    return optimizer(
-        costs, call,
+    return add_optimizer_step(
+        result_, links_, costs, call.phase,
         add_training_pass(graph(), {costs, call.phase, packed, links_}, ready, call.in_flight));
-  }
-
-  std::vector<TaskId> optimizer(const RoleCosts& costs, const CallTasks& call, PassEnd pass) {
-    const int stages = costs.role().layout.pp;
-    std::vector<std::vector<int>> ranks(static_cast<std::size_t>(stages));
-    std::vector<TaskId> reduced;
-    for (int stage = 0; stage < stages; ++stage) {
-      const auto at = static_cast<std::size_t>(stage);
-      for (int replica = 0; replica < costs.role().layout.dp; ++replica) {
-        ranks[at] = united(std::move(ranks[at]), costs.stage_ranks(replica, stage));
-      }
-      reduced.push_back(collective(
-          costs, stage, Exchange::gradients,
-          {.name = "reduce gradients",
-           .phase = call.phase,
-           .stream = Stream::communication,
-           .ranks = ranks[at],
-           .duration_ns = nanoseconds(costs.reduce_seconds(stage, pass.last_backward_s[at])),
-           .after = std::move(pass.last[at]),
-           .bytes = costs.gradient_bytes(stage)}));
-    }
-    // The gradients' norm is that of all stages.
-    const TaskId norm = join("norm", call.phase, std::move(reduced));
-    std::vector<TaskId> done;
-    for (int stage = 0; stage < stages; ++stage) {
-      const auto at = static_cast<std::size_t>(stage);
-      const TaskId update = graph().add({.name = "optimizer",
-                                         .phase = call.phase,
-                                         .ranks = ranks[at],
-                                         .duration_ns = nanoseconds(costs.optimizer_seconds(stage)),
-                                         .after = {norm}});
-      done.push_back(collective(
-          costs, stage, Exchange::parameters,
-          {.name = "gather parameters",
-           .phase = call.phase,
-           .stream = Stream::communication,
-           .ranks = ranks[at],
-           .duration_ns = nanoseconds(costs.gather_seconds(stage, pass.last_backward_s[at])),
-           .after = {update},
-           .bytes = costs.parameter_bytes(stage)}));
-    }
-    return done;
-  }
-
-  // A stage's gradients or parameters over its replicas; without duration (one replica) it is a
-  // mere dependency.
-  TaskId collective(const RoleCosts& costs, int stage, Exchange exchange, Task task) {
-    if (task.duration_ns <= 0) {
-      return join(task.name.c_str(), task.phase, std::move(task.after));
-    }
-    const ParallelLayout& layout = costs.role().layout;
-    const Traffic bytes{static_cast<double>(task.bytes)};
-    const bool shards_layers = layout.dp_shard > 1;
-    const Collective what = shards_layers || layout.zero == 0 ? Collective::all_reduce
-                            : exchange == Exchange::gradients ? Collective::reduce_scatter
-                                                              : Collective::all_gather;
-    task.exchange = exchange;
-    links_.put_collective(graph(), task, costs, stage,
-                          {0, layout.dp, shards_layers ? layout.dp_shard : 1}, what, bytes);
-    return graph().add(std::move(task));
   }
 
   const Plan& plan_;

@@ -54,6 +54,19 @@ struct CallTasks {
   std::vector<InFlight> in_flight;  // of a training call
 };
 
+/// What a stage's last backward pass hides of its gradients' reduction or of the gathering of its
+/// parameters: it travels beside the pass, as layer after layer is done, and no task waits for it.
+struct HiddenExchange {
+  TaskId shown = 0;            // the task of what is not hidden, without duration where all is
+  TaskId behind_pass = 0;      // the first task behind the pass
+  std::int64_t hidden_ns = 0;  // of the collective's time
+  std::int64_t beside_ns = 0;  // before the pass's end, in which all that it hides travels
+  std::vector<int> ranks;
+  Exchange exchange = Exchange::none;
+  int pattern = -1;                                         // of TaskGraph::patterns
+  double card_bytes = 0, port_bytes = 0, shared_bytes = 0;  // as Task, of the hidden part
+};
+
 /// A replica's generation, behind the task `before`.
 struct ReplicaTasks {
   int call = 0, replica = 0;  // `call`: of IterationTasks
@@ -68,6 +81,7 @@ struct IterationTasks {
   bool shares_links = false;     // some of the network's links serve several GPUs
   std::vector<CallTasks> calls;  // step by step in the schedule's order
   std::vector<ReplicaTasks> replicas;
+  std::vector<HiddenExchange> hidden;
 };
 
 /// The role that runs a scheduled call: the rollout generates, the actor stands in for a role
