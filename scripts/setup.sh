@@ -36,7 +36,7 @@ packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   pkg-config libcpp-httplib-dev libboost-graph-dev libgtest-dev libgmock-dev librapidcheck-dev
   libopenmpi-dev openmpi-bin)
 if [ "$gui" = 1 ]; then
-  packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core
+  packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev libsimdjson-dev fonts-dejavu-core
     qt6-l10n-tools qt6-translations-l10n)
 fi
 if [ "$test" = 1 ]; then packages+=(bubblewrap shellcheck clang-format-16 clang-tidy-16); fi

@@ -44,7 +44,7 @@ std::vector<Stretch> stretches_of(const TimelineIndex& index, const Lane& lane,
       Stretch& last = stretches.back();
       const bool narrow = slab.to - slab.from <= 1 && last.last - last.first > 1;
       if (narrow && last.to == slab.from && last.alpha == alpha &&
-          index.span(last.first).phase == index.span(slab.first).phase) {
+          index.phase(last.first) == index.phase(slab.first)) {
         last.to = slab.to;
         last.last = slab.last;
         continue;
@@ -56,7 +56,7 @@ std::vector<Stretch> stretches_of(const TimelineIndex& index, const Lane& lane,
 }
 
 QString detail_of(const TimelineIndex& index, const Stretch& stretch) {
-  const Span& span = index.span(stretch.first);
+  const Span span = index.span(stretch.first);
   const QString phase = toText(name_of(span.phase));
   if (stretch.last > stretch.first + 1) {
     return Words::tr("%1: %2 operations").arg(phase).arg(stretch.last - stretch.first);
@@ -69,7 +69,7 @@ void add_lane(Markup& to, const TimelineIndex& index, const Lane& lane, double t
   const int width = static_cast<int>(kLanesWidth - kLaneNames);
   const TimeAxis axis = fitted(0, static_cast<double>(index.end_ns), width);
   for (const Stretch& stretch : stretches_of(index, lane, axis, width)) {
-    QColor colour = colourOf(index.span(stretch.first).phase);
+    QColor colour = colourOf(index.phase(stretch.first));
     colour.setAlpha(stretch.alpha);
     add_box(to, kLaneNames + stretch.from, top + 1, stretch.to - stretch.from, kLaneHeight - 2,
             colour, detail_of(index, stretch));
@@ -154,7 +154,7 @@ void add_timeline(Markup& to, const TimelineIndex& index, const Plan& plan) {
     for (const Lane& lane : lanes_of(index, ranks.ranks.front())) {
       add_lane(to, index, lane, top);
       for (std::size_t span = lane.first; span < lane.last && lane.stream == Stream::phases; ++span)
-        phases.insert(index.span(span).phase);
+        phases.insert(index.phase(span));
       top += kLaneHeight;
     }
     top += 8;

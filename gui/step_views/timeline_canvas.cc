@@ -7,6 +7,7 @@
 #include <QToolTip>
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "gui/document/words.h"
@@ -114,19 +115,24 @@ std::size_t TimelineCanvas::matches() const {
 
 void TimelineCanvas::goToMatch(int step) {
   if (matches() == 0) return;
-  const auto key = [&](std::size_t i) { return std::pair(timeline_->span(i).start_ns, i); };
+  const auto key = [&](std::size_t i) { return std::pair(timeline_->start_ns(i), i); };
+  const auto nearer = [&](std::size_t one, const std::optional<std::size_t>& than) {
+    return !than || (step > 0 ? key(one) < key(*than) : key(one) > key(*than));
+  };
   std::optional<std::size_t> next, outermost;  // outermost: where one begins anew
   for (const TimelineRow& row : picture_.rows) {
-    for (std::size_t i = row.lane.first; i < row.lane.last; ++i) {
-      if (picture_.matches[i + 1] == picture_.matches[i]) continue;
-      const auto nearer = [&](const std::optional<std::size_t>& than) {
-        return !than || (step > 0 ? key(i) < key(*than) : key(i) > key(*than));
-      };
-      if (nearer(outermost)) outermost = i;
-      const bool behind = !picture_.span ||
-                          (step > 0 ? key(i) > key(*picture_.span) : key(i) < key(*picture_.span));
-      if (behind && nearer(next)) next = i;
-    }
+    const auto found =
+        next_match(picture_.matches, row.lane, step > 0 ? row.lane.first : row.lane.last, step);
+    if (!found) continue;
+    if (nearer(*found, outermost)) outermost = found;
+    if (!picture_.span) continue;
+    // Spans of a lane are in the order of their keys.
+    const auto spans = std::views::iota(row.lane.first, row.lane.last);
+    const std::size_t at = *std::ranges::partition_point(spans, [&](std::size_t i) {
+      return step > 0 ? key(i) <= key(*picture_.span) : key(i) < key(*picture_.span);
+    });
+    const auto behind = next_match(picture_.matches, row.lane, at, step);
+    if (behind && nearer(*behind, next)) next = behind;
   }
   choose(next ? next : outermost);
 }
@@ -156,7 +162,7 @@ void TimelineCanvas::choose(std::optional<std::size_t> span) {
     return;
   }
   scrollTo(rowOf(*span));
-  const Span& of = timeline_->span(*span);
+  const Span of = timeline_->span(*span);
   const double x = picture_.axis.x_of(static_cast<double>(of.start_ns));
   const double end = picture_.axis.x_of(static_cast<double>(of.end_ns));
   if (end < 0 || x > picture_.width()) {

@@ -89,7 +89,7 @@ class Painting {
     return picture_.matches.empty() || any(picture_.matches, slab);
   }
   bool isOnPath(const Slab& slab) const {
-    return index_.span(slab.first).stream != Stream::phases && any(index_.path_before, slab);
+    return !index_.path_before.empty() && any(index_.path_before, slab);
   }
   static bool any(const std::vector<std::uint32_t>& before, const Slab& slab) {
     return before[slab.last] > before[slab.first];
@@ -108,7 +108,7 @@ class Painting {
     bool fills_any = false, path_any = false;
     for (const Slab& slab : slabs) {
       if (!inStrip(slab)) continue;
-      fill[slab.from] = shade(index_.span(slab.first).phase, slab.cover, isFound(slab));
+      fill[slab.from] = shade(index_.phase(slab.first), slab.cover, isFound(slab));
       fills_any = true;
       if (!isOnPath(slab)) continue;
       on_path[slab.from] = path_.rgb();
@@ -136,8 +136,7 @@ class Painting {
   }
 
   void slabIn(const Slab& slab, int row) {
-    const Span& span = index_.span(slab.first);
-    const QColor colour = colourIn(span.phase, slab.cover, isFound(slab));
+    const QColor colour = colourIn(index_.phase(slab.first), slab.cover, isFound(slab));
     const QRect place = placeOf(slab, row);
     painter_.fillRect(place, colour);
     if (place.width() > 3) {  // neighbours stay apart
@@ -147,7 +146,9 @@ class Painting {
       painter_.fillRect(place.left(), place.bottom() - 1, place.width(), 3, path_);
     }
     if (slab.last == slab.first + 1) communication(slab.first, place, colour);
-    if (place.width() >= kLeastText && slab.last == slab.first + 1) says(span, place, colour);
+    if (place.width() >= kLeastText && slab.last == slab.first + 1) {
+      says(slab.first, place, colour);
+    }
   }
 
   // A bar on top, as much of the span's width as it communicates of its time: the simulator knows
@@ -155,8 +156,8 @@ class Painting {
   void communication(std::size_t span, const QRect& place, const QColor& under) {
     const std::int64_t ns = communication_ns(index_, span);
     if (ns <= 0 || place.width() < kLeastBar) return;
-    const Span& of = index_.span(span);
-    const double share = static_cast<double>(ns) / static_cast<double>(of.end_ns - of.start_ns);
+    const std::int64_t whole_ns = index_.end_ns_of(span) - index_.start_ns(span);
+    const double share = static_cast<double>(ns) / static_cast<double>(whole_ns);
     painter_.fillRect(
         QRectF(place.left(), place.top(), place.width() * std::min(1.0, share), kCommunication),
         mixed(under, textOn(under), 0.6));
@@ -175,20 +176,20 @@ class Painting {
   // What is chosen.
   void mark(const Slab& slab, int row) {
     const bool chosen = picture_.span && *picture_.span >= slab.first && *picture_.span < slab.last;
-    const Span& span = index_.span(slab.first);
-    const bool phase =
-        picture_.view.phase && span.stream == Stream::phases && *picture_.view.phase == span.phase;
+    const Lane& lane = picture_.rows[static_cast<std::size_t>(row)].lane;
+    const bool phase = picture_.view.phase && lane.stream == Stream::phases &&
+                       *picture_.view.phase == index_.phase(slab.first);
     if (!chosen && !phase) return;
     painter_.setPen(QPen(text_, 2, chosen ? Qt::SolidLine : Qt::DotLine));
     painter_.drawRect(placeOf(slab, row).adjusted(0, 0, -1, -1));
   }
 
-  void says(const Span& span, const QRect& place, const QColor& under) {
+  void says(std::size_t span, const QRect& place, const QColor& under) {
     const QRect room = place.adjusted(3, 0, -3, 0);
     const QFontMetrics metrics(small_);
-    const QString name = QString::fromStdString(span.name);
-    const QString long_name =
-        name + "  " + secondsText(static_cast<double>(span.end_ns - span.start_ns) * 1e-9);
+    const QString name = QString::fromStdString(index_.names[index_.name_of[span]]);
+    const std::int64_t ns = index_.end_ns_of(span) - index_.start_ns(span);
+    const QString long_name = name + "  " + secondsText(static_cast<double>(ns) * 1e-9);
     const bool fits = metrics.horizontalAdvance(long_name) <= room.width();
     painter_.setPen(textOn(under));
     painter_.drawText(room, Qt::AlignLeft | Qt::AlignVCenter,
@@ -290,7 +291,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> TimelinePicture::chosenTime
   if (area) return std::pair(area->from_ns, area->to_ns);
   if (gap) return std::pair(gap->from_ns, gap->to_ns);
   if (!span) return std::nullopt;
-  return std::pair(index->span(*span).start_ns, index->span(*span).end_ns);
+  return std::pair(index->start_ns(*span), index->end_ns_of(*span));
 }
 
 std::vector<TimelineRow> TimelinePicture::rowsOf(const TimelineIndex& index,

@@ -15,6 +15,7 @@
 #include "gui/document/words.h"
 #include "gui/step_views/timeline_area.h"
 #include "gui/step_views/timeline_canvas.h"
+#include "gui/threads/newest.h"
 #include "gui/timeline/span_text.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/trace/trace_file.h"
@@ -26,7 +27,8 @@
 namespace tessera::gui {
 namespace {
 
-constexpr int kRestMs = 60;  // the mouse may drag on before totals are summed
+constexpr int kRestMs = 60;                     // the mouse may drag on before totals are summed
+constexpr std::size_t kSummedAtOnce = 200'000;  // spans; of more the window does not wait for sums
 
 /// Asks for the timeline once it is in sight: plans pass faster than they are simulated.
 class TimelineView : public QWidget {
@@ -49,6 +51,8 @@ class TimelineView : public QWidget {
   QWidget* below();
   void timelineChanged();
   void showTotals();
+  void showSums(AreaSums sums, const std::optional<TimelineArea>& area);
+  void showTrace();
   void showSpan();
   void showMatches();
 
@@ -61,6 +65,7 @@ class TimelineView : public QWidget {
   SpanTotalsModel* totals_;
   std::shared_ptr<const TimelineIndex> shown_;
   QTimer rest_;
+  Newest<AreaSums> summing_;  // last: its work ends before anything else goes
 };
 
 TimelineView::TimelineView(Session& session)
@@ -102,7 +107,11 @@ TimelineView::TimelineView(Session& session)
     if (!session_.trace()->facts()) timelineChanged();
   });
   connect(session.trace(), &OpenedTrace::changed, this, [this] { timelineChanged(); });
-  connect(close_, &QPushButton::clicked, session.trace(), &OpenedTrace::close);
+  connect(session.trace(), &OpenedTrace::progressed, this, [this] { showTrace(); });
+  connect(close_, &QPushButton::clicked, this, [this] {
+    OpenedTrace& trace = *session_.trace();
+    trace.isBusy() ? trace.cancel() : trace.close();
+  });
   timelineChanged();
 }
 
@@ -184,12 +193,21 @@ void TimelineView::timelineChanged() {
     showSpan();
     showTotals();
   }
-  close_->setVisible(traced);
-  beside_->setText(traced ? trace.describe()
-                   : job.facts() && session_.plan()
-                       ? besidePredictedText(job.facts()->simulation, *session_.plan())
-                       : QString());
+  showTrace();
   if (isVisible() && !traced) session_.timeline()->want();
+}
+
+void TimelineView::showTrace() {
+  const OpenedTrace& trace = *session_.trace();
+  const auto& step = session_.timeline()->facts();
+  const bool traced = trace.facts() != nullptr;
+  close_->setVisible(traced || trace.isBusy());
+  close_->setText(trace.isBusy() ? Words::tr("Cancel rea&ding") : Words::tr("Cl&ose the trace"));
+  beside_->setText(trace.isBusy() ? trace.progress()
+                   : traced       ? trace.describe()
+                   : step && session_.plan()
+                       ? besidePredictedText(step->simulation, *session_.plan())
+                       : QString());
 }
 
 void TimelineView::showMatches() {
@@ -208,8 +226,22 @@ void TimelineView::showSpan() {
 }
 
 void TimelineView::showTotals() {
-  const auto& area = canvas_->picture().area;
-  AreaSums sums = sums_of(canvas_->picture());
+  const std::optional<TimelineArea> area = canvas_->picture().area;
+  if (!shown_) {
+    summing_.cancel();
+    return showSums({}, area);
+  }
+  const SummedArea summed = summed_area(canvas_->picture());
+  if (summed.spans() <= kSummedAtOnce) {
+    summing_.cancel();
+    return showSums(sums_of(*shown_, summed), area);
+  }
+  area_->setText(Words::tr("Summing"));
+  summing_.start([shown = shown_, summed] { return sums_of(*shown, summed); },
+                 [this, area](AreaSums sums) { showSums(std::move(sums), area); });
+}
+
+void TimelineView::showSums(AreaSums sums, const std::optional<TimelineArea>& area) {
   const bool phases = !shown_ || !shown_->trace || shown_->trace->phases;
   totals_->setTotals(std::move(sums.totals), sums.idle, sums.area_ns, phases);
   if (!shown_) {

@@ -9,11 +9,16 @@ namespace {
 
 // The first span of the lane that ends behind `ns`; spans of a lane never overlap.
 std::size_t first_ending_behind(const TimelineIndex& index, const Lane& lane, std::int64_t ns) {
-  const std::span<const Span> spans = index.simulation.timeline.spans;
-  const auto own = spans.subspan(lane.first, lane.last - lane.first);
-  const auto found = std::partition_point(own.begin(), own.end(),
-                                          [&](const Span& one) { return one.end_ns <= ns; });
-  return lane.first + static_cast<std::size_t>(found - own.begin());
+  std::size_t first = lane.first, last = lane.last;
+  while (first < last) {
+    const std::size_t middle = first + (last - first) / 2;
+    if (index.end_ns_of(middle) <= ns) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
 }
 
 /// The lanes of one rank gone through together, from span to span by their starts.
@@ -29,10 +34,10 @@ class RankTime {
   IdleTotal idle() {
     IdleTotal idle;
     std::int64_t covered = from_;
-    while (const Span* const span = take()) {
-      if (span->start_ns >= to_) break;
-      add_gap(idle, covered, span->start_ns);
-      covered = std::max(covered, span->end_ns);
+    while (const auto span = take()) {
+      if (index_.start_ns(*span) >= to_) break;
+      add_gap(idle, covered, index_.start_ns(*span));
+      covered = std::max(covered, index_.end_ns_of(*span));
     }
     add_gap(idle, covered, to_);
     return idle;
@@ -45,16 +50,16 @@ class RankTime {
     idle.ns += to - from;
   }
 
-  const Span* take() {
+  std::optional<std::size_t> take() {
     std::pair<std::size_t, std::size_t>* earliest = nullptr;
     for (auto& lane : next_) {
       if (lane.first == lane.second) continue;
-      if (earliest == nullptr ||
-          index_.span(lane.first).start_ns < index_.span(earliest->first).start_ns) {
+      if (earliest == nullptr || index_.start_ns(lane.first) < index_.start_ns(earliest->first)) {
         earliest = &lane;
       }
     }
-    return earliest == nullptr ? nullptr : &index_.span(earliest->first++);
+    if (earliest == nullptr) return std::nullopt;
+    return earliest->first++;
   }
 
   const TimelineIndex& index_;
@@ -68,9 +73,9 @@ std::optional<LaneGap> gap_at(const TimelineIndex& index, const Lane& lane, doub
   if (time_ns < 0 || time_ns >= static_cast<double>(index.end_ns)) return std::nullopt;
   const auto at = static_cast<std::int64_t>(time_ns);
   const std::size_t next = first_ending_behind(index, lane, at);
-  if (next < lane.last && index.span(next).start_ns <= at) return std::nullopt;
-  return LaneGap{lane, next == lane.first ? 0 : index.span(next - 1).end_ns,
-                 next == lane.last ? index.end_ns : index.span(next).start_ns, next};
+  if (next < lane.last && index.start_ns(next) <= at) return std::nullopt;
+  return LaneGap{lane, next == lane.first ? 0 : index.end_ns_of(next - 1),
+                 next == lane.last ? index.end_ns : index.start_ns(next), next};
 }
 
 std::vector<std::size_t> awaited_in(const TimelineIndex& index, const LaneGap& gap) {
@@ -78,7 +83,7 @@ std::vector<std::size_t> awaited_in(const TimelineIndex& index, const LaneGap& g
   if (gap.next == gap.lane.last) return chain;
   for (auto span = awaited_by(index, gap.next); span; span = awaited_by(index, *span)) {
     chain.push_back(*span);
-    if (index.span(*span).start_ns <= gap.from_ns) break;
+    if (index.start_ns(*span) <= gap.from_ns) break;
   }
   return chain;
 }
@@ -88,7 +93,7 @@ std::vector<std::size_t> meanwhile(const TimelineIndex& index, const LaneGap& ga
   for (const Lane& lane : lanes_of(index, gap.lane.rank)) {
     if (lane.stream == Stream::phases || lane.stream == gap.lane.stream) continue;
     for (std::size_t i = first_ending_behind(index, lane, gap.from_ns);
-         i < lane.last && index.span(i).start_ns < gap.to_ns; ++i) {
+         i < lane.last && index.start_ns(i) < gap.to_ns; ++i) {
       spans.push_back(i);
     }
   }
@@ -96,13 +101,14 @@ std::vector<std::size_t> meanwhile(const TimelineIndex& index, const LaneGap& ga
 }
 
 std::vector<int> ranks_of_task(const TimelineIndex& index, std::size_t span) {
-  const Span& of = index.span(span);
+  const Span of = index.span(span);
   if (of.task < 0) return {of.rank};
   std::vector<int> ranks;
   for (const Lane& lane : index.lanes) {
     if (lane.stream != of.stream) continue;
     const std::size_t at = first_ending_behind(index, lane, of.start_ns);
-    if (at < lane.last && index.span(at).task == of.task) ranks.push_back(lane.rank);
+    if (at < lane.last && index.simulation.timeline.spans[at].task == of.task)
+      ranks.push_back(lane.rank);
   }
   return ranks;
 }

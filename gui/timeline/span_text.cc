@@ -25,7 +25,7 @@ constexpr double kLeastApart = 0.01;  // of the largest
 
 // "B0 of stage 2", "decode 8 sequences, 512 steps".
 QString taskText(const TimelineIndex& index, std::size_t span, const std::vector<int>& ranks) {
-  const Span& of = index.span(span);
+  const Span of = index.span(span);
   const QString name = QString::fromStdString(of.name).toHtmlEscaped();
   const std::vector<int>& stages = index.layouts[of.phase].stage_of_rank;
   if (stages.empty()) return name;
@@ -42,7 +42,7 @@ QString periodText(const Span& span) {
 
 // "send F0 of stage 1 (communication of ranks 8-15, 1.2 s to 1.3 s)".
 QString awaitedText(const TimelineIndex& index, std::size_t span, const LaneGap& gap) {
-  const Span& of = index.span(span);
+  const Span of = index.span(span);
   const std::vector<int> ranks = ranks_of_task(index, span);
   const bool own = std::binary_search(ranks.begin(), ranks.end(), gap.lane.rank);
   const QString who = own ? Words::tr("its own %1").arg(said(name_of(of.stream)))
@@ -54,7 +54,7 @@ QString waitsText(const TimelineIndex& index, const LaneGap& gap) {
   if (gap.next == gap.lane.last) {
     return Words::tr("<br>nothing follows here: others work to the end of the step");
   }
-  const Span& next = index.span(gap.next);
+  const Span next = index.span(gap.next);
   QString text =
       Words::tr("<br>until %1 of %2 begins")
           .arg(QString::fromStdString(next.name).toHtmlEscaped(), toText(name_of(next.phase)));
@@ -86,7 +86,7 @@ QString meanwhileText(const TimelineIndex& index, const LaneGap& gap) {
 QString communicationText(const TimelineIndex& index, std::size_t span) {
   const std::int64_t ns = communication_ns(index, span);
   if (ns <= 0) return {};
-  const Span& of = index.span(span);
+  const Span of = index.span(span);
   const double share = static_cast<double>(ns) / static_cast<double>(of.end_ns - of.start_ns);
   const std::string& within = index.layouts[of.phase].within;
   const QString text = Words::tr("<br>of it %1 (%2 %) communicates within its layers")
@@ -104,14 +104,12 @@ QString placeText(const TimelineIndex& index, const Lane& lane) {
 }
 
 QString tracedText(const TimelineIndex& index, std::size_t span) {
-  const Span& of = index.span(span);
-  const auto lane = std::ranges::find_if(
-      index.lanes, [&](const Lane& one) { return span >= one.first && span < one.last; });
+  const Span of = index.span(span);
   const QString text =
       Words::tr("<b>%1</b><br>%2<br>%3 to %4: <b>%5</b>")
-          .arg(toText(of.name).toHtmlEscaped(), placeText(index, *lane), timeText(of.start_ns),
-               timeText(of.end_ns), timeText(of.end_ns - of.start_ns));
-  const QString category = toText(index.trace->categories[index.trace->category_of[span]]);
+          .arg(toText(of.name).toHtmlEscaped(), placeText(index, lane_of(index, span)),
+               timeText(of.start_ns), timeText(of.end_ns), timeText(of.end_ns - of.start_ns));
+  const QString category = toText(index.names[index.trace->category_of[span]]);
   return category.isEmpty() ? text
                             : text + Words::tr("<br>category %1").arg(category.toHtmlEscaped());
 }
@@ -138,7 +136,7 @@ QString laneText(const TimelineIndex& index, const Lane& lane) {
 }
 
 QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* group) {
-  const Span& of = index.span(span);
+  const Span of = index.span(span);
   if (index.trace) return tracedText(index, span);
   QString text = Words::tr("<b>%1</b>, %2 of rank %3<br>%4 to %5: <b>%6</b>, in %7")
                      .arg(QString::fromStdString(of.name).toHtmlEscaped(), said(name_of(of.stream)))

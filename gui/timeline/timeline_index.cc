@@ -9,11 +9,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cost_models/documents/csv.h"
 #include "cost_models/documents/printed.h"
 #include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
-#include "simulator/engine/report.h"
 
 namespace tessera::gui {
 namespace {
@@ -86,23 +84,30 @@ std::vector<RankGroup> groups_in(const Spans& spans) {
   return groups;
 }
 
-// The first span of the lane that ends behind `ns`.
-std::size_t first_ending_behind(const Spans& spans, const Lane& lane, double ns) {
-  const auto begin = spans.begin();
-  const auto found = std::partition_point(
-      begin + static_cast<std::ptrdiff_t>(lane.first),
-      begin + static_cast<std::ptrdiff_t>(lane.last),
-      [&](const Span& span) { return static_cast<double>(span.end_ns) <= ns; });
-  return static_cast<std::size_t>(found - begin);
+// The first span of the lane that `is_before` does not hold of; it holds of those before it.
+template <class IsBefore>
+std::size_t first_behind(std::size_t first, std::size_t last, const IsBefore& is_before) {
+  while (first < last) {
+    const std::size_t middle = first + (last - first) / 2;
+    if (is_before(middle)) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
 }
 
-// The first span of the lane from `from` on that starts at `ns` or behind it.
-std::size_t first_starting_at(const Spans& spans, const Lane& lane, std::size_t from, double ns) {
-  const auto begin = spans.begin();
-  const auto found = std::partition_point(
-      begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(lane.last),
-      [&](const Span& span) { return static_cast<double>(span.start_ns) < ns; });
-  return static_cast<std::size_t>(found - begin);
+std::size_t first_ending_behind(const TimelineIndex& index, const Lane& lane, double ns) {
+  return first_behind(lane.first, lane.last, [&](std::size_t span) {
+    return static_cast<double>(index.end_ns_of(span)) <= ns;
+  });
+}
+
+std::size_t first_starting_at(const TimelineIndex& index, const Lane& lane, double ns) {
+  return first_behind(lane.first, lane.last, [&](std::size_t span) {
+    return static_cast<double>(index.start_ns(span)) < ns;
+  });
 }
 
 // The first span from `from` on that starts at `ns` or behind it, in steps that grow: of what is
@@ -140,8 +145,7 @@ void mark_path(TimelineIndex& index) {
     for (const int rank : task.ranks) {
       for (const Lane& lane : lanes_of(index, rank)) {
         if (lane.stream == Stream::phases) continue;
-        const std::size_t at =
-            first_starting_at(spans, lane, lane.first, static_cast<double>(task.start_ns));
+        const std::size_t at = first_starting_at(index, lane, static_cast<double>(task.start_ns));
         if (at == lane.last || spans[at].start_ns != task.start_ns) continue;
         if (spans[at].end_ns == task.end_ns && spans[at].name == task.name) on_path[at] = true;
       }
@@ -182,10 +186,10 @@ PhaseLayout layout_in(const Plan& plan, const RolePlan& role) {
 }
 
 // Of a span's communication what falls into a part of its time, evenly over it.
-std::int64_t part_of(std::int64_t communication_ns, std::int64_t inside_ns, const Span& span) {
+std::int64_t part_of(std::int64_t communication_ns, std::int64_t inside_ns, std::int64_t whole_ns) {
   if (communication_ns == 0) return 0;
   return std::llround(static_cast<double>(communication_ns) * static_cast<double>(inside_ns) /
-                      static_cast<double>(span.end_ns - span.start_ns));
+                      static_cast<double>(whole_ns));
 }
 
 // "F" of "F3": as the simulator's report names tasks of the critical path.
@@ -221,16 +225,27 @@ TimelineIndex index_of(Simulation simulation) {
   return index;
 }
 
-TimelineIndex index_of(Simulation measured, std::vector<Lane> lanes, TraceNames names) {
-  TimelineIndex index{.simulation = std::move(measured)};
-  index.lanes = std::move(lanes);
-  index.trace = std::move(names);
-  for (const Lane& lane : index.lanes) {
-    const bool known = !index.groups.empty() && index.groups.back().ranks.front() == lane.rank;
-    if (!known) index.groups.push_back({{lane.rank}});
-  }
-  fill(index);
-  return index;
+const Lane& lane_of(const TimelineIndex& index, std::size_t span) {
+  return *std::ranges::partition_point(index.lanes,
+                                       [&](const Lane& lane) { return lane.last <= span; });
+}
+
+Phase TimelineIndex::phase(std::size_t span) const {
+  if (!trace) return simulation.timeline.spans[span].phase;
+  // Some phase, so that equal names have one colour, and the first ones colours of their own.
+  const Phase colour = kEveryPhase[name_of[span] % kEveryPhase.size()];
+  return trace->phase_of_category[trace->category_of[span]].value_or(colour);
+}
+
+Span TimelineIndex::span(std::size_t index) const {
+  if (!trace) return simulation.timeline.spans[index];
+  const Lane& lane = lane_of(*this, index);
+  return {.start_ns = start_ns(index),
+          .end_ns = end_ns_of(index),
+          .rank = lane.rank,
+          .stream = lane.stream,
+          .phase = phase(index),
+          .name = names[name_of[index]]};
 }
 
 TimelineIndex simulated(const Plan& plan, const Calibration& calibration) {
@@ -246,13 +261,15 @@ TimelineIndex simulated(const Plan& plan, const Calibration& calibration) {
 }
 
 std::int64_t communication_ns(const TimelineIndex& index, std::size_t span) {
-  const Span& of = index.span(span);
+  if (index.trace) return 0;
+  const Span& of = index.simulation.timeline.spans[span];
   if (of.task < 0 || of.stream != Stream::compute) return 0;
   return index.simulation.tasks[static_cast<std::size_t>(of.task)].communication_ns;
 }
 
 std::optional<std::size_t> awaited_by(const TimelineIndex& index, std::size_t span) {
-  const int task = index.span(span).task;
+  if (index.trace) return std::nullopt;
+  const int task = index.simulation.timeline.spans[span].task;
   if (task < 0) return std::nullopt;
   const int awaited = index.simulation.tasks[static_cast<std::size_t>(task)].awaited;
   if (awaited < 0) return std::nullopt;
@@ -267,16 +284,16 @@ std::span<const Lane> lanes_of(const TimelineIndex& index, int rank) {
 
 std::vector<Slab> slabs_of(const TimelineIndex& index, const Lane& lane, const TimeAxis& axis,
                            int width) {
-  const Spans& spans = index.simulation.timeline.spans;
   std::vector<Slab> slabs;
-  std::size_t at = first_ending_behind(spans, lane, axis.start_ns);
+  std::size_t at = first_ending_behind(index, lane, axis.start_ns);
   while (at < lane.last) {
-    const double from = std::max(0.0, axis.x_of(static_cast<double>(spans[at].start_ns)));
-    const double to = axis.x_of(static_cast<double>(spans[at].end_ns));
+    const double from = std::max(0.0, axis.x_of(static_cast<double>(index.start_ns(at))));
+    const double to = axis.x_of(static_cast<double>(index.end_ns_of(at)));
     if (from >= width) break;
     const int pixel = static_cast<int>(from);
     const auto is_wide = [&](std::size_t i) {
-      return static_cast<double>(spans[i].end_ns - spans[i].start_ns) >= axis.ns_per_pixel;
+      return static_cast<double>(index.busy_before[i + 1] - index.busy_before[i]) >=
+             axis.ns_per_pixel;
     };
     if (is_wide(at)) {
       const int end = static_cast<int>(std::ceil(std::min(to, static_cast<double>(width))));
@@ -295,14 +312,13 @@ std::vector<Slab> slabs_of(const TimelineIndex& index, const Lane& lane, const T
 
 std::optional<std::size_t> span_at(const TimelineIndex& index, const Lane& lane, double time_ns,
                                    double reach_ns) {
-  const std::size_t at =
-      first_ending_behind(index.simulation.timeline.spans, lane, time_ns - reach_ns);
+  const std::size_t at = first_ending_behind(index, lane, time_ns - reach_ns);
   if (at == lane.last) return std::nullopt;
-  if (static_cast<double>(index.span(at).start_ns) > time_ns + reach_ns) return std::nullopt;
+  if (static_cast<double>(index.start_ns(at)) > time_ns + reach_ns) return std::nullopt;
   // Of a short one and a longer one behind it that both are near, what is really there.
   const bool next_is_there = at + 1 < lane.last &&
-                             static_cast<double>(index.span(at).end_ns) <= time_ns &&
-                             static_cast<double>(index.span(at + 1).start_ns) <= time_ns;
+                             static_cast<double>(index.end_ns_of(at)) <= time_ns &&
+                             static_cast<double>(index.start_ns(at + 1)) <= time_ns;
   return next_is_there ? at + 1 : at;
 }
 
@@ -313,10 +329,23 @@ std::vector<std::uint32_t> matches_before(const TimelineIndex& index, std::strin
   for (const std::string& name : index.names) {
     matches.push_back(lower_case(name).find(wanted) != std::string::npos ? 1 : 0);
   }
-  std::vector<std::uint32_t> before{0};
-  before.reserve(index.name_of.size() + 1);
-  for (const std::uint32_t name : index.name_of) before.push_back(before.back() + matches[name]);
+  std::vector<std::uint32_t> before(index.name_of.size() + 1);
+  for (std::size_t i = 0; i < index.name_of.size(); ++i) {
+    before[i + 1] = before[i] + matches[index.name_of[i]];
+  }
   return before;
+}
+
+std::optional<std::size_t> next_match(const std::vector<std::uint32_t>& before, const Lane& lane,
+                                      std::size_t from, int step) {
+  if (step > 0) {
+    const std::size_t found =
+        first_behind(from, lane.last, [&](std::size_t i) { return before[i + 1] == before[from]; });
+    return found == lane.last ? std::nullopt : std::optional(found);
+  }
+  const std::size_t none_left =
+      first_behind(lane.first, from, [&](std::size_t i) { return before[i] < before[from]; });
+  return none_left == lane.first ? std::nullopt : std::optional(none_left - 1);
 }
 
 std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lane> lanes,
@@ -327,15 +356,14 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
   std::map<Key, SpanTotal> by_name;
   for (const Lane& lane : lanes) {
     if (tasks && lane.stream == Stream::phases) continue;
-    for (std::size_t i = first_ending_behind(index.simulation.timeline.spans, lane,
-                                             static_cast<double>(from_ns));
-         i < lane.last && index.span(i).start_ns < to_ns; ++i) {
-      const Span& span = index.span(i);
-      SpanTotal& total = by_name[{index.name_of[i], span.phase, span.stream}];
+    for (std::size_t i = first_ending_behind(index, lane, static_cast<double>(from_ns));
+         i < lane.last && index.start_ns(i) < to_ns; ++i) {
+      SpanTotal& total = by_name[{index.name_of[i], index.phase(i), lane.stream}];
       ++total.count;
-      const std::int64_t inside = std::min(to_ns, span.end_ns) - std::max(from_ns, span.start_ns);
+      const std::int64_t begin = index.start_ns(i), end = index.end_ns_of(i);
+      const std::int64_t inside = std::min(to_ns, end) - std::max(from_ns, begin);
       total.busy_ns += inside;
-      total.communication_ns += part_of(communication_ns(index, i), inside, span);
+      total.communication_ns += part_of(communication_ns(index, i), inside, end - begin);
     }
   }
   std::map<std::tuple<std::string, Phase, Stream>, SpanTotal> by_stem;
@@ -355,32 +383,6 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
   std::stable_sort(totals.begin(), totals.end(),
                    [](const SpanTotal& a, const SpanTotal& b) { return a.busy_ns > b.busy_ns; });
   return totals;
-}
-
-// Line by line: a table of all spans would take ten times as much memory as its text.
-std::string csv_of(const TimelineIndex& index) {
-  std::string out;
-  append_row(out,
-             {"rank", "stream", "phase", "step", "name", "start_ns", "end_ns", "bytes", "slack_ns",
-              "on_critical_path", "communication_ns", "waits_for", "waits_for_rank"});
-  for (std::size_t i = 0; i < index.name_of.size(); ++i) {
-    const Span& span = index.span(i);
-    const std::optional<std::size_t> awaited = awaited_by(index, i);
-    append_row(
-        out,
-        {std::to_string(span.rank), std::string(name_of(span.stream)),
-         std::string(name_of(span.phase)), std::to_string(span.step), span.name,
-         std::to_string(span.start_ns), std::to_string(span.end_ns), std::to_string(span.bytes),
-         std::to_string(span.slack_ns), index.on_critical_path(i) ? "true" : "false",
-         std::to_string(communication_ns(index, i)), awaited ? index.span(*awaited).name : "",
-         awaited ? std::to_string(index.span(*awaited).rank) : ""});
-  }
-  return out;
-}
-
-std::string trace_of(const TimelineIndex& index) {
-  constexpr std::size_t kMostEvents = 400'000;  // as the command line has it
-  return to_chrome_trace(index.simulation, kMostEvents);
 }
 
 }  // namespace tessera::gui

@@ -45,14 +45,15 @@ struct PhaseLayout {
 /// What the lines and spans of an opened trace are called. Its ranks are processes.
 struct TraceNames {
   std::string file;
-  std::vector<std::string> processes;  // by Span::rank
-  std::vector<std::string> tracks;     // by Lane::track
-  std::vector<std::string> categories;
-  std::vector<std::uint32_t> category_of;  // by span
+  std::vector<std::string> processes;                   // by Span::rank
+  std::vector<std::string> tracks;                      // by Lane::track
+  std::vector<std::uint32_t> category_of;               // by span, of TimelineIndex::names
+  std::vector<std::optional<Phase>> phase_of_category;  // by name
   bool phases = false;        // every category is a phase; else Span::phase is a colour alone
   std::int64_t left_out = 0;  // events that are no spans
 };
 
+/// An opened trace has no spans in its simulation: what is known of them stands in the columns.
 struct TimelineIndex {
   Simulation simulation;
   EnumArray<Phase, PhaseLayout> layouts;  // of the plan; empty where only spans are known
@@ -65,18 +66,25 @@ struct TimelineIndex {
   std::vector<std::int64_t> busy_before;  // nanoseconds of the spans before each, and of all
   std::vector<std::uint32_t> span_of_task;  // the first of each; that of no span where it has none
   std::optional<TraceNames> trace;          // nullopt: it is simulated
-  std::vector<std::uint32_t> path_before;   // spans of the critical path likewise
+  std::vector<std::uint32_t> path_before;   // spans of the critical path likewise; empty: unknown
 
-  const Span& span(std::size_t index) const { return simulation.timeline.spans[index]; }
+  std::int64_t start_ns(std::size_t span) const { return starts[span]; }
+  std::int64_t end_ns_of(std::size_t span) const {
+    return starts[span] + busy_before[span + 1] - busy_before[span];
+  }
+  /// Of a trace whose categories are no phases one that all spans of the name have.
+  Phase phase(std::size_t span) const;
+  /// All of it, as a copy: for those that are named, not for all.
+  Span span(std::size_t index) const;
   bool on_critical_path(std::size_t index) const {
-    return path_before[index + 1] > path_before[index];
+    return !path_before.empty() && path_before[index + 1] > path_before[index];
   }
 };
 
 TimelineIndex index_of(Simulation simulation);
-/// Of an opened trace (gui/trace/trace_file.h): spans in the order of these lanes, whose ranks
-/// ascend; each process is a group.
-TimelineIndex index_of(Simulation measured, std::vector<Lane> lanes, TraceNames names);
+
+/// The lane that a span lies in.
+const Lane& lane_of(const TimelineIndex& index, std::size_t span);
 
 /// What a span communicates within its layers, while it occupies the compute stream.
 std::int64_t communication_ns(const TimelineIndex& index, std::size_t span);
@@ -111,6 +119,9 @@ std::optional<std::size_t> span_at(const TimelineIndex& index, const Lane& lane,
 /// For each span the number of those before it whose name contains `part` (case does not matter),
 /// and of all at the end. Empty where `part` is.
 std::vector<std::uint32_t> matches_before(const TimelineIndex& index, std::string_view part);
+/// The first such span of the lane from a place on (step 1), or the last before it (-1).
+std::optional<std::size_t> next_match(const std::vector<std::uint32_t>& before, const Lane& lane,
+                                      std::size_t from, int step);
 
 /// Spans of one name without its numbers, phase and stream.
 struct SpanTotal {

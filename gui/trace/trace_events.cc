@@ -2,23 +2,20 @@
 #include "gui/trace/trace_events.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "cost_models/documents/document.h"
-#include "cost_models/documents/printed.h"
 #include "cost_models/documents/problem.h"
 #include "gui/document/words.h"
+#include "gui/trace/event_log.h"
+#include "gui/trace/trace_pieces.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr std::size_t kMostProblems = 20, kMostText = 512;  // bytes of a name
-constexpr int kDeepest = 200;
-constexpr double kMostUs = 1e18;  // of a clock
+constexpr std::int64_t kEventsBetween = 4096;  // before it is asked whether anybody waits
 
 /// The parts of an event that count.
 struct Fields {
@@ -33,13 +30,12 @@ class EventReader {
  public:
   using json = nlohmann::json;
 
-  EventReader(std::string_view text, const std::string& file, std::size_t most_spans,
-              std::size_t most_tracks, TraceEvents& events, Problems& problems)
+  EventReader(std::string_view text, const std::string& file, const TraceLimits& limits,
+              const PartRead& part_read, TraceEvents& events, Problems& problems)
       : text_(text),
         file_(file),
-        most_spans_(most_spans),
-        most_tracks_(most_tracks),
-        events_(events),
+        part_read_(part_read),
+        log_(file, limits, events, problems),
         problems_(problems) {}
 
   bool null() { return scalar(); }
@@ -56,54 +52,40 @@ class EventReader {
   bool key(std::string& value);
   bool parse_error(std::size_t position, const std::string& token, const json::exception& error);
 
-  /// What is still open ends with the trace.
-  void finish();
+  void finish() { log_.finish(found_); }
 
  private:
   bool inEvent() const { return event_depth_ > 0 && depth_ == event_depth_; }
   bool inArgs() const { return event_depth_ > 0 && in_args_ && depth_ == event_depth_ + 1; }
   bool amongEvents() const { return events_depth_ > 0 && depth_ == events_depth_; }
   bool number(double value);
-  bool scalar() { return !amongEvents() || refuse(QT_TRANSLATE_NOOP("Words", "no event")); }
-  bool refuse(const char* found,
-              const char* expected = QT_TRANSLATE_NOOP("Words",
-                                                       "an event, as {\"ph\": \"X\", ...}"));
+  bool scalar() { return !amongEvents() || log_.refuse_no_event(); }
+  bool enter() {
+    ++depth_;
+    return depth_ <= kDeepestTrace ||
+           log_.refuse(QT_TRANSLATE_NOOP("Words", "too many values within values"),
+                       QT_TRANSLATE_NOOP("Words", "an event, as {\"ph\": \"X\", ...}"));
+  }
   bool take();
-  bool span(double start_us, double end_us, std::uint32_t track);
-  bool end(double end_us, std::uint32_t track);
-  void name(bool process);
-  std::uint32_t textAt(std::string text);
-  std::uint32_t processAt();
-  std::optional<std::uint32_t> trackAt();
 
   std::string_view text_;
   const std::string& file_;
-  std::size_t most_spans_, most_tracks_;
-  TraceEvents& events_;
+  const PartRead& part_read_;
+  EventLog log_;
   Problems& problems_;
   int depth_ = 0, events_depth_ = 0, event_depth_ = 0;
   bool array_ = false;  // the root is the list of events
   bool in_args_ = false, found_ = false;
   std::string key_;
-  std::int64_t event_ = 0;  // its number
   Fields fields_;
-  std::unordered_map<std::string, std::uint32_t> texts_, processes_, tracks_;
-  std::vector<std::vector<std::size_t>> open_;  // begun spans, by track
-  double last_us_ = -std::numeric_limits<double>::infinity();
 };
-
-bool EventReader::refuse(const char* found, const char* expected) {
-  const std::string place = (array_ ? "/" : "/traceEvents/") + std::to_string(event_);
-  problems_.push_back({file_, place, found, expected, ""});
-  return problems_.size() < kMostProblems;
-}
 
 bool EventReader::number(double value) {
   if (amongEvents()) return scalar();
   if (inEvent()) {
     const bool id = key_ == "pid" || key_ == "tid";
     if (id) {
-      (key_ == "pid" ? fields_.process : fields_.thread) = printed("%.0f", value);
+      (key_ == "pid" ? fields_.process : fields_.thread) = trace_id(value);
     } else if (key_ == "ts") {
       fields_.start_us = value;
     } else if (key_ == "dur") {
@@ -117,7 +99,7 @@ bool EventReader::number(double value) {
 
 bool EventReader::string(std::string& value) {
   if (amongEvents()) return scalar();
-  if (value.size() > kMostText) value.resize(kMostText);
+  if (value.size() > kMostTraceText) value.resize(kMostTraceText);
   if (inArgs()) {
     if (key_ == "name") fields_.given_name = std::move(value);
     return true;
@@ -142,13 +124,13 @@ bool EventReader::string(std::string& value) {
 bool EventReader::start_object(std::size_t) {
   const bool event = amongEvents();
   const bool args = inEvent() && key_ == "args";
-  ++depth_;
+  const bool goes_on = enter();
   if (event) {
     event_depth_ = depth_;
     fields_ = {};
   }
   if (args) in_args_ = true;
-  return depth_ <= kDeepest || refuse(QT_TRANSLATE_NOOP("Words", "too many values within values"));
+  return goes_on;
 }
 
 bool EventReader::end_object() {
@@ -157,22 +139,21 @@ bool EventReader::end_object() {
   --depth_;
   if (!event) return true;
   event_depth_ = 0;
-  const bool goes_on = take();
-  ++event_;
-  return goes_on;
+  return take();
 }
 
 bool EventReader::start_array(std::size_t) {
   const bool root = depth_ == 0;
   const bool named = depth_ == 1 && !array_ && key_ == "traceEvents";
   if (amongEvents() && !scalar()) return false;
-  ++depth_;
+  if (root) log_.setRootIsList(true);
+  const bool goes_on = enter();
   if (root || named) {
     array_ = root;
     events_depth_ = depth_;
     found_ = true;
   }
-  return depth_ <= kDeepest || refuse(QT_TRANSLATE_NOOP("Words", "too many values within values"));
+  return goes_on;
 }
 
 bool EventReader::end_array() {
@@ -191,7 +172,7 @@ bool EventReader::parse_error(std::size_t position, const std::string& token,
                               const json::exception& error) {
   const std::size_t offset = position > 0 ? position - 1 : 0;
   const bool ended = offset >= text_.size();
-  if (ended && array_ && amongEvents() && event_ > 0) return false;
+  if (ended && array_ && amongEvents() && log_.taken() > 0) return false;
   const std::string_view all = error.what();  // "...: syntax error ... - REASON; last read: ..."
   const std::string_view said = all.substr(0, all.find(';'));
   const std::size_t cut = said.rfind(": ");
@@ -202,129 +183,48 @@ bool EventReader::parse_error(std::size_t position, const std::string& token,
   return false;
 }
 
-std::uint32_t EventReader::textAt(std::string text) {
-  const auto [at, fresh] =
-      texts_.try_emplace(std::move(text), static_cast<std::uint32_t>(events_.texts.size()));
-  if (fresh) events_.texts.push_back(at->first);
-  return at->second;
-}
-
-std::uint32_t EventReader::processAt() {
-  const auto [at, fresh] =
-      processes_.try_emplace(fields_.process, static_cast<std::uint32_t>(events_.processes.size()));
-  if (fresh) events_.processes.push_back({.id = fields_.process});
-  return at->second;
-}
-
-std::optional<std::uint32_t> EventReader::trackAt() {
-  const std::uint32_t process = processAt();
-  const auto [at, fresh] = tracks_.try_emplace(std::to_string(process) + " " + fields_.thread,
-                                               static_cast<std::uint32_t>(events_.tracks.size()));
-  if (fresh) {
-    events_.tracks.push_back({.id = fields_.thread, .above = process});
-    open_.emplace_back();
-  }
-  return events_.tracks.size() > most_tracks_ ? std::nullopt : std::optional(at->second);
-}
-
-void EventReader::name(bool process) {
-  if (!process && !trackAt()) return;
-  TraceLine& line = process ? events_.processes[processAt()] : events_.tracks[*trackAt()];
-  if (fields_.name.ends_with("_name")) line.name = fields_.given_name;
-  if (fields_.name.ends_with("_sort_index")) line.order = fields_.sort_index.value_or(line.order);
-}
-
-bool EventReader::span(double start_us, double end_us, std::uint32_t track) {
-  if (events_.spans.size() >= most_spans_) {
-    refuse(QT_TRANSLATE_NOOP("Words", "more spans than the window shows"),
-           QT_TRANSLATE_NOOP("Words", "a part of the trace: at most 10,000,000 spans"));
-    return false;
-  }
-  last_us_ = std::max(last_us_, end_us);
-  events_.spans.push_back({start_us, end_us, textAt(std::move(fields_.name)),
-                           textAt(std::move(fields_.category)), track});
-  return true;
-}
-
-bool EventReader::end(double end_us, std::uint32_t track) {
-  std::vector<std::size_t>& open = open_[track];
-  if (open.empty()) {
-    ++events_.left_out;
-    return true;
-  }
-  TraceEvent& begun = events_.spans[open.back()];
-  open.pop_back();
-  last_us_ = std::max(last_us_, end_us);
-  begun.end_us = end_us;
-  return end_us >= begun.start_us ||
-         refuse(QT_TRANSLATE_NOOP("Words", "an end before its beginning"),
-                QT_TRANSLATE_NOOP("Words", "a ts that is not before that of its B"));
-}
-
 // Of an event that is whole.
 bool EventReader::take() {
   const char kind = fields_.kind;
-  if (kind == 0) return refuse(QT_TRANSLATE_NOOP("Words", "no ph"));
-  if (kind == 'M') {
-    const bool process = fields_.name.starts_with("process_");
-    if (process || fields_.name.starts_with("thread_")) name(process);
-    return true;
+  RawEvent event{.start_us = fields_.start_us.value_or(0),
+                 .length_us = fields_.length_us.value_or(0),
+                 .kind = kind,
+                 .has_start = fields_.start_us.has_value(),
+                 .bad_time = fields_.bad_time};
+  const TraceNaming naming{fields_.name, fields_.given_name, fields_.sort_index};
+  if (kind == 'M' && naming.of_process()) {
+    log_.name_process(log_.process(fields_.process), naming);
+  } else if (has_track(kind) || (kind == 'M' && naming.of_thread())) {
+    event.track = log_.track(log_.process(fields_.process), fields_.thread);
+    if (kind == 'M') log_.name_track(event.track, naming);
   }
-  if (kind != 'X' && kind != 'B' && kind != 'E') {
-    ++events_.left_out;
-    return true;
+  if (is_span(kind)) {
+    event.name = log_.text(fields_.name);
+    event.category = log_.text(fields_.category);
   }
-  const bool times = fields_.start_us && !fields_.bad_time &&
-                     std::abs(*fields_.start_us) < kMostUs &&
-                     std::abs(fields_.length_us.value_or(0)) < kMostUs;
-  if (!times) {
-    return refuse(QT_TRANSLATE_NOOP("Words", "no ts that is a time"),
-                  QT_TRANSLATE_NOOP("Words", "ts and dur as numbers of microseconds"));
-  }
-  const double length = fields_.length_us.value_or(0);
-  if (length < 0) {
-    return refuse(QT_TRANSLATE_NOOP("Words", "a negative dur"),
-                  QT_TRANSLATE_NOOP("Words", "ts and dur as numbers of microseconds"));
-  }
-  const auto track = trackAt();
-  if (!track) {
-    refuse(QT_TRANSLATE_NOOP("Words", "more threads than the window shows"),
-           QT_TRANSLATE_NOOP("Words", "a part of the trace: at most 20,000 threads"));
-    return false;
-  }
-  const double start = *fields_.start_us;
-  if (kind == 'E') return end(start, *track);
-  if (kind == 'B') open_[*track].push_back(events_.spans.size());
-  return span(start, start + (kind == 'X' ? length : 0), *track);
-}
-
-void EventReader::finish() {
-  for (const std::vector<std::size_t>& open : open_) {
-    for (const std::size_t at : open) events_.spans[at].end_us = last_us_;
-  }
-  if (!problems_.empty()) return;
-  if (!found_) {
-    problems_.push_back({file_, "1:1", QT_TRANSLATE_NOOP("Words", "no traceEvents"),
-                         QT_TRANSLATE_NOOP("Words",
-                                           "a Chrome trace: a list of events, or an "
-                                           "object with traceEvents"),
-                         ""});
-  } else if (events_.spans.empty()) {
-    problems_.push_back({file_, "", QT_TRANSLATE_NOOP("Words", "no span"),
-                         QT_TRANSLATE_NOOP("Words", "events that last: X, or B and E"), ""});
-  }
+  return log_.take(event) && (log_.taken() % kEventsBetween != 0 || part_read_({}));
 }
 
 }  // namespace
 
-bool read_events(std::string_view text, const std::string& file, std::size_t most_spans,
-                 std::size_t most_tracks, TraceEvents& events, Problems& problems) {
+bool read_events_in_order(std::string_view text, const std::string& file, const TraceLimits& limits,
+                          const PartRead& part_read, TraceEvents& events, Problems& problems) {
   Problems own;
-  EventReader reader(text, file, most_spans, most_tracks, events, own);
+  EventReader reader(text, file, limits, part_read, events, own);
   nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
   reader.finish();
   problems.insert(problems.end(), own.begin(), own.end());
-  return own.empty();
+  return own.empty() && part_read({});
+}
+
+bool read_events(std::string_view text, const std::string& file, const TraceLimits& limits,
+                 const PartRead& part_read, TraceEvents& events, Problems& problems) {
+  if (const auto whole = read_pieces(text, file, limits, part_read, events)) {
+    problems.insert(problems.end(), whole->begin(), whole->end());
+    return whole->empty() && part_read({});
+  }
+  events = {};
+  return part_read({}) && read_events_in_order(text, file, limits, part_read, events, problems);
 }
 
 }  // namespace tessera::gui

@@ -4,11 +4,15 @@
 #include <QFile>
 #include <QString>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,39 +59,6 @@ Lines lines_of(const TraceEvents& events) {
   return lines;
 }
 
-struct Timed {
-  std::int64_t start_ns = 0, end_ns = 0;
-  std::uint32_t event = 0, place = 0;  // place: of its track, in order
-  std::uint32_t depth = 0;             // spans around it
-};
-
-// By track and time, those around others first.
-std::vector<Timed> timed_of(const TraceEvents& events, const Lines& lines, double begin_us) {
-  std::vector<Timed> timed;
-  timed.reserve(events.spans.size());
-  for (std::size_t i = 0; i < events.spans.size(); ++i) {
-    const TraceEvent& one = events.spans[i];
-    timed.push_back({std::llround((one.start_us - begin_us) * 1e3),
-                     std::llround((one.end_us - begin_us) * 1e3), static_cast<std::uint32_t>(i),
-                     lines.tracks[one.track]});
-  }
-  std::sort(timed.begin(), timed.end(), [](const Timed& a, const Timed& b) {
-    return std::tie(a.place, a.start_ns, b.end_ns, a.event) <
-           std::tie(b.place, b.start_ns, a.end_ns, b.event);
-  });
-  std::vector<std::int64_t> around;  // ends of the spans that are open
-  for (std::size_t i = 0; i < timed.size(); ++i) {
-    if (i > 0 && timed[i - 1].place != timed[i].place) around.clear();
-    while (!around.empty() && around.back() <= timed[i].start_ns) around.pop_back();
-    timed[i].depth = static_cast<std::uint32_t>(around.size());
-    around.push_back(timed[i].end_ns);
-  }
-  std::stable_sort(timed.begin(), timed.end(), [](const Timed& a, const Timed& b) {
-    return std::pair(a.place, a.depth) < std::pair(b.place, b.depth);
-  });
-  return timed;
-}
-
 std::optional<Stream> stream_named(std::string_view name) {
   for (const Stream stream :
        {Stream::phases, Stream::compute, Stream::communication, Stream::copy}) {
@@ -95,9 +66,6 @@ std::optional<Stream> stream_named(std::string_view name) {
   }
   return std::nullopt;
 }
-
-// Some phase, so that equal names have one colour, and the first ones colours of their own.
-Phase colour_of(std::uint32_t name) { return kEveryPhase[name % kEveryPhase.size()]; }
 
 std::string shown_name(const TraceLine& line, const char* number) {
   if (!line.name.empty()) return line.name;
@@ -115,55 +83,151 @@ TraceNames names_of(const TraceEvents& events, const Lines& lines) {
   for (std::size_t i = 0; i < events.tracks.size(); ++i) {
     names.tracks[lines.tracks[i]] = shown_name(events.tracks[i], "tid ");
   }
-  names.categories = events.texts;
+  for (const std::string& text : events.texts) {
+    names.phase_of_category.push_back(phase_from(text));
+  }
   names.left_out = events.left_out;
   names.phases = std::ranges::all_of(events.spans, [&](const TraceEvent& one) {
-    return phase_from(events.texts[one.category]).has_value();
+    return names.phase_of_category[one.category].has_value();
   });
   return names;
 }
 
-TimelineIndex index_of(const TraceEvents& events, double begin_us) {
-  const Lines lines = lines_of(events);
-  const std::vector<Timed> timed = timed_of(events, lines, begin_us);
-  TraceNames names = names_of(events, lines);
-  Simulation measured;
-  measured.timeline.source = "measured";
-  std::vector<Span>& spans = measured.timeline.spans;
-  spans.reserve(timed.size());
-  std::vector<Lane> lanes;
-  for (const Timed& at : timed) {
-    const TraceEvent& event = events.spans[at.event];
-    const std::string& name = events.texts[event.name];
-    const auto phase = phase_from(events.texts[event.category]);
-    Span& span = spans.emplace_back();
-    span.start_ns = at.start_ns;
-    span.end_ns = at.end_ns;
-    span.rank = static_cast<int>(lines.processes[events.tracks[event.track].above]);
-    span.stream = stream_named(events.tracks[event.track].name).value_or(Stream::compute);
-    span.phase = phase.value_or(colour_of(event.name));
-    span.name = name;
-    names.category_of.push_back(event.category);
-    const Lane lane{span.rank,
-                    span.stream,
-                    spans.size() - 1,
-                    spans.size() - 1,
-                    static_cast<int>(at.place),
-                    static_cast<int>(at.depth)};
-    if (lanes.empty() || lanes.back().track != lane.track || lanes.back().depth != lane.depth) {
-      lanes.push_back(lane);
-    }
-    lanes.back().last = spans.size();
+/// A span of one track, and how many of its others are around it.
+struct Timed {
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint32_t event = 0, depth = 0;
+};
+
+// Those around others first.
+void sort_by_time(std::vector<Timed>& spans) {
+  const auto before = [](const Timed& a, const Timed& b) {
+    return std::tie(a.start_ns, b.end_ns, a.event) < std::tie(b.start_ns, a.end_ns, b.event);
+  };
+  if (!std::is_sorted(spans.begin(), spans.end(), before)) {
+    std::sort(spans.begin(), spans.end(), before);
   }
-  return gui::index_of(std::move(measured), std::move(lanes), std::move(names));
+}
+
+// Of spans by time; returns how many lines they take.
+std::uint32_t find_depths(std::vector<Timed>& spans) {
+  std::uint32_t lines = 0;
+  std::vector<std::int64_t> around;  // ends of the spans that are open
+  for (Timed& span : spans) {
+    while (!around.empty() && around.back() <= span.start_ns) around.pop_back();
+    span.depth = static_cast<std::uint32_t>(around.size());
+    around.push_back(span.end_ns);
+    lines = std::max(lines, span.depth + 1);
+  }
+  return lines;
+}
+
+/// The events of each track one behind the other: [place of the track] = where its own begin.
+struct ByTrack {
+  std::vector<std::size_t> first;
+  std::vector<std::uint32_t> events;
+};
+
+ByTrack by_track(const TraceEvents& events, const Lines& lines) {
+  ByTrack by;
+  by.first.assign(events.tracks.size() + 1, 0);
+  for (const TraceEvent& one : events.spans) ++by.first[lines.tracks[one.track] + 1];
+  std::partial_sum(by.first.begin(), by.first.end(), by.first.begin());
+  std::vector<std::size_t> next = by.first;
+  by.events.resize(events.spans.size());
+  for (std::size_t i = 0; i < events.spans.size(); ++i) {
+    by.events[next[lines.tracks[events.spans[i].track]]++] = static_cast<std::uint32_t>(i);
+  }
+  return by;
+}
+
+/// Fills an index with the spans of a trace, track by track.
+class TraceColumns {
+ public:
+  TraceColumns(const TraceEvents& events, const Lines& lines, double begin_us, TimelineIndex& index)
+      : events_(events),
+        begin_us_(begin_us),
+        by_track_(by_track(events, lines)),
+        lines_(lines),
+        index_(index) {
+    const std::size_t spans = events.spans.size();
+    index.starts.resize(spans);
+    index.name_of.resize(spans);
+    index.trace->category_of.resize(spans);
+    index.busy_before.assign(spans + 1, 0);
+  }
+
+  void fill() {
+    std::vector<std::uint32_t> track_at(events_.tracks.size());
+    for (std::uint32_t i = 0; i < track_at.size(); ++i) track_at[lines_.tracks[i]] = i;
+    for (std::size_t place = 0; place < track_at.size(); ++place) {
+      add_track(place, events_.tracks[track_at[place]]);
+    }
+    std::partial_sum(index_.busy_before.begin(), index_.busy_before.end(),
+                     index_.busy_before.begin());
+  }
+
+ private:
+  std::int64_t ns(double us) const { return std::llround((us - begin_us_) * 1e3); }
+
+  void add_track(std::size_t place, const TraceLine& track) {
+    const std::size_t first = by_track_.first[place], last = by_track_.first[place + 1];
+    spans_.clear();
+    for (std::size_t i = first; i < last; ++i) {
+      const TraceEvent& event = events_.spans[by_track_.events[i]];
+      spans_.push_back({ns(event.start_us), ns(event.end_us), by_track_.events[i]});
+    }
+    sort_by_time(spans_);
+    const std::uint32_t depths = find_depths(spans_);
+    std::vector<std::size_t> next(depths + 1, first);  // by depth
+    for (const Timed& span : spans_) ++next[span.depth + 1];
+    for (std::uint32_t depth = 0; depth < depths; ++depth) {
+      if (depth > 0) next[depth + 1] += next[depth] - first;
+      index_.lanes.push_back({static_cast<int>(lines_.processes[track.above]),
+                              stream_named(track.name).value_or(Stream::compute), next[depth],
+                              next[depth + 1], static_cast<int>(place), static_cast<int>(depth)});
+    }
+    for (const Timed& span : spans_) put(next[span.depth]++, span);
+  }
+
+  void put(std::size_t at, const Timed& span) {
+    const TraceEvent& event = events_.spans[span.event];
+    index_.starts[at] = span.start_ns;
+    index_.busy_before[at + 1] = span.end_ns - span.start_ns;
+    index_.name_of[at] = event.name;
+    index_.trace->category_of[at] = event.category;
+    index_.end_ns = std::max(index_.end_ns, span.end_ns);
+  }
+
+  const TraceEvents& events_;
+  double begin_us_;
+  ByTrack by_track_;
+  const Lines& lines_;
+  TimelineIndex& index_;
+  std::vector<Timed> spans_;  // of one track
+};
+
+TimelineIndex index_of(TraceEvents events, double begin_us) {
+  const Lines lines = lines_of(events);
+  TimelineIndex index;
+  index.simulation.timeline.source = "measured";
+  index.trace = names_of(events, lines);
+  TraceColumns(events, lines, begin_us, index).fill();
+  index.names = std::move(events.texts);
+  for (const Lane& lane : index.lanes) {
+    const bool known = !index.groups.empty() && index.groups.back().ranks.front() == lane.rank;
+    if (!known) index.groups.push_back({{lane.rank}});
+  }
+  return index;
 }
 
 }  // namespace
 
 std::optional<TimelineIndex> trace_in(std::string_view text, const std::string& file,
-                                      Problems& problems, const TraceLimits& limits) {
+                                      Problems& problems, const TraceLimits& limits,
+                                      const PartRead& part_read) {
   TraceEvents events;
-  if (!read_events(text, file, limits.spans, limits.tracks, events, problems)) return std::nullopt;
+  if (!read_events(text, file, limits, part_read, events, problems)) return std::nullopt;
   double begin = std::numeric_limits<double>::infinity(), end = -begin;
   for (const TraceEvent& one : events.spans) {
     begin = std::min(begin, one.start_us);
@@ -174,13 +238,25 @@ std::optional<TimelineIndex> trace_in(std::string_view text, const std::string& 
                         QT_TRANSLATE_NOOP("Words", "ts and dur as numbers of microseconds"), ""});
     return std::nullopt;
   }
-  TimelineIndex index = index_of(events, begin);
+  TimelineIndex index = index_of(std::move(events), begin);
   index.trace->file = file;
   return index;
 }
 
+namespace {
+
+// Pages of a mapped file that were read need not stay: whoever reads them again gets the same.
+void let_go(std::string_view part) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(part.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+}  // namespace
+
 std::optional<TimelineIndex> read_trace(const fs::path& path, Problems& problems,
-                                        const TraceLimits& limits) {
+                                        const PartRead& part_read, const TraceLimits& limits) {
   const std::string file = path.string();
   std::error_code error;
   const bool regular = fs::is_regular_file(path, error);
@@ -198,7 +274,11 @@ std::optional<TimelineIndex> read_trace(const fs::path& path, Problems& problems
   const uchar* const bytes = in.size() > 0 ? in.map(0, in.size()) : nullptr;
   const std::string_view text(reinterpret_cast<const char*>(bytes),
                               bytes != nullptr ? static_cast<std::size_t>(in.size()) : 0);
-  return trace_in(text, file, problems, limits);
+  const PartRead read_and_let_go = [&](std::string_view part) {
+    let_go(part);
+    return part_read(part);
+  };
+  return trace_in(text, file, problems, limits, read_and_let_go);
 }
 
 std::string trace_csv_of(const TimelineIndex& index) {
@@ -206,12 +286,11 @@ std::string trace_csv_of(const TimelineIndex& index) {
   append_row(out, {"process", "track", "depth", "name", "category", "start_ns", "end_ns"});
   for (const Lane& lane : index.lanes) {
     for (std::size_t i = lane.first; i < lane.last; ++i) {
-      const Span& span = index.span(i);
       append_row(out, {index.trace->processes[static_cast<std::size_t>(lane.rank)],
                        index.trace->tracks[static_cast<std::size_t>(lane.track)],
-                       std::to_string(lane.depth), span.name,
-                       index.trace->categories[index.trace->category_of[i]],
-                       std::to_string(span.start_ns), std::to_string(span.end_ns)});
+                       std::to_string(lane.depth), index.names[index.name_of[i]],
+                       index.names[index.trace->category_of[i]], std::to_string(index.start_ns(i)),
+                       std::to_string(index.end_ns_of(i))});
     }
   }
   return out;

@@ -10,7 +10,6 @@
 // thread.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -18,19 +17,19 @@
 
 #include "cost_models/documents/problem_list.h"
 #include "gui/timeline/timeline_index.h"
+#include "gui/trace/trace_events.h"
 
 namespace tessera::gui {
 
-struct TraceLimits {
-  std::size_t bytes = std::size_t{2} << 30, spans = 10'000'000, tracks = 20'000;
-};
-
-/// nullopt where anything was appended to `problems`, as where no span is in it.
+/// nullopt where anything was appended to `problems`, as where no span is in it, and where
+/// `part_read` said that nobody waits.
 std::optional<TimelineIndex> read_trace(const std::filesystem::path& file, Problems& problems,
+                                        const PartRead& part_read = everything_is_wanted,
                                         const TraceLimits& limits = {});
 /// The same of a text; `file`: as messages name it.
 std::optional<TimelineIndex> trace_in(std::string_view text, const std::string& file,
-                                      Problems& problems, const TraceLimits& limits = {});
+                                      Problems& problems, const TraceLimits& limits = {},
+                                      const PartRead& part_read = everything_is_wanted);
 
 /// Every span in a row: process, track, name, category, start and end in nanoseconds.
 std::string trace_csv_of(const TimelineIndex& index);

@@ -7460,6 +7460,18 @@ select it to plan it in full</source>
         <translation>正在读取 trace</translation>
     </message>
     <message>
+        <source>Reading %1: %2 %</source>
+        <translation>正在读取 %1：%2 %</translation>
+    </message>
+    <message>
+        <source>Cancel rea&amp;ding</source>
+        <translation>取消读取(&amp;D)</translation>
+    </message>
+    <message>
+        <source>Summing</source>
+        <translation>正在求和</translation>
+    </message>
+    <message>
         <source>&lt;b&gt;The whole trace&lt;/b&gt;; spans within others count in both</source>
         <translation>&lt;b&gt;整个 trace&lt;/b&gt;；位于其他片段之内的片段在两者中都计入</translation>
     </message>

@@ -175,7 +175,7 @@ TEST_F(Understand, AnAreaIsSummedByName) {
   EXPECT_EQ(picture().area->last_row, 3);
   EXPECT_NEAR(static_cast<double>(picture().area->from_ns), picture().axis.time_at(100), 2);
   EXPECT_NEAR(static_cast<double>(picture().area->to_ns), picture().axis.time_at(500), 2);
-  const AreaSums wanted = sums_of(picture());
+  const AreaSums wanted = sums_of(*picture().index, summed_area(picture()));
   ASSERT_FALSE(wanted.totals.empty());
   auto* sums = table("Totals of the area by name");
   ASSERT_NE(sums, nullptr);

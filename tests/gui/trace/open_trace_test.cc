@@ -88,5 +88,30 @@ TEST_F(OpenTrace, ATraceIsOpenedSearchedSummedAndClosed) {
   EXPECT_EQ(canvas->picture().ranksAt({5, TimelinePicture::kRuler + 3}).left(4), "rank");
 }
 
+// Of many spans the sums come later, and are those of the same area.
+TEST_F(OpenTrace, ALargeOneIsSummedInTheBackground) {
+  constexpr int kSpans = 250'000;
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("large.json");
+  {
+    std::ofstream out(file.toStdString());
+    for (int i = 0; i < kSpans; ++i) {
+      out << (i == 0 ? "[" : ",") << R"({"ph":"X","name":"a","pid":1,"tid":1,"dur":1,"ts":)"
+          << 2 * i << "}";
+    }
+    out << "]";
+  }
+  const auto* totals = window.findChild<QWidget*>("timeline")->findChild<QTableView*>();
+  const int rows = totals->model()->rowCount();
+  ASSERT_TRUE(window.openTrace(file, false));
+  EXPECT_EQ(totals->model()->rowCount(), rows) << "the window waited for the sums";
+  ASSERT_TRUE(wait_for([&] { return totals->model()->rowCount() == 2; }));
+  EXPECT_EQ(totals->model()->index(0, SpanTotalsModel::Count).data(SpanTotalsModel::SortRole),
+            kSpans);
+  EXPECT_EQ(totals->model()->index(1, SpanTotalsModel::Count).data(SpanTotalsModel::SortRole),
+            kSpans - 1)
+      << "gaps";
+}
+
 }  // namespace
 }  // namespace tessera::gui

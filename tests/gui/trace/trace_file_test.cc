@@ -269,5 +269,24 @@ TEST(OpenedTrace, StaysWhereTheNextCannotBeRead) {
   EXPECT_EQ(trace.facts(), nullptr);
 }
 
+TEST(OpenedTrace, IsCancelledWhileItIsRead) {
+  int no_words = 0;
+  const QCoreApplication events(no_words, nullptr);
+  const QTemporaryDir folder;
+  const QString good = folder.filePath("good.json");
+  std::ofstream(good.toStdString()) << R"([{"ph": "X", "ts": 5, "dur": 2}])";
+  OpenedTrace trace;
+  EXPECT_EQ(trace.progress(), "");
+  trace.open(good);  // nothing of it is heard before an event of this thread
+  EXPECT_TRUE(trace.progress().contains("good.json")) << trace.progress().toStdString();
+  trace.cancel();
+  EXPECT_FALSE(trace.isBusy());
+  QTest::qWait(50);
+  EXPECT_EQ(trace.facts(), nullptr);
+  EXPECT_EQ(trace.progress(), "");
+  trace.open(good);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return trace.facts() != nullptr; }, 30000));
+}
+
 }  // namespace
 }  // namespace tessera::gui
