@@ -147,7 +147,15 @@ AcrossNodes across_nodes(Collective collective, Traffic bytes, GroupShape group)
 GroupShape group_shape(const ClusterSpec& cluster, int count, int stride, int first) {
   const auto per_node = static_cast<int>(cluster.gpus_per_node);
   const int last = first + (count - 1) * stride;
-  const GroupShape shape{count, std::min(count, last / per_node - first / per_node + 1)};
+  GroupShape shape{count, std::min(count, last / per_node - first / per_node + 1)};
+  if (shape.nodes > 1 && has_leaves(cluster)) {
+    shape.leaves = leaf_shares(cluster, {.gpus = cluster.gpus(),
+                                         .ranks = static_cast<double>(count),
+                                         .nodes = static_cast<double>(shape.nodes),
+                                         .step = stride,
+                                         .extent = std::int64_t{count} * stride,
+                                         .members = static_cast<double>(count)});
+  }
   if (!cluster.shares_within()) return shape;
   std::vector<int> places;
   for (int rank = first; rank <= last && rank / per_node == first / per_node; rank += stride) {
@@ -181,6 +189,14 @@ BytesPerSecond inter_node_bandwidth(const ClusterSpec& cluster, const Calibratio
   const double cards = static_cast<double>(std::max<std::int64_t>(1, cluster.nics_per_node));
   return cards * cluster.nic / static_cast<double>(cluster.gpus_per_node) /
          std::max(1.0, cluster.blocking()) * calibration.inter_efficiency.value;
+}
+
+BytesPerSecond inter_node_bandwidth(Collective collective, const GroupShape& group,
+                                    const ClusterSpec& cluster, const Calibration& calibration) {
+  const LeafShares& leaves = group.leaves;
+  const double share = collective == Collective::all_to_all ? leaves.pairs : leaves.ring;
+  const double blocking = std::max(1.0, cluster.blocking());
+  return blocking / std::max(1.0, blocking * share) * inter_node_bandwidth(cluster, calibration);
 }
 
 namespace {
@@ -217,7 +233,8 @@ Seconds chosen_seconds(Collective collective, Traffic bytes, GroupShape group,
   const bool ring =
       collective == Collective::all_gather || collective == Collective::reduce_scatter;
   const double inside_hops = ring ? group.ranks - group.nodes : 0;
-  const Seconds inter = across.bytes / inter_node_bandwidth(cluster, calibration) +
+  const BytesPerSecond rate = inter_node_bandwidth(collective, group, cluster, calibration);
+  const Seconds inter = across.bytes / rate +
                         across.hops * Seconds{calibration.inter_latency_s.value} +
                         inside_hops * kRingHop;
   const int per_node = (group.ranks + group.nodes - 1) / group.nodes;
@@ -284,11 +301,17 @@ Seconds reshard_seconds(Traffic intra, Traffic inter, int messages, const Cluste
   return seconds + copy.alpha * messages;
 }
 
+Traffic over_uplinks(const MovedBytes& moved, const ClusterSpec& cluster) {
+  return std::max(moved.inter / std::max(1.0, cluster.blocking()), moved.inter - moved.under_leaf);
+}
+
 Seconds arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
                         const ClusterSpec& cluster, const Calibration& calibration) {
-  return std::max({reshard_seconds(received.intra, received.inter, messages, cluster, calibration),
-                   reshard_seconds(busiest.intra, busiest.inter, 0, cluster, calibration),
-                   shared_seconds(received, cluster), shared_seconds(busiest, cluster)});
+  const auto own = [&](const MovedBytes& moved, int count) {
+    return reshard_seconds(moved.intra, over_uplinks(moved, cluster), count, cluster, calibration);
+  };
+  return std::max({own(received, messages), own(busiest, 0), shared_seconds(received, cluster),
+                   shared_seconds(busiest, cluster)});
 }
 
 Seconds host_copy_seconds(Traffic bytes, const Calibration& calibration) {

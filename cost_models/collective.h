@@ -10,6 +10,7 @@
 #include <span>
 
 #include "cost_models/calibration.h"
+#include "cost_models/leaves/leaf_shares.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/units.h"
 
@@ -22,6 +23,7 @@ struct GroupShape {
   /// Of the groups like this one that all GPUs of a node form, those that cross the uplink of a
   /// PCIe switch, and the link of a socket; 0: none does, or the cluster states no such link.
   int over_switch = 0, over_socket = 0;
+  LeafShares leaves;  // of what it sends to other nodes
   bool operator==(const GroupShape&) const = default;
 };
 
@@ -45,9 +47,13 @@ Traffic wire_bytes(Collective collective, Traffic bytes, int ranks);
 Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape group,
                            const ClusterSpec& cluster, const Calibration& calibration);
 
-/// One way, per GPU, between nodes: cards x rate / GPUs / oversubscription x efficiency. Every node
-/// is taken to have an uplink of its own, whatever the leaves are, unless all hang on one.
+/// One way, per GPU, between nodes: cards x rate / GPUs / oversubscription x efficiency, where all
+/// passes uplinks of leaf switches (unless all nodes hang on one).
 BytesPerSecond inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
+/// The same for what a group sends in a collective, of which a part may pass none (`leaves`): the
+/// rate of its card, or that at which its part fills the busiest uplink.
+BytesPerSecond inter_node_bandwidth(Collective collective, const GroupShape& group,
+                                    const ClusterSpec& cluster, const Calibration& calibration);
 
 /// The rate at which the bytes of wire_bytes pass within a node, of a rank.
 struct WithinRates {
@@ -80,6 +86,7 @@ struct MovedBytes {
   Traffic intra, inter;
   /// Of `intra`, what crosses the uplink of a PCIe switch, and the link of a socket.
   Traffic over_switch = {}, over_socket = {};
+  Traffic under_leaf = {};  // of `inter`, what passes no uplink of a leaf switch
 };
 
 /// Bytes within a node that come from all others of its GPUs alike.
@@ -87,6 +94,9 @@ MovedBytes spread_within(Traffic bytes, const ClusterSpec& cluster);
 
 /// The time of what crosses links that GPUs of a node share, where all behind one move as much.
 Seconds shared_seconds(const MovedBytes& moved, const ClusterSpec& cluster);
+
+/// The bytes that would take as long between nodes as these, were all to pass uplinks.
+Traffic over_uplinks(const MovedBytes& moved, const ClusterSpec& cluster);
 
 /// When a destination has its weights: its own ports must have taken `received`, and each of its
 /// senders have sent all that it sends; `busiest` is the one that takes longest.

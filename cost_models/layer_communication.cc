@@ -86,9 +86,10 @@ Seconds hierarchical_seconds(const MoeSpec& moe, Traffic bytes, GroupShape group
   const Traffic network = bytes * copies.nodes * (nodes - 1) / nodes;
   const GroupShape inside{(group.ranks + group.nodes - 1) / group.nodes, 1, group.over_switch,
                           group.over_socket};
-  return std::max(network / inter_node_bandwidth(cluster, calibration),
-                  collective_seconds(Collective::all_to_all, bytes * copies.ranks, inside, cluster,
-                                     calibration)) +
+  return std::max(
+             network / inter_node_bandwidth(Collective::all_to_all, group, cluster, calibration),
+             collective_seconds(Collective::all_to_all, bytes * copies.ranks, inside, cluster,
+                                calibration)) +
          Seconds{calibration.inter_latency_s.value} * (nodes - 1);
 }
 

@@ -12,7 +12,7 @@ Traffic total(const MovedBytes& moved) { return moved.intra + moved.inter; }
 
 MovedBytes part_of(const MovedBytes& moved, double rounds) {
   return {moved.intra / rounds, moved.inter / rounds, moved.over_switch / rounds,
-          moved.over_socket / rounds};
+          moved.over_socket / rounds, moved.under_leaf / rounds};
 }
 
 // A group's all-gather of nothing: what it costs to begin one.
@@ -64,7 +64,7 @@ Seconds travel_seconds(const MovedBytes& received, int messages, const MovedByte
   if (reads_devices(travel.transport, calibration) && !shared) {
     return rounds * arrival_seconds(in, messages, out, cluster, calibration);
   }
-  const Traffic inter = std::max(in.inter, out.inter);
+  const Traffic inter = std::max(over_uplinks(in, cluster), over_uplinks(out, cluster));
   Seconds between = reshard_seconds({}, inter, 0, cluster, calibration);
   if (shared && inter > 0) {
     between = shared->across / rounds + Seconds{calibration.inter_latency_s.value};

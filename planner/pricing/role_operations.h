@@ -93,6 +93,11 @@ class RoleOperations {
   Seconds call_seconds() const;
   Seconds software_seconds(CallKind kind) const;
 
+  /// As the plan deals its ranks.
+  const CandidateGroups& groups() const { return layout_.groups; }
+  /// The rate between nodes of a kind of group, by `kind` of SentByGroups; 0 where it spans none.
+  BytesPerSecond rate_across(Traffic SentByGroups::*kind) const;
+
   /// Bytes of a rank of a stage in a phase, its own or another; `in_flight` micro-batches' worth of
   /// activations in a phase that trains.
   MemoryUse memory(Phase phase, int stage, double in_flight) const;

@@ -29,6 +29,19 @@ RoleLayout without_groups(RoleLayout layout) {
 
 }  // namespace
 
+BytesPerSecond RoleOperations::rate_across(Traffic SentByGroups::*kind) const {
+  const auto rate = [&](Collective collective, const GroupShape& group) {
+    return group.nodes <= 1 ? BytesPerSecond{}
+                            : inter_node_bandwidth(collective, group, layout_.assumed->cluster(),
+                                                   layout_.assumed->calibration());
+  };
+  const CandidateGroups& groups = layout_.groups;
+  if (kind == &SentByGroups::tensor) return rate(Collective::all_reduce, groups.tp);
+  if (kind == &SentByGroups::experts) return rate(Collective::all_to_all, groups.ep);
+  if (kind == &SentByGroups::stages) return rate(Collective::send_receive, groups.hop);
+  return rate(candidate_.ulysses ? Collective::all_to_all : Collective::send_receive, groups.cp);
+}
+
 WithinRates RoleOperations::within_rates(Traffic SentByGroups::*kind) const {
   const auto rates = [&](Collective collective, GroupShape group) {
     return group.nodes > 1 || group.ranks <= 1
@@ -55,11 +68,8 @@ std::vector<SentByGroups> RoleOperations::sent(Sent over, const Price& price) co
   for (const auto& [group, bytes] : kKindsOfGroups) {
     const bool hops = bytes == &SentByGroups::stages;  // which a pass of a trained role has apart
     if (hops && (role_.role != Role::rollout || candidate_.pp == 1)) continue;
-    const bool spans = (layout_.groups.*group).nodes > 1;
     const BytesPerSecond rate =
-        over == Sent::shared ? within_rates(bytes).together
-        : spans ? inter_node_bandwidth(layout_.assumed->cluster(), layout_.assumed->calibration())
-                : BytesPerSecond{};
+        over == Sent::shared ? within_rates(bytes).together : rate_across(bytes);
     if (rate <= 0) continue;
     RoleLayout alone = without_groups(layout_);
     alone.groups.*group = layout_.groups.*group;

@@ -84,6 +84,7 @@ GroupShape RoleCosts::pair_shape(int replica, int from, int to) const {
   const auto node_of = [&](int rank) { return rank / cluster.gpus_per_node; };
   const std::int64_t node = node_of(stage_ranks(replica, from).front());
   GroupShape shape{2, node == node_of(stage_ranks(replica, to).front()) ? 1 : 2};
+  if (shape.nodes > 1) shape.leaves = operations_.groups().hop.leaves;
   if (shape.nodes > 1) return shape;
   const auto count = [&](const SharedLink& link, int& over) {
     if (link.gpus == 0) return;

@@ -46,6 +46,13 @@ std::vector<std::vector<int>> groups_over(const RoleCosts& costs, int stage,
   return groups;
 }
 
+/// Those over which the plan priced it.
+const GroupShape& priced_group(const RoleCosts& costs, const TaskLinks::Replicas& over) {
+  const CandidateGroups& groups = costs.operations().groups();
+  if (over.stride > 1) return groups.replicated;
+  return over.end - over.begin < costs.role().layout.dp ? groups.shard : groups.replicas;
+}
+
 }  // namespace
 
 void TaskLinks::put_collective(TaskGraph& graph, Task& task, const RoleCosts& costs, int stage,
@@ -80,7 +87,9 @@ void TaskLinks::put_collective(TaskGraph& graph, Task& task, const RoleCosts& co
   const LinkPattern& pattern = graph.patterns[at(known->second)];
   const MemberBytes moved =
       member_bytes(collective, bytes, {pattern.group_ranks, pattern.group_nodes});
-  put(task, known->second, moved);
+  put(task, known->second, moved,
+      moved.card /
+          inter_node_bandwidth(collective, priced_group(costs, over), cluster_, calibration_));
   const auto rates = rates_.find(known->second);
   if (rates != rates_.end()) put_shared(task, moved.port, moved.port / rates->second.together);
 }
@@ -114,7 +123,9 @@ void TaskLinks::put_message(TaskGraph& graph, Task& task, const RoleCosts& costs
     known->second = add(graph, std::move(pattern));
   }
   const bool across = graph.patterns[at(known->second)].group_nodes > 1;
-  put(task, known->second, across ? MemberBytes{bytes, {}} : MemberBytes{{}, bytes});
+  const GroupShape& hop = costs.operations().groups().hop;
+  put(task, known->second, across ? MemberBytes{bytes, {}} : MemberBytes{{}, bytes},
+      bytes / inter_node_bandwidth(Collective::send_receive, hop, cluster_, calibration_));
   const auto rates = rates_.find(known->second);
   if (rates != rates_.end()) put_shared(task, bytes, bytes / rates->second.together);
 }
@@ -220,9 +231,10 @@ void TaskLinks::put_kinds(TaskGraph& graph, Task& task, const RoleCosts& costs, 
   for (std::size_t kind = 0; all > 0 && kind < kKinds.size(); ++kind) {
     parts.back() = 0;
     parts[kind] = bytes.*kKinds[kind] / all;
-    if (between || parts[kind] <= 0) continue;
-    rates[kind] = costs.operations().within_rates(kKinds[kind]);
-    taken += bytes.*kKinds[kind] / rates[kind].together;
+    if (parts[kind] <= 0) continue;
+    if (!between) rates[kind] = costs.operations().within_rates(kKinds[kind]);
+    taken += bytes.*kKinds[kind] /
+             (between ? costs.operations().rate_across(kKinds[kind]) : rates[kind].together);
   }
   const auto make = [&] {
     LinkPattern pattern;
@@ -246,7 +258,7 @@ void TaskLinks::put_kinds(TaskGraph& graph, Task& task, const RoleCosts& costs, 
   if (only < parts.size()) known.patterns[only] = pattern;
   const bool crosses = !graph.patterns[at(pattern)].links.empty();
   if (!crosses && sent.within <= 0) return;
-  put(task, pattern, {between && crosses ? all : Traffic{}, sent.within});
+  put(task, pattern, {between && crosses ? all : Traffic{}, sent.within}, taken);
   if (!between && all > 0) put_shared(task, all, taken);
 }
 
@@ -279,16 +291,17 @@ void TaskLinks::put_arrival(TaskGraph& graph, Task& task, const Arrival& arrival
   task.port_bytes = within;
 }
 
-void TaskLinks::put(Task& task, int pattern, const MemberBytes& moved) const {
+void TaskLinks::put(Task& task, int pattern, const MemberBytes& moved, Seconds taken) const {
   task.pattern = pattern;
   task.card_bytes = moved.card.value;
   task.port_bytes = moved.port.value;
   if (moved.card <= 0) return;
   // What a backward pass hides of a reduction has no time here, and no flow.
-  task.flow_ns = std::min(task.duration_ns, nanoseconds((moved.card / share_).value));
+  task.flow_ns = std::min(task.duration_ns, nanoseconds(taken.value));
   if (task.flow_ns == 0) task.card_bytes = 0;
+  const BytesPerSecond rate = moved.card / taken;
   task.card_bytes =
-      std::min(task.card_bytes, share_.value * static_cast<double>(task.flow_ns) * 1e-9);
+      std::min(task.card_bytes, rate.value * static_cast<double>(task.flow_ns) * 1e-9);
 }
 
 void TaskLinks::put_shared(Task& task, Traffic bytes, Seconds taken) const {

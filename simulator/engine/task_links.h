@@ -29,10 +29,7 @@ class TaskLinks {
   /// Keeps references to all but the graph, of which it is told when a pattern is made.
   TaskLinks(const ClusterNetwork& network, const ClusterSpec& cluster,
             const Calibration& calibration)
-      : network_(network),
-        cluster_(cluster),
-        calibration_(calibration),
-        share_(inter_node_bandwidth(cluster, calibration)) {}
+      : network_(network), cluster_(cluster), calibration_(calibration) {}
 
   /// Every `stride`-th of the replicas from `begin` on form a group with the same tensor-parallel
   /// rank of a stage.
@@ -76,7 +73,8 @@ class TaskLinks {
   Known& of_generation(const RoleCosts& costs, int replica);
   void put_kinds(TaskGraph& graph, Task& task, const RoleCosts& costs, Known& known,
                  const Sent& sent, std::vector<int> ranks) const;
-  void put(Task& task, int pattern, const MemberBytes& moved) const;
+  /// A flow between nodes of bytes that take so long where every GPU has its equal share.
+  void put(Task& task, int pattern, const MemberBytes& moved, Seconds taken) const;
   /// A flow within a node of bytes that take so long where every GPU has its equal share.
   void put_shared(Task& task, Traffic bytes, Seconds taken) const;
   /// The ports of ranks whose bytes pass at such a rate where nothing else crosses their links.
@@ -86,7 +84,6 @@ class TaskLinks {
   const ClusterNetwork& network_;
   const ClusterSpec& cluster_;
   const Calibration& calibration_;
-  BytesPerSecond share_;  // of a GPU, where all of a node communicate
   std::map<Key, int> known_;
   std::map<std::tuple<Role, int, int>, Known> layers_;  // by replica and stage
   std::map<std::pair<Role, int>, Known> generation_;    // by replica

@@ -18,17 +18,19 @@ RankOrder dealt_order(const Candidate& candidate, const EngineTraits& traits) {
 }
 
 CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes) {
-  const auto set = [](int own, int& spanned) {
-    if (own > 0) spanned = own;
+  const auto set = [](const GroupSpan& own, GroupShape& group) {
+    if (own.nodes == 0) return;
+    group.nodes = own.nodes;
+    group.leaves = own.leaves;
   };
-  set(nodes.tp, groups.tp.nodes);
-  set(nodes.cp, groups.cp.nodes);
-  set(nodes.replicas, groups.replicas.nodes);
-  set(nodes.shard, groups.shard.nodes);
-  set(nodes.replicated, groups.replicated.nodes);
-  set(nodes.ep, groups.ep.nodes);
-  set(nodes.expert_replicas, groups.expert_replicas.nodes);
-  set(nodes.hop, groups.hop.nodes);
+  set(nodes.tp, groups.tp);
+  set(nodes.cp, groups.cp);
+  set(nodes.replicas, groups.replicas);
+  set(nodes.shard, groups.shard);
+  set(nodes.replicated, groups.replicated);
+  set(nodes.ep, groups.ep);
+  set(nodes.expert_replicas, groups.expert_replicas);
+  set(nodes.hop, groups.hop);
   return groups;
 }
 
@@ -120,6 +122,75 @@ std::vector<int> places_from(int first, const Members& members, int per_node) {
   return places;
 }
 
+std::int64_t gpus_of(const Members& members, std::initializer_list<Steps> others) {
+  std::int64_t gpus = members.count();
+  for (const Steps& steps : others) gpus *= steps.count;
+  return gpus;
+}
+
+// Part of the pairs of places in a node that share a network card.
+double pairs_on_a_card(const std::vector<int>& places, const ClusterSpec& cluster) {
+  const std::int64_t node = cluster.gpus_per_node;
+  const std::int64_t cards = std::clamp<std::int64_t>(cluster.nics_per_node, 1, node);
+  std::map<std::int64_t, double> on_card;
+  for (const int place : places) ++on_card[place * cards / node];
+  double pairs = 0;
+  for (const auto& [card, count] : on_card) pairs += count * count;
+  return pairs / static_cast<double>(places.size() * places.size());
+}
+
+// A coordinate along which a group goes beyond a leaf, and its members on the way.
+struct Reach {
+  Steps steps;
+  int members = 1;
+};
+
+Reach reach_of(const Members& members, std::int64_t leaf) {
+  const auto& [inner, outer] = members;
+  const std::int64_t along = std::int64_t{inner.count} * inner.step;
+  if (inner.count == 1) return {outer, outer.count};
+  if (outer.count == 1) return {inner, inner.count};
+  if (outer.step == along) return {{members.count(), inner.step}, members.count()};
+  return along > leaf ? Reach{inner, inner.count} : Reach{outer, members.count()};
+}
+
+// `first`, and as many ranks of each of the coordinates beside it.
+std::vector<int> ranks_along(std::vector<int> first, std::initializer_list<Steps> coordinates) {
+  for (const auto& [count, step] : coordinates) {
+    const std::size_t known = first.size();
+    for (int i = 1; i < count; ++i) {
+      for (std::size_t rank = 0; rank < known; ++rank) first.push_back(first[rank] + i * step);
+    }
+  }
+  return first;
+}
+
+LeafShares leaves_of(const GroupShape& shape, const Members& members,
+                     std::initializer_list<Steps> others, const ClusterSpec& cluster) {
+  if (shape.nodes == 1 || !has_leaves(cluster)) return {};
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
+  const std::int64_t leaf = cluster.nodes_per_leaf * per_node;
+  const Reach reach = reach_of(members, leaf);
+  const std::int64_t along = std::int64_t{members.inner.count} * members.inner.step;
+  if (reach.members > reach.steps.count && along > per_node && leaf % along != 0) {
+    std::vector<std::vector<int>> groups;  // whose faster coordinate lies under two switches
+    for (const int first : ranks_along({0}, others)) {
+      groups.push_back(ranks_along({first}, {members.inner, members.outer}));
+    }
+    return counted_leaf_shares(cluster, groups);
+  }
+  return leaf_shares(
+      cluster,
+      {.gpus = gpus_of(members, others),
+       .ranks = static_cast<double>(shape.ranks),
+       .nodes = static_cast<double>(shape.nodes),
+       .step = reach.steps.step,
+       .extent = std::int64_t{reach.steps.count} * reach.steps.step,
+       .members = static_cast<double>(reach.members),
+       .one_card =
+           cluster.rails ? pairs_on_a_card(places_from(0, members, per_node), cluster) : 1.0});
+}
+
 // Each stage sends to the next one at once: as many messages as ranks lie between the two.
 void set_crossings_of_hops(const Steps& pp, std::initializer_list<Steps> others,
                            const ClusterSpec& cluster, GroupShape& hop) {
@@ -142,6 +213,14 @@ void set_crossings_of_hops(const Steps& pp, std::initializer_list<Steps> others,
   }
 }
 
+// On rails whoever has another place in its node hangs on another switch.
+LeafShares leaves_of_hops(const Steps& pp, int gpus, const ClusterSpec& cluster) {
+  if (!has_leaves(cluster)) return {};
+  if (cluster.rails && pp.step % cluster.gpus_per_node != 0) return {};
+  const std::int64_t extent = std::int64_t{pp.count} * pp.step;
+  return {.ring = leaf_share_of_messages(cluster, gpus, pp.step, extent)};
+}
+
 // On most nodes of all groups of these members.
 GroupShape widest(const Members& members, std::initializer_list<Steps> others,
                   const ClusterSpec& cluster) {
@@ -159,6 +238,7 @@ GroupShape widest(const Members& members, std::initializer_list<Steps> others,
     }
   }
   shape.nodes = std::min(shape.nodes, shape.ranks);
+  shape.leaves = leaves_of(shape, members, others, cluster);
   if (!cluster.shares_within()) return shape;
   for (const int first : beginnings(others, per_node)) {
     shape = with_crossings(shape, cluster, places_from(first, members, per_node));
@@ -205,21 +285,27 @@ CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request
   groups.replicated = widest({copies, {}}, {tp, cp, pp, shards}, cluster);
   set_expert_groups(candidate, block, dp, pp, cluster, groups);
   const GroupShape replica = widest({{block, 1}, pp}, {dp}, cluster);
-  if (candidate.pp > 1 && replica.nodes > 1) groups.hop.nodes = 2;
+  if (candidate.pp > 1 && replica.nodes > 1) {
+    groups.hop.nodes = 2;
+    groups.hop.leaves = leaves_of_hops(pp, candidate.gpus, cluster);
+  }
   if (candidate.pp > 1) set_crossings_of_hops(pp, {{block, 1}, dp}, cluster, groups.hop);
   return groups;
 }
 
 GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt) {
-  const auto other = [](int nodes, int as_dealt) { return nodes == as_dealt ? 0 : nodes; };
-  return {.tp = other(own.tp.nodes, dealt.tp.nodes),
-          .cp = other(own.cp.nodes, dealt.cp.nodes),
-          .replicas = other(own.replicas.nodes, dealt.replicas.nodes),
-          .shard = other(own.shard.nodes, dealt.shard.nodes),
-          .replicated = other(own.replicated.nodes, dealt.replicated.nodes),
-          .ep = other(own.ep.nodes, dealt.ep.nodes),
-          .expert_replicas = other(own.expert_replicas.nodes, dealt.expert_replicas.nodes),
-          .hop = other(own.hop.nodes, dealt.hop.nodes)};
+  const auto other = [](const GroupShape& group, const GroupShape& as_dealt) {
+    const bool same = group.nodes == as_dealt.nodes && group.leaves == as_dealt.leaves;
+    return same ? GroupSpan{} : GroupSpan{group.nodes, group.leaves};
+  };
+  return {.tp = other(own.tp, dealt.tp),
+          .cp = other(own.cp, dealt.cp),
+          .replicas = other(own.replicas, dealt.replicas),
+          .shard = other(own.shard, dealt.shard),
+          .replicated = other(own.replicated, dealt.replicated),
+          .ep = other(own.ep, dealt.ep),
+          .expert_replicas = other(own.expert_replicas, dealt.expert_replicas),
+          .hop = other(own.hop, dealt.hop)};
 }
 
 double share_of(std::int64_t gpus, const Candidate& actor, const PlanRequest& request) {
@@ -242,14 +328,41 @@ MovedBytes spread_over_copy(Traffic bytes, const Candidate& actor, const PlanReq
     const double behind = std::min(1.0, static_cast<double>(link.gpus) / block);
     return bytes * std::max(0.0, local - behind * share_of(link.gpus, actor, request));
   };
-  return {bytes * local, bytes * (1 - local), over(cluster.pcie_switch), over(cluster.socket)};
+  const Traffic far = bytes * (1 - local);
+  return {bytes * local, far, over(cluster.pcie_switch), over(cluster.socket),
+          far * (1 - leaf_share_of_copy(actor, request))};
+}
+
+double spare_uplink(std::int64_t gpus, const ClusterSpec& cluster) {
+  if (!has_leaves(cluster)) return 0;
+  return std::max(0.0, 1 - static_cast<double>(gpus) /
+                               static_cast<double>(cluster.nodes_per_leaf * cluster.gpus_per_node));
+}
+
+// Stages of a copy lie side by side, or as far apart as its replicas take.
+double leaf_share_of_copy(const Candidate& actor, const PlanRequest& request) {
+  const double local = share_of(request.cluster.gpus_per_node, actor, request);
+  if (local >= 1 || !has_leaves(request.cluster)) return 1;
+  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
+  const std::int64_t block = std::int64_t{actor.tp} * actor.cp;
+  const std::int64_t stage = std::max(block * actor.dp_shard, std::int64_t{actor.ep} * actor.etp);
+  const std::int64_t ranks = stage * actor.pp;
+  return leaf_shares(request.cluster, {.gpus = actor.gpus,
+                                       .ranks = static_cast<double>(ranks),
+                                       .nodes = 1 / local,
+                                       .step = apart ? block * actor.dp : 1,
+                                       .extent = apart ? actor.gpus : ranks,
+                                       .members = static_cast<double>(ranks)})
+      .pairs;
 }
 
 double busiest_link(const std::vector<double>& by_stage, const Candidate& candidate,
                     const PlanRequest& request) {
   const double busiest = *std::max_element(by_stage.begin(), by_stage.end());
   const ClusterSpec& cluster = request.cluster;
-  if (candidate.pp == 1 || cluster.nodes == 1) return busiest;
+  const std::int64_t leaf =
+      cluster.gpus_per_node * (has_leaves(cluster) ? cluster.nodes_per_leaf : 1);
+  if (cluster.nodes == 1 || (candidate.pp == 1 && candidate.gpus >= leaf)) return busiest;
   const bool apart = dealt_order(candidate, request.traits) == RankOrder::megatron;
   const int block = candidate.tp * candidate.cp * (apart ? candidate.dp : 1);
   // Of the links that so many neighbours share, by the mean of those behind one.
@@ -277,7 +390,8 @@ double busiest_link(const std::vector<double>& by_stage, const Candidate& candid
   const int cards = static_cast<int>(std::clamp<std::int64_t>(cluster.nics_per_node, 1, per_node));
   const double blocking = std::max(1.0, cluster.blocking());
   const double own = static_cast<double>(cards) / per_node / blocking;
-  return std::max({own * busiest, shared_by(per_node / cards) / blocking, shared_by(per_node)});
+  return std::max(
+      {own * busiest, shared_by(per_node / cards) / blocking, shared_by(static_cast<int>(leaf))});
 }
 
 }  // namespace tessera

@@ -1,9 +1,9 @@
 // Where the ranks of a candidate's groups lie: how many, on how many nodes.
 //
 // Pure. Contiguous order is tp, cp, pp, dp from the fastest; megatron's tp, cp, dp, pp. The
-// candidate's first rank begins a node, or its block lies inside one; where a plan deals ranks, or
-// cuts stages, in another way DealtLayout says so. Of a kind's groups the one on most nodes counts:
-// a step waits for the slowest.
+// candidate's first rank begins a node, and a leaf, or its block lies inside a node; where a plan
+// deals ranks, or cuts stages, in another way DealtLayout says so. Of a kind's groups the one on
+// most nodes counts: a step waits for the slowest.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,16 @@ struct CandidateGroups {
   GroupShape hop{2, 1};        // neighbouring stages
 };
 
-/// Nodes that each group spans at most where a plan deals its ranks in its own way; 0 = as many as
-/// in dealt_order.
+/// Nodes that groups of a kind span at most, and what of their bytes passes uplinks of leaves;
+/// 0 nodes = both as in dealt_order.
+struct GroupSpan {
+  int nodes = 0;
+  LeafShares leaves;
+  bool operator==(const GroupSpan&) const = default;
+};
+/// Of each kind, where a plan deals its ranks in its own way.
 struct GroupNodes {
-  int tp = 0, cp = 0, replicas = 0, shard = 0, replicated = 0, ep = 0, expert_replicas = 0, hop = 0;
+  GroupSpan tp, cp, replicas, shard, replicated, ep, expert_replicas, hop;
   bool operator==(const GroupNodes&) const = default;
 };
 
@@ -55,8 +61,8 @@ GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt);
 CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes);
 
 /// The bytes of a rank that would leave it in the time of the busiest link out of a trained role's
-/// nodes, were every rank to send as much: of its own port, its card or its node's uplink, where a
-/// rank of each stage sends `by_stage`.
+/// nodes, were every rank to send as much over uplinks: of its own port, its card or the uplink of
+/// its node or leaf, where a rank of each stage sends `by_stage`.
 double busiest_link(const std::vector<double>& by_stage, const Candidate& candidate,
                     const PlanRequest& request);
 
@@ -68,6 +74,11 @@ int shard_ranks(const Candidate& candidate, const EngineTraits& traits);
 /// node, or behind a link of one. Its stages, which are neighbours unless the pipeline is the
 /// slowest axis, and of them shards or experts.
 double share_of(std::int64_t gpus, const Candidate& actor, const PlanRequest& request);
+/// Of the bytes that ranks read of a copy of the model on other nodes, the part that passes the
+/// busiest uplink of a leaf switch.
+double leaf_share_of_copy(const Candidate& actor, const PlanRequest& request);
+/// The part of a leaf's uplink that so many GPUs below it leave to one another.
+double spare_uplink(std::int64_t gpus, const ClusterSpec& cluster);
 /// Bytes of a rank that it reads from a copy of the model, as far as they are not where it is.
 MovedBytes spread_over_copy(Traffic bytes, const Candidate& actor, const PlanRequest& request);
 

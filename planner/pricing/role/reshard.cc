@@ -187,6 +187,12 @@ bool shards_within_parts(const PlanRequest& request, const Candidate& actor,
          actor.dp_shard <= request.cluster.gpus_per_node;
 }
 
+// Weights are final before anybody reads them, and nobody changes them before all have read.
+Seconds barriers_of(const Assumptions& assumed, int ranks) {
+  return 2 * barrier_seconds(group_shape(assumed.cluster(), ranks, 1), assumed.cluster(),
+                             assumed.calibration());
+}
+
 }  // namespace
 
 ReshardPricer::ReshardPricer(const Assumptions& assumed, ModelParts* actor, ModelParts& rollout)
@@ -291,16 +297,6 @@ BusiestBytes ReshardPricer::lacking(const Candidate& actor, const Candidate& rol
   return entry->second = {Bytes{most * wire}, Bytes{sent * wire}};
 }
 
-namespace {
-
-// Weights are final before anybody reads them, and nobody changes them before all have read.
-Seconds barriers_of(const Assumptions& assumed, int ranks) {
-  return 2 * barrier_seconds(group_shape(assumed.cluster(), ranks, 1), assumed.cluster(),
-                             assumed.calibration());
-}
-
-}  // namespace
-
 Seconds ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout, bool shared) {
   if (!shared) return seconds_apart(busiest_share(actor), rollout);
   const Seconds before = seconds_before_handover(assumed_, actor_->model().spec, actor);
@@ -329,9 +325,10 @@ Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& r
   const bool single = local < 1 && (actor.ep > 1 || actor.dp_shard > 1 || rollout.pp > 1);
   const Traffic sent_far =
       single ? sent * std::ceil(layers / actor.pp) * actor.pp / layers : sent * (1 - local);
+  const double under = 1 - leaf_share_of_copy(actor, assumed_.request);
   return barriers + travel_seconds(spread_over_copy(received, actor, assumed_.request), peers,
-                                   {sent * local, sent_far}, travel(), assumed_.cluster(),
-                                   assumed_.calibration());
+                                   {sent * local, sent_far, {}, {}, under * sent_far}, travel(),
+                                   assumed_.cluster(), assumed_.calibration());
 }
 
 // Adapters that move alone are messages.
@@ -387,13 +384,14 @@ Seconds ReshardPricer::seconds_apart(double share, const Candidate& rollout) {
   const Wanted wanted = wanted_apart(rollout);
   ReshardTravel travel = this->travel();
   if (gathers_whole(assumed_.request.engine)) travel.bucket = rollout_.model().bucket_bytes;
-  const auto moved = [&](Traffic bytes) {
-    const bool one_node = assumed_.cluster().nodes == 1;
-    return one_node ? spread_within(bytes, assumed_.cluster()) : MovedBytes{{}, bytes};
+  const ClusterSpec& cluster = assumed_.cluster();
+  const auto moved = [&](Traffic bytes, double alone) {
+    return cluster.nodes == 1 ? spread_within(bytes, cluster)
+                              : MovedBytes{{}, bytes, {}, {}, alone * bytes};
   };
   return barriers +
-         travel_seconds(moved(wanted.busiest), kMessages, moved(share * wanted.all), travel,
-                        assumed_.cluster(), assumed_.calibration()) +
+         travel_seconds(moved(wanted.busiest, spare_uplink(rollout.gpus, cluster)), kMessages,
+                        moved(share * wanted.all, 0), travel, cluster, assumed_.calibration()) +
          software(false);
 }
 

@@ -18,8 +18,8 @@
 namespace tessera {
 
 inline auto operator<=>(const GroupShape& a, const GroupShape& b) {
-  return std::tie(a.ranks, a.nodes, a.over_switch, a.over_socket) <=>
-         std::tie(b.ranks, b.nodes, b.over_switch, b.over_socket);
+  return std::tie(a.ranks, a.nodes, a.over_switch, a.over_socket, a.leaves.ring, a.leaves.pairs) <=>
+         std::tie(b.ranks, b.nodes, b.over_switch, b.over_socket, b.leaves.ring, b.leaves.pairs);
 }
 
 /// How a layer is cut and run: all but the tokens that its kernels depend on.
