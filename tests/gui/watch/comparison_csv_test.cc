@@ -56,5 +56,21 @@ TEST(ComparisonModel, ItsCsvHasNumbersBesideTheirUnits) {
                                       "", "", "NOT EQUAL in 3 steps"}));
 }
 
+TEST(ComparisonModel, AShareOfLessThanATenthOfAPerCentHasItsDigits) {
+  std::vector<StepNumbers> run(3);
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    run[i].step = static_cast<std::int64_t>(i) + 1;
+    run[i].data = {{"timing_s/step", 2}, {"timing_s/gen", 0.0008}, {"timing_s/ref", 1}};
+  }
+  ComparisonModel model;
+  model.setComparison({.times = compare(split_plan(), run)});
+  QStringList shares;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    shares << model.index(row, ComparisonModel::Share).data().toString();
+  }
+  EXPECT_TRUE(shares.contains("0.04 %")) << shares.join(" ").toStdString();
+  EXPECT_TRUE(shares.contains("50.0 %")) << shares.join(" ").toStdString();
+}
+
 }  // namespace
 }  // namespace tessera::gui

@@ -117,6 +117,26 @@ TEST_F(RunFiles, AFolderInPlaceOfTheMetricsIsForgottenWithIt) {
   EXPECT_EQ(follower.steps()->rowCount(), 1);
 }
 
+// What was wrong with the run before is neither gone nor known of the next one.
+TEST_F(RunFiles, FaultsOfOneRunAreNotThoseOfTheNext) {
+  QTemporaryDir other;
+  const std::filesystem::path next = other.path().toStdString();
+  append("no json\n");
+  std::ofstream(next / "metrics.jsonl") << "{\"step\": 1, \"data\": {}}\n";
+  RunFollower follower;
+  QStringList found, gone;
+  QObject::connect(&follower, &RunFollower::problemsFound,
+                   [&](const QString& text) { found << text; });
+  QObject::connect(&follower, &RunFollower::problemsGone,
+                   [&](const QString& text) { gone << text; });
+  follower.follow(path(), false);
+  ASSERT_EQ(found.size(), 1);
+  follower.follow(next, false);
+  EXPECT_TRUE(gone.empty());
+  follower.follow(path(), false);
+  EXPECT_EQ(found.size(), 2) << "told again";
+}
+
 // What they judged is not there any more.
 TEST_F(RunFiles, RulesForgetTheLastStepWhenTheMetricsAreEmptied) {
   append("{\"step\": 1, \"data\": {\"training/not_finite\": 1}}\n");

@@ -80,6 +80,17 @@ TEST(RunPhases, ALongRunCountsByItsLastSteps) {
   EXPECT_EQ(last.front().step, 4801);
   EXPECT_EQ(last.back().step, 5000);
   EXPECT_EQ(last.back().data.at("timing_s/gen"), 1);
+
+  // What came before them took ten times as long.
+  std::vector<StepNumbers> lines;
+  for (int step = 1; step <= 1000; ++step) {
+    const double taken = step <= 800 ? 20 : 2;
+    lines.push_back({step, {{"timing_s/step", taken}, {"timing_s/gen", taken / 2}}});
+  }
+  const StepColumns quicker = columns_of(lines);
+  RunPhasesModel model;
+  model.setRuns({{"monday", &quicker}});
+  EXPECT_EQ(model.index(0, 1).data().toString(), "1.00 s");
 }
 
 TEST(RunPhases, AnotherRunStandsBesideTheFirstWithItsDifference) {
