@@ -6,6 +6,7 @@
 #include <QPushButton>
 #include <QTableView>
 #include <QTemporaryDir>
+#include <algorithm>
 #include <fstream>
 
 #include "gui/pages/main_window.h"
@@ -103,6 +104,15 @@ TEST_F(OpenTrace, ALargeOneIsSummedInTheBackground) {
   }
   const auto* totals = window.findChild<QWidget*>("timeline")->findChild<QTableView*>();
   const int rows = totals->model()->rowCount();
+  ASSERT_TRUE(window.openTrace(file));
+  const auto buttons = window.findChildren<QPushButton*>();
+  const auto cancel = std::ranges::find(buttons, "Cancel rea&ding", &QPushButton::text);
+  ASSERT_NE(cancel, buttons.end());
+  QTest::mouseClick(*cancel, Qt::LeftButton);
+  EXPECT_FALSE(window.session().trace()->isBusy());
+  EXPECT_FALSE((*cancel)->isVisible());
+  EXPECT_EQ(canvas->picture().index, window.session().timeline()->facts().get());
+
   ASSERT_TRUE(window.openTrace(file, false));
   EXPECT_EQ(totals->model()->rowCount(), rows) << "the window waited for the sums";
   ASSERT_TRUE(wait_for([&] { return totals->model()->rowCount() == 2; }));
