@@ -8,12 +8,13 @@
 #include <filesystem>
 
 #include "gui/application.h"
-#include "gui/document/workspace.h"
+#include "gui/kept/workspace.h"
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/arguments.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/translations/font_of_language.h"
 #include "gui/translations/language.h"
 #include "gui/translations/said.h"
 #include "planner/explain/report.h"
@@ -87,6 +88,7 @@ QString open_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments
   QString problems;
   const auto note = [&] { problems += window.session().document().file_problems; };
   if (!arguments.plan.isEmpty() && !window.openPlan(arguments.plan)) note();
+  if (!arguments.script.isEmpty() && !window.importPlan(arguments.script, arguments.query)) note();
   const auto noted =
       QObject::connect(window.session().run(), &tessera::gui::RunFollower::problemsFound,
                        [&](const QString& text) { problems += text + "\n"; });
@@ -120,7 +122,9 @@ int main(int argc, char** argv) {
   const auto arguments = tessera::gui::parse_arguments(QApplication::arguments());
   const bool exports = !arguments.export_folder.isEmpty();
   if (no_display && !exports) return refuse_without_display();
-  tessera::gui::speak(language_for(arguments, exports));
+  const QString language = language_for(arguments, exports);
+  tessera::gui::speak(language);
+  QApplication::setFont(tessera::gui::font_of(language, QApplication::font()));
   tessera::gui::MainWindow window(exports ? std::filesystem::path() : memory_file());
   application.tellFaults([&](const QString& what) { window.session().report(what); });
   const Theme kept = window.workspace().dark ? Theme::dark : Theme::light;
@@ -134,11 +138,13 @@ int main(int argc, char** argv) {
       return static_cast<int>(tessera::ExitCode::bad_input);
     }
     const bool asked = window.session().isAsked();
-    if (arguments.has_query || (exports && !asked)) {
+    const bool imported = asked && !arguments.script.isEmpty();  // on the cluster that was named
+    if ((arguments.has_query && !imported) || (exports && !asked)) {
       window.session().ask(arguments.query);
     } else if (!asked && (arguments.project.isEmpty() || !problems.isEmpty())) {
       window.askLast(arguments.query);
     }
+    if (arguments.project.isEmpty()) window.takeLeft();
     if (!exports) {
       window.show();
       const int code = QApplication::exec();

@@ -53,12 +53,12 @@ std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<Freer
   return known;
 }
 
-QString fixed_beyond(const PlanQuery& question, const PlanQuery& freer) {
+QStringList fixed_beyond(const PlanQuery& question, const PlanQuery& freer) {
   QStringList settings;
   for (const std::string& setting : question.fixed) {
     if (!fixes(freer, setting)) settings << QString::fromStdString(setting);
   }
-  return settings.join(' ');
+  return settings;
 }
 
 std::vector<std::string> fixed_everywhere(const Document& document) {

@@ -66,7 +66,7 @@ void say_saved(Document& document, History<Edit>& edits, const QString& file, bo
 std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<FreerAnswer> known);
 
 /// What `question` fixes and `freer` leaves open: "actor.tp=8".
-QString fixed_beyond(const PlanQuery& question, const PlanQuery& freer);
+QStringList fixed_beyond(const PlanQuery& question, const PlanQuery& freer);
 
 /// Those settings of the answered question that every known freer answer fixes, too: what they cost
 /// is not known.

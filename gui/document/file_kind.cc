@@ -23,10 +23,12 @@ struct KnownKey {
   FileKind kind;
 };
 // A key that every file of the kind has, and none of another.
-constexpr std::array kKeys{
-    KnownKey{"tessera_project", FileKind::project}, KnownKey{"tessera_plan", FileKind::plan},
-    KnownKey{"model_type", FileKind::model}, KnownKey{"prompts_per_step", FileKind::workload},
-    KnownKey{"gpus_per_node", FileKind::cluster}};
+constexpr std::array kKeys{KnownKey{"tessera_project", FileKind::project},
+                           KnownKey{"tessera_plan", FileKind::plan},
+                           KnownKey{"model_type", FileKind::model},
+                           KnownKey{"prompts_per_step", FileKind::workload},
+                           KnownKey{"gpus_per_node", FileKind::cluster},
+                           KnownKey{"actor_rollout_ref", FileKind::script}};
 
 std::optional<FileKind> kind_of_folder(const fs::path& folder, Problems& problems) {
   const auto has = [&](const char* name) {
@@ -62,6 +64,7 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
   if (fs::is_directory(path, unseen)) return kind_of_folder(path, problems);
   const std::string file = path.string();
   const bool json = path.extension() == ".json";
+  if (path.extension() == ".sh") return FileKind::script;
   if (path.extension() == ".txt") {
     return read_topology(path, problems) ? std::optional(FileKind::topology) : std::nullopt;
   }

@@ -11,7 +11,8 @@
 
 namespace tessera::gui {
 
-enum class FileKind { plan, project, model, cluster, workload, run, topology, trace };
+/// `script`: that starts another program, or its configuration.
+enum class FileKind { plan, project, model, cluster, workload, run, topology, trace, script };
 
 /// nullopt and a Problem where it is none of them.
 std::optional<FileKind> kind_of(const std::filesystem::path& path, Problems& problems);

@@ -45,14 +45,32 @@ void FrontSearch::clear() {
   front_.cancel();
   plans_.cancel();
   winner_.reset();
-  wanted_ = false;
+  wanted_ = cancelled_ = false;
   problem_.clear();
   begun_.clear();
   waiting_.clear();
 }
 
+// Rows that were not planned may be asked for once more.
+void FrontSearch::cancel() {
+  if (!isBusy()) return;
+  cancelled_ = true;
+  if (front_.isBusy()) wanted_ = false;
+  front_.cancel();
+  plans_.cancel();
+  begun_.clear();
+  waiting_.clear();
+  emit changed();
+}
+
+void FrontSearch::goOn() {
+  if (!std::exchange(cancelled_, false)) return;
+  want();
+  emit changed();
+}
+
 void FrontSearch::want() {
-  if (!winner_ || wanted_) return;
+  if (!winner_ || wanted_ || cancelled_) return;
   wanted_ = true;
   front_.start([winner = winner_, fixed = fixed_] { return front_of(*winner, fixed); },
                [this](const PlanFront& front) {
@@ -64,7 +82,7 @@ void FrontSearch::want() {
 }
 
 void FrontSearch::planInFull(const Rivals& rivals) {
-  if (!winner_) return;
+  if (!winner_ || cancelled_) return;
   for (const auto& rival : rivals) {
     if (begun_.insert(rival.first).second) waiting_.push_back(rival);
   }

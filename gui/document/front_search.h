@@ -41,6 +41,11 @@ class FrontSearch : public QObject {
   void setWinner(SharedPlan winner, std::vector<std::string> fixed);
   void clear();
 
+  /// Nobody waits for what is on its way any more, until it is wanted again.
+  void cancel();
+  bool isCancelled() const { return cancelled_; }
+  void goOn();
+
   /// Looks for the front, unless it is there or on its way.
   void want();
   /// Plans these rows in full, each once.
@@ -62,12 +67,12 @@ class FrontSearch : public QObject {
 
   SharedPlan winner_;
   std::vector<std::string> fixed_;
-  bool wanted_ = false;
+  bool wanted_ = false, cancelled_ = false;
   QString problem_;
   std::set<int> begun_;  // rows
   std::deque<std::pair<int, RunnerUp>> waiting_;
-  Newest<PlanFront> front_;
-  Newest<PlanAnswer> plans_;
+  Newest<PlanFront> front_{2};  // new ones do not wait for those that nobody hears
+  Newest<PlanAnswer> plans_{2};
 };
 
 }  // namespace tessera::gui

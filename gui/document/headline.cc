@@ -29,8 +29,8 @@ QString largest_text(const Prediction& prediction) {
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   if (largest == prediction.phases_s.end() || prediction.step_s <= 0) return {};
   return Words::tr("%1 % in %2")
-      .arg(100 * (largest->second / prediction.step_s), 0, 'f', 0)
-      .arg(toText(name_of(largest->first)));
+      .arg(numberText(100 * (largest->second / prediction.step_s), 0),
+           toText(name_of(largest->first)));
 }
 
 struct Gpus {
@@ -181,9 +181,11 @@ QString worse_than(const Plan& best, const Priced& other, const QString& name) {
 QString behind_text(const Plan& plan, const PlanQuery& question, const FreerAnswer& freer) {
   constexpr qsizetype kLong = 28;  // letters, behind which the cause would have no room
   const Priced own = priced(plan);
-  QString settings = fixed_beyond(question, freer.question);
-  const qsizetype count = settings.count(' ') + 1;
-  if (count > 1 && settings.size() > kLong) settings = Words::tr("%1 fixed choices").arg(count);
+  const QStringList beyond = fixed_beyond(question, freer.question);
+  QString settings = beyond.join(' ');
+  if (beyond.size() > 1 && settings.size() > kLong) {
+    settings = Words::tr("%1 fixed choices").arg(beyond.size());
+  }
   return worse_by(*freer.plan, own) < kNoPart
              ? Words::tr("as good as without %1").arg(settings)
              : worse_than(*freer.plan, own, Words::tr("the plan without %1").arg(settings));
@@ -222,7 +224,7 @@ QString proof_text(const Plan& plan, double seconds, const std::vector<std::stri
   QStringList lines{proven
                         .arg(took, countText(static_cast<double>(found.evaluated)),
                              countText(static_cast<double>(found.pruned)))
-                        .arg(100 * found.gap, 0, 'f', 2)};
+                        .arg(numberText(100 * found.gap, 2))};
   if (!fixed.empty()) {
     lines << (found.better.used() ? fixed_text(fixed, {}) : fixed_text(fixed, unknown));
   }

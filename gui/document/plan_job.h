@@ -27,6 +27,12 @@ class PlanWatch : public QObject {
  public:
   using QObject::QObject;
 
+  virtual bool isBusy() const = 0;
+  /// Who wanted it does not wait any more: nothing begins before goOn(), or another plan.
+  virtual void cancel() = 0;
+  virtual bool isCancelled() const = 0;
+  virtual void goOn() = 0;
+
  signals:
   /// Another plan, work that began, or its end.
   void changed();
@@ -43,6 +49,7 @@ class PlanJob : public PlanWatch {
   /// Forgets what was of another plan.
   void setPlan(SharedPlan plan, const std::optional<Calibration>& calibration) {
     work_.cancel();
+    cancelled_ = false;
     facts_.reset();
     plan_ = std::move(plan);
     calibration_ = calibration ? std::make_shared<const Calibration>(*calibration) : nullptr;
@@ -53,6 +60,7 @@ class PlanJob : public PlanWatch {
   /// Begins, unless it is there or on its way.
   void want() {
     if (!plan_ || !calibration_ || facts_ || work_.isBusy() || !problem_.isEmpty()) return;
+    if (cancelled_) return;
     const auto work = [of = work_of_, plan = plan_, calibration = calibration_]() -> Result {
       try {
         return {std::make_shared<const Facts>(of(*plan, *calibration)), {}};
@@ -68,7 +76,17 @@ class PlanJob : public PlanWatch {
     emit changed();
   }
 
-  bool isBusy() const { return work_.isBusy(); }
+  bool isBusy() const override { return work_.isBusy(); }
+  bool isCancelled() const override { return cancelled_; }
+  void cancel() override {
+    if (!isBusy()) return;
+    work_.cancel();
+    cancelled_ = true;
+    emit changed();
+  }
+  void goOn() override {
+    if (std::exchange(cancelled_, false)) want();
+  }
   /// nullptr until they are there.
   const std::shared_ptr<const Facts>& facts() const { return facts_; }
   /// What keeps them from coming; empty = nothing.
@@ -77,6 +95,7 @@ class PlanJob : public PlanWatch {
   /// nobody wanted them yet.
   QString whyNone(const QString& work) const {
     if (!plan_) return Words::tr("No plan is open.");
+    if (cancelled_) return Words::tr("Cancelled: %1").arg(work);
     return isBusy() ? work : problem_;
   }
 
@@ -91,7 +110,8 @@ class PlanJob : public PlanWatch {
   std::shared_ptr<const Calibration> calibration_;
   std::shared_ptr<const Facts> facts_;
   QString problem_;
-  Newest<Result> work_;
+  bool cancelled_ = false;
+  Newest<Result> work_{2};  // a new one does not wait for one that nobody hears
 };
 
 }  // namespace tessera::gui

@@ -10,6 +10,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "gui/document/question_json.h"
+#include "gui/document/run_folder.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
@@ -70,7 +71,10 @@ void read_runs(const fs::path& file, ObjectReader& root, Project& project) {
   for (const std::string& run : runs) {
     if (!is_remote(run)) {
       if (run.empty()) root.refuse("runs", "an empty name", "names of folders", "");
-      project.runs.emplace_back((file.parent_path() / run).lexically_normal());
+      const RunPlace place = run_folder(file.parent_path() / run);
+      const bool known = std::find(project.runs.begin(), project.runs.end(), place) !=
+                         project.runs.end();  // by another name
+      if (!known) project.runs.push_back(place);
     } else if (const auto name = remote_name_from(run); name && !name->run.empty()) {
       project.runs.emplace_back(*name);
     } else {
@@ -82,10 +86,9 @@ void read_runs(const fs::path& file, ObjectReader& root, Project& project) {
 // As the file names it.
 std::string name_in(const RunPlace& place, const fs::path& file) {
   if (const auto* remote = std::get_if<RemoteName>(&place)) return to_text(*remote);
-  const fs::path& run = std::get<fs::path>(place);
+  const fs::path whole = run_folder(std::get<fs::path>(place));
   std::error_code error;
-  const fs::path whole = fs::absolute(run, error).lexically_normal();
-  const fs::path beside = fs::absolute(file, error).lexically_normal().parent_path();
+  const fs::path beside = run_folder(fs::absolute(file, error).parent_path());
   const fs::path below = whole.lexically_relative(beside);
   const bool inside = !below.empty() && *below.begin() != "..";
   return (inside ? below : whole).generic_string();

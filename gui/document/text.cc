@@ -29,8 +29,14 @@ QString placeText(const std::string& place) {
 
 }  // namespace
 
+QString numberText(double number, int digits) {
+  constexpr double kLargest = 1e9;
+  return std::abs(number) < kLargest ? QString::number(number, 'f', digits)
+                                     : QString::number(number, 'g', 3);
+}
+
 QString secondsText(double seconds) {
-  if (std::abs(seconds) >= 1) return QString::number(seconds, 'f', 2) + " s";
+  if (std::abs(seconds) >= 1) return numberText(seconds, 2) + " s";
   if (std::abs(seconds) >= 1e-3) return QString::number(seconds * 1e3, 'f', 1) + " ms";
   return QString::number(seconds * 1e6, 'f', 1) + " us";
 }
@@ -41,9 +47,7 @@ QString secondsText(double seconds, double error) {
   const char* const name = unit == 1 ? "s" : unit == 1e-3 ? "ms" : "us";
   const int digits = unit == 1 ? 2 : 1;
   return QString("%1 +- %2 %3")
-      .arg(seconds / unit, 0, 'f', digits)
-      .arg(error / unit, 0, 'f', digits)
-      .arg(name);
+      .arg(numberText(seconds / unit, digits), numberText(error / unit, digits), name);
 }
 
 QString withUnitsKept(QString sentence) {
@@ -79,10 +83,14 @@ QString partText(std::int64_t part, std::int64_t whole) {
 
 QString differenceText(double part) {
   const double percent = 100 * part;
-  return QString("%1 %").arg(percent, 0, 'f', std::abs(percent) < 0.1 ? 2 : 1);
+  return QString("%1 %").arg(numberText(percent, std::abs(percent) < 0.1 ? 2 : 1));
 }
 
-QString countText(double count) { return QLocale(QLocale::English).toString(std::llround(count)); }
+QString countText(double count) {
+  constexpr double kLargest = 1e15;
+  return std::abs(count) < kLargest ? QLocale(QLocale::English).toString(std::llround(count))
+                                    : numberText(count, 0);
+}
 
 QString noSuchFolder(const QString& folder) { return Words::tr("%1: no such folder").arg(folder); }
 

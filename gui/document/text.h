@@ -11,6 +11,8 @@
 
 namespace tessera::gui {
 
+/// "12.34"; what no quantity of a run is, as a file may state, is short all the same: "1e+300".
+QString numberText(double number, int digits);
 /// "1.50 s", "12.3 ms", "4.0 us".
 QString secondsText(double seconds);
 /// "144.38 +- 3.41 s"; without an error as above.

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
@@ -45,25 +47,48 @@ bool writeText(const std::string& text, const QString& file) {
   return true;
 }
 
-// A view as tall as its tables are long, while its picture is made.
+// What of a table's cells has no room in its columns, and of its rows below one another.
+QSize hidden_of(QTableView& table) {
+  int width = table.horizontalHeader()->length() - table.viewport()->width();
+  for (int column = 0; column < table.model()->columnCount(); ++column) {
+    const int wants = static_cast<QAbstractItemView&>(table).sizeHintForColumn(column);
+    width += std::max(0, wants - table.columnWidth(column));
+  }
+  return {width, table.verticalHeader()->length() - table.viewport()->height()};
+}
+
+// A view as large as its tables are, without bars to move them by, while its picture is made.
 class Grown {
  public:
   explicit Grown(QWidget& view) : view_(view), size_(view.size()) {
-    constexpr int kMostPixels = 4000;
+    constexpr QSize kMostMore{1800, 4000};  // pixels
     if (view.isWindow()) return;
-    int hidden = 0;
-    for (const QTableView* table : view.findChildren<QTableView*>()) {
-      hidden = std::max(hidden, table->verticalHeader()->length() - table->viewport()->height());
+    QSize more(0, 0);
+    for (QTableView* table : tables()) {
+      bars_.emplace_back(table, table->verticalScrollBarPolicy());
+      table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+      more = more.expandedTo(hidden_of(*table));
     }
-    if (hidden > 0) view.resize(size_.width(), size_.height() + std::min(hidden, kMostPixels));
+    view.resize(size_ + more.boundedTo(kMostMore));
   }
   Grown(const Grown&) = delete;
   Grown& operator=(const Grown&) = delete;
-  ~Grown() { view_.resize(size_); }
+  ~Grown() {
+    for (const auto& [table, policy] : bars_) table->setVerticalScrollBarPolicy(policy);
+    view_.resize(size_);
+  }
 
  private:
+  // The view may be one itself.
+  QList<QTableView*> tables() const {
+    QList<QTableView*> tables = view_.findChildren<QTableView*>();
+    if (auto* own = qobject_cast<QTableView*>(&view_)) tables << own;
+    return tables;
+  }
+
   QWidget& view_;
   QSize size_;
+  std::vector<std::pair<QTableView*, Qt::ScrollBarPolicy>> bars_;
 };
 
 }  // namespace

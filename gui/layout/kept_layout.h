@@ -4,7 +4,7 @@
 
 #include <QMainWindow>
 
-#include "gui/document/workspace.h"
+#include "gui/kept/workspace.h"
 
 namespace tessera::gui {
 

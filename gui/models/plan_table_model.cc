@@ -169,6 +169,7 @@ bool PlanTableModel::isBeaten() const {
 std::optional<StepCost> PlanTableModel::costOf(const Row& row) const {
   const RunnerUp& plan = row.summary;
   const Plan& winner = *rows_.front().plan;
+  if (row.plan) return cost_of(winner, priced(*row.plan));
   const bool one_price = winner.cluster.groups.empty();
   if (plan.gpus == 0 || (!one_price && plan.billed_gpus == 0)) return std::nullopt;
   return cost_of(winner, priced(winner, plan));

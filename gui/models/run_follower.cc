@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/translations/said.h"
 
@@ -23,12 +24,6 @@ QString endOf(const Path& run, int depth) {
     end = end.empty() ? folder.filename() : folder.filename() / end;
   }
   return QString::fromStdString(end.string());
-}
-
-// The same folder, however it is written.
-bool is(const Path& one, const Path& other) {
-  std::error_code error;
-  return one == other || std::filesystem::equivalent(one, other, error);
 }
 
 // As much of the end of its path as tells it from the others: "monday", or "first/run".
@@ -57,7 +52,7 @@ RunFollower::~RunFollower() { pool_.waitForDone(); }
 // Nothing is known of it.
 void RunFollower::begin(const std::filesystem::path& run) {
   timer_.stop();
-  run_ = run;
+  run_ = run.empty() ? run : run_folder(run);
   reader_ = run_.empty() ? nullptr : std::make_shared<RunReader>(run_);
   reading_ = false;
   loading_ = !run_.empty();
@@ -72,7 +67,7 @@ void RunFollower::begin(const std::filesystem::path& run) {
   own_plan_.reset();
   steps_.clear();
   const bool beside =
-      std::erase_if(others_, [&](const Other& each) { return is(each.folder, run); });
+      std::erase_if(others_, [this](const Other& each) { return each.folder == run_; });
   ranks_.setStates({}, 0);
   comparison_.setComparison({});
   rules_.setValues({});
@@ -194,8 +189,9 @@ std::vector<RunFollower::OtherNews> RunFollower::readTails(const Tails& tails) {
   return all;
 }
 
-void RunFollower::addOther(const std::filesystem::path& run, bool live) {
-  if (is(run, run_)) return;  // it is drawn
+void RunFollower::addOther(const std::filesystem::path& folder, bool live) {
+  const Path run = run_folder(folder);
+  if (run == run_) return;  // it is drawn
   if (!live) {
     takeOther(run, readOther(run, live));
     return;
@@ -210,8 +206,8 @@ void RunFollower::takeOther(const std::filesystem::path& run, OtherNews news) {
     emit problemsFound(problemsText(news.problems));
     return;
   }
-  if (is(run, run_)) return;
-  std::erase_if(others_, [&](const Other& other) { return is(other.folder, run); });
+  if (run == run_) return;
+  std::erase_if(others_, [&](const Other& other) { return other.folder == run; });
   if (others_.size() == kMostOthers) others_.erase(others_.begin());
   const auto model = std::make_shared<RunModel>();
   model->append(std::move(news.steps));

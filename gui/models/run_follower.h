@@ -46,7 +46,7 @@ class RunFollower : public QObject {
   void tell(RunSignal signal);
   /// Another run, to be drawn beside this one: its steps so far. `live`: read in the background,
   /// and whenever the run that is followed is read, too.
-  void addOther(const std::filesystem::path& run, bool live = true);
+  void addOther(const std::filesystem::path& folder, bool live = true);
   void clearOthers();
 
   /// Steps of a run beside the one that is followed.
@@ -58,6 +58,7 @@ class RunFollower : public QObject {
   };
   const std::vector<Other>& others() const { return others_; }
 
+  /// By the name that run_folder() gives it; empty = none.
   const std::filesystem::path& folder() const { return run_; }
   /// As much of the folder's end as tells it from those that are drawn beside it.
   QString name() const;

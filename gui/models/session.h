@@ -68,6 +68,9 @@ class Session : public QObject {
   /// Every row is planned in full, one after the other.
   void wantEveryPlan();
   const FrontSearch& front() const { return front_; }
+  /// As PlanWatch (plan_job.h) has them.
+  void cancelFront() { front_.cancel(); }
+  void goOnWithFront() { front_.goOn(); }
   /// What the question's fixed settings cost, where no answer without them is known; once for an
   /// answer.
   void wantFreer();
@@ -81,6 +84,10 @@ class Session : public QObject {
 
   /// False and the document's file_problems when the file is no plan: all else stays as it is.
   bool openPlan(const QString& file);
+  /// The same of a script or configuration of another program (gui/plans/imported_plan.h), whose
+  /// plan is in no file then.
+  /// `question`: whose cluster it runs on.
+  bool importPlan(const QString& file, const PlanQuery& question);
   /// False where there is no valid plan, or the file cannot be written.
   bool savePlan(const QString& file);
   /// The question, the pinned plans and the runs that are followed; and those of the project that

@@ -58,6 +58,9 @@ void name_file(const QString& path, Arguments& arguments) {
     case FileKind::project:
       arguments.project = path;
       break;
+    case FileKind::script:
+      arguments.script = path;
+      break;
     case FileKind::trace:
       arguments.trace = path;
       break;

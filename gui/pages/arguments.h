@@ -12,7 +12,7 @@
 namespace tessera::gui {
 
 struct Arguments {
-  QString plan, project, run, trace, remote, export_folder;
+  QString plan, script, project, run, trace, remote, export_folder;
   QStringList other_runs;  // beside `run`
   Theme theme = Theme::light;
   bool has_theme = false;

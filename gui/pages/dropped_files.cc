@@ -54,6 +54,9 @@ void open_one(MainWindow& window, FileKind kind, const QString& path, bool& has_
     case FileKind::project:
       window.changeProject(path);
       break;
+    case FileKind::script:
+      window.importPlan(path);
+      break;
     case FileKind::trace:
       window.openTrace(path);
       break;

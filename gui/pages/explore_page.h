@@ -7,8 +7,8 @@
 #include <QWidget>
 
 #include "gui/explore/typed_line.h"
+#include "gui/form/request_form.h"
 #include "gui/models/session.h"
-#include "gui/pages/request_form.h"
 #include "gui/views/message_bar.h"
 #include "gui/views/stale_cover.h"
 

@@ -41,7 +41,8 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
       explore_(new ExplorePage(session_)),
       understand_(new UnderstandPage(session_)),
       run_(new RunPage(session_)),
-      pages_(new QTabWidget) {
+      pages_(new QTabWidget),
+      work_(new WorkStatus(backgroundWork())) {
   setWindowTitle("Tessera");
   pages_->addTab(explore_, Words::tr("Explore"));
   pages_->addTab(understand_, Words::tr("Understand"));
@@ -74,6 +75,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
   connect(run_, &RunPage::startedIn, this,
           [this](const QString& folder) { followRun(folder, true); });
+  hearWork();
   connect(session_.trace(), &OpenedTrace::refused, this, &MainWindow::tell);
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::documentChanged);
@@ -108,6 +110,8 @@ void MainWindow::addFileActions() {
   QMenu* plans = file->addMenu(Words::tr("Recent &plans"));
   connect(plans, &QMenu::aboutToShow, this,
           [this, plans] { addRecent(plans, workspace_.recent_plans, &MainWindow::openPlan); });
+  file->addAction(Words::tr("&Import a script of verl, Megatron, vLLM..."),
+                  QKeySequence("Ctrl+Alt+I"), this, &MainWindow::chooseImport);
   file->addAction(Words::tr("Open t&race..."), QKeySequence("Ctrl+Alt+T"), this,
                   &MainWindow::chooseTrace);
   save_ = file->addAction(Words::tr("&Save plan"), QKeySequence::Save, this, &MainWindow::save);
@@ -149,8 +153,8 @@ void MainWindow::addEditActions() {
   redo_ = edit->addAction(Words::tr("&Redo"), QKeySequence::Redo, &session_, &Session::redo);
   edit->addSeparator();
   edit->addAction(Words::tr("Plan &again"), QKeySequence("F5"), &session_, &Session::askAgain);
-  cancel_ = edit->addAction(Words::tr("&Cancel planning"), QKeySequence("Esc"), &session_,
-                            &Session::cancel);
+  cancel_ = edit->addAction(Words::tr("&Cancel what is worked out"), QKeySequence("Esc"), this,
+                            &MainWindow::cancelWork);
   why_not_ = edit->addAction(Words::tr("&Why not another choice..."), QKeySequence("Ctrl+Alt+W"),
                              this, &MainWindow::askWhyNot);
   pin_ = edit->addAction(Words::tr("&Pin this plan"), QKeySequence("Ctrl+D"), &session_,
@@ -178,7 +182,7 @@ void MainWindow::addLanguages(QMenu* view) {
   for (const QString& language : languages()) add(nameOfLanguage(language), language);
 }
 
-// Every tab of every page, by its number in the list. What its own keys move is a tab stop further.
+// Every tab of every page, by its number in the list.
 void MainWindow::addParts(QMenu* menu) {
   for (int page = 0; page < pages_->count(); ++page) {
     for (QTabWidget* tabs : pages_->widget(page)->findChildren<QTabWidget*>()) {
@@ -189,6 +193,7 @@ void MainWindow::addParts(QMenu* menu) {
           pages_->setCurrentIndex(page);
           tabs->setCurrentIndex(tab);
           tabs->tabBar()->setFocus();
+          if (pages_->currentWidget() == understand_) understand_->givePictureTheKeys();
         });
       }
     }
@@ -238,7 +243,7 @@ void MainWindow::documentChanged() {
   goOnWithJob();
   allow(*undo_, session_.canUndo(), Words::tr("nothing was changed"));
   allow(*redo_, session_.canRedo(), Words::tr("nothing was undone"));
-  allow(*cancel_, document.planning, Words::tr("nothing is being planned"));
+  allow(*cancel_, document.planning || work_->isWaiting(), Words::tr("nothing is worked out"));
   setWindowTitle(titleOfAll());
   rememberSoon();
 }
@@ -253,52 +258,6 @@ QString MainWindow::titleOfAll() const {
   }
   parts << "Tessera";
   return parts.join(" - ");
-}
-
-void MainWindow::rememberSoon() {
-  if (!memory_.empty()) remembering_.start();
-}
-
-void MainWindow::rememberNow() {
-  if (memory_.empty()) return;
-  remembering_.stop();
-  const Document& document = session_.document();
-  Workspace now = workspace_;
-  now.question = document.question;
-  now.plan = document.file;
-  if (!document.file.isEmpty())
-    remember(now.recent_plans, QFileInfo(document.file).absoluteFilePath());
-  now.project = project_file_.isEmpty() ? QString() : QFileInfo(project_file_).absoluteFilePath();
-  if (!now.project.isEmpty()) remember(now.recent_projects, now.project);
-  const std::filesystem::path& run = session_.run()->folder();
-  if (copied_run(run)) {
-    remember(now.recent_runs, placeText(run));
-  } else if (!run.empty()) {
-    remember(now.recent_runs, QFileInfo(placeText(run)).absoluteFilePath());
-  }
-  now.layout = layout_of(*this);
-  workspace_ = std::move(now);
-  if (workspace_ == kept_) return;
-  kept_ = workspace_;
-  try {
-    write_workspace(workspace_, memory_);
-  } catch (const Error& error) {
-    memory_.clear();  // once is enough
-    session_.report(problemsText(error.problems()));
-  }
-}
-
-// What could not be opened before goes on being told.
-void MainWindow::askLast(const PlanQuery& otherwise) {
-  const QString told = session_.document().file_problems;
-  const Workspace kept = workspace_;  // what is opened is remembered
-  const bool project = QFileInfo::exists(kept.project) && openProject(kept.project);
-  if (QFileInfo::exists(kept.plan) && openPlan(kept.plan)) return;
-  if (project && session_.isAsked()) return;
-  const PlanQuery& last = kept.question;
-  const bool whole = !last.model.empty() && !last.cluster.empty() && !last.workload.empty();
-  session_.ask(whole ? last : otherwise);
-  if (!told.isEmpty()) session_.report(told);
 }
 
 // Events go on meanwhile: a second one would move the pages under the first.

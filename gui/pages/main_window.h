@@ -10,13 +10,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "gui/document/workspace.h"
+#include "gui/kept/workspace.h"
 #include "gui/models/colours.h"
 #include "gui/models/session.h"
 #include "gui/pages/explore_page.h"
 #include "gui/pages/run_page.h"
 #include "gui/pages/understand_page.h"
+#include "gui/pages/work_status.h"
 #include "gui/plans/why_not_answer.h"
 #include "gui/threads/newest.h"
 
@@ -40,8 +42,13 @@ class MainWindow : public QMainWindow {
 
   /// Asks what was asked last, or this where nothing is remembered.
   void askLast(const PlanQuery& otherwise);
+  /// Pins what windows had pinned that were killed, and follows the runs that they compared.
+  void takeLeft();
   /// False, and as tell(), where it is no plan.
   bool openPlan(const QString& file);
+  /// The same of a script or configuration of verl, Megatron-LM, vLLM or SGLang, on the cluster of
+  /// the question, else of that in the form.
+  bool importPlan(const QString& file, const std::optional<PlanQuery>& question = {});
   /// Shows a Chrome trace instead of the simulated step once it has been read; what is wrong with
   /// it is told. False: it was read before this returns (not `live`), and is none.
   bool openTrace(const QString& file, bool live = true);
@@ -80,10 +87,15 @@ class MainWindow : public QMainWindow {
   bool openLiveRun(const QString& place);
   void openPlanOf(const QString& run);
   std::optional<Project> readProject(const QString& file);
+  std::vector<BackgroundWork> backgroundWork();
+  void hearWork();
+  void cancelWork();
   void documentChanged();
   void rememberSoon();
   void rememberNow();
+  void keepOpenWork();
   void choosePlan();
+  void chooseImport();
   void chooseTrace();
   bool save();
   bool chooseWhereToSave();
@@ -94,6 +106,7 @@ class MainWindow : public QMainWindow {
   Unsaved unsaved() const;
   bool mayGo(Unsaved what, const QString& title);
   QString titleOfAll() const;
+  bool isRun(const QString& folder);
   void chooseRun();
   void chooseRemote(const RemoteName& name);
   void remoteContacted();
@@ -112,6 +125,7 @@ class MainWindow : public QMainWindow {
 
   Session session_;
   Workspace workspace_, kept_;  // kept_: as the file has it
+  Project kept_work_;           // likewise
   QString plan_file_;           // that was opened or saved last, absolute; empty = none
   QString project_file_;        // empty = none
   Project project_;             // as that file has it
@@ -122,6 +136,7 @@ class MainWindow : public QMainWindow {
   UnderstandPage* understand_;
   RunPage* run_;
   QTabWidget* pages_;
+  WorkStatus* work_;
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
           *cancel_ = nullptr, *pin_ = nullptr, *report_ = nullptr, *job_ = nullptr,
           *why_not_ = nullptr, *one_view_ = nullptr;

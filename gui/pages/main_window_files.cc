@@ -14,6 +14,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/export/view_file.h"
+#include "gui/kept/open_work.h"
 #include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
@@ -96,13 +97,30 @@ bool MainWindow::chooseWhereToKeepProject() {
   return !file.isEmpty() && saveProject(file);
 }
 
+bool MainWindow::importPlan(const QString& file, const std::optional<PlanQuery>& question) {
+  pages_->setCurrentWidget(explore_);
+  if (!session_.importPlan(file, question.value_or(explore_->form()->query()))) return false;
+  statusBar()->showMessage(Words::tr("Opened %1").arg(QFileInfo(file).fileName()), 5000);
+  return true;
+}
+
+void MainWindow::chooseImport() {
+  const QString file = QFileDialog::getOpenFileName(
+      this, Words::tr("Import a script"), {},
+      Words::tr("Scripts and configurations (*.sh *.yaml *.yml *.txt);;All files (*)"));
+  if (!file.isEmpty()) importPlan(file);
+}
+
 void MainWindow::choosePlan() {
   const QString file =
       QFileDialog::getOpenFileName(this, Words::tr("Open plan"), {}, Words::tr("Plans (*.json)"));
   if (file.isEmpty()) return;
   Problems unheard;  // who opens it says what is wrong
-  if (kind_of(file.toStdString(), unheard) == FileKind::trace) {
+  const auto kind = kind_of(file.toStdString(), unheard);
+  if (kind == FileKind::trace) {
     openTrace(file);
+  } else if (kind == FileKind::script) {
+    importPlan(file);
   } else if (openPlan(file)) {
     pages_->setCurrentWidget(explore_);
   }
@@ -213,6 +231,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     return;
   }
   rememberNow();
+  if (!memory_.empty()) keep_open_work({}, open_work_file(memory_));
   QMainWindow::closeEvent(event);
 }
 

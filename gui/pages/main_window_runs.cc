@@ -4,6 +4,7 @@
 #include <QFileInfo>
 #include <QStatusBar>
 
+#include "gui/document/file_kind.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/pages/main_window.h"
@@ -24,6 +25,10 @@ void MainWindow::addRunActions(QMenu* file) {
   QMenu* runs = file->addMenu(Words::tr("Recent r&uns"));
   connect(runs, &QMenu::aboutToShow, this,
           [this, runs] { addRecent(runs, workspace_.recent_runs, &MainWindow::openLiveRun); });
+  connect(run_, &RunPage::planWanted, this, [this](const PlanQuery& question) {
+    pages_->setCurrentWidget(explore_);
+    session_.ask(question);
+  });
   connect(session_.remote(), &RemoteCopy::contacted, this, &MainWindow::remoteContacted);
   connect(&session_, &Session::remoteWanted, this,
           [this](const RemoteName& name) { openRemote(name, tokenOf(name)); });
@@ -96,9 +101,17 @@ void MainWindow::chooseRemote(const RemoteName& name) {
   openRemote(dialog.name(), dialog.token());
 }
 
+// What is wrong with it is told.
+bool MainWindow::isRun(const QString& folder) {
+  Problems unheard;
+  if (kind_of(folder.toStdString(), unheard) == FileKind::run) return true;
+  tell(Words::tr("%1 is no run: it has neither metrics.jsonl nor ranks nor plan.json").arg(folder));
+  return false;
+}
+
 void MainWindow::chooseRun() {
   const QString folder = QFileDialog::getExistingDirectory(this, Words::tr("Follow a run"));
-  if (!folder.isEmpty()) openRun(folder);
+  if (!folder.isEmpty() && isRun(folder)) openRun(folder);
 }
 
 // Beside none there is nothing to draw: it is the first, then.
@@ -106,7 +119,7 @@ void MainWindow::chooseOtherRun() {
   if (session_.run()->folder().empty()) return chooseRun();
   const QString folder =
       QFileDialog::getExistingDirectory(this, Words::tr("Draw a run beside this one"));
-  if (!folder.isEmpty()) session_.run()->addOther(folder.toStdString());
+  if (!folder.isEmpty() && isRun(folder)) session_.run()->addOther(folder.toStdString());
 }
 
 }  // namespace tessera::gui

@@ -13,13 +13,14 @@
 
 #include "gui/control/run_log.h"
 #include "gui/control/tessera_program.h"
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/layout/low_room.h"
 #include "gui/pages/command_palette.h"
 #include "gui/remote/remote_runs.h"
-#include "gui/run_views/lesson_dialog.h"
 #include "gui/run_views/start_dialog.h"
+#include "gui/run_views/step_chart.h"
 #include "gui/views/view.h"
 #include "planner/plan/plan.h"
 
@@ -45,8 +46,7 @@ RunPage::RunPage(Session& session, QWidget* parent)
       stop_(control(Words::tr("&Stop the run"), "F9", &RunPage::askToStop)),
       resume_(control(Words::tr("Resu&me the run..."), "Shift+F8", &RunPage::askToResume)),
       quickstart_(control({}, "Shift+F6", &RunPage::askForQuickstart)),
-      learn_(new QPushButton(Words::tr("&Learn"))),
-      advise_(new QPushButton(Words::tr("&Advise..."))) {
+      lessons_(new LessonButtons(session.run())) {
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(header());
   layout->addWidget(state_);
@@ -108,8 +108,9 @@ void RunPage::hear() {
   connect(run, &RunFollower::told, this, &RunPage::showControls);
   connect(&session_, &Session::documentChanged, this, &RunPage::showControls);
   hearStarting();
-  connect(learn_, &QPushButton::clicked, this, &RunPage::learn);
-  connect(advise_, &QPushButton::clicked, this, &RunPage::advise);
+  connect(lessons_, &LessonButtons::refused, this,
+          [this](const QString& why) { message_->say(why, Tone::bad); });
+  connect(lessons_, &LessonButtons::planWanted, this, &RunPage::planWanted);
   connect(run->rules(), &QAbstractItemModel::modelReset, this, [this, run] {
     const QString banner = run->rules()->banner();
     rules_->say(banner, Tone::warning, banner.isEmpty() ? QString() : run->rules()->describe());
@@ -133,7 +134,7 @@ void RunPage::hear() {
 void RunPage::hearStarting() {
   connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
     showControls();
-    if (session_.run()->folder() != folder.toStdString()) return emit startedIn(folder);
+    if (session_.run()->folder() != run_folder(folder.toStdString())) return emit startedIn(folder);
     message_->say({}, Tone::calm);  // a run that goes on is followed already
   });
   const auto refuse = [this](const QString& why) {
@@ -188,9 +189,9 @@ QWidget* RunPage::header() {
   const auto allow = [this, beside] { beside->setEnabled(!session_.run()->folder().empty()); };
   connect(session_.run(), &RunFollower::folderChanged, beside, allow);
   allow();
-  learn_->setToolTip(Words::tr("Refit the constants from what this run measured (tessera learn)"));
-  advise_->setToolTip(Words::tr("What to change about this run (tessera advise)"));
-  for (QPushButton* button : {open, beside, learn_, advise_}) layout->addWidget(button);
+  layout->addWidget(open);
+  layout->addWidget(beside);
+  layout->addWidget(lessons_);
   for (QAction* action : controls()) layout->addWidget(buttonOf(action));
   return bar;
 }
@@ -205,6 +206,12 @@ QWidget* RunPage::charts() {
     grid->addWidget(makeTitledView(kind, session_), row, cell % 2);
     grid->setRowStretch(row, std::max(grid->rowStretch(row), kind.stretch));
     ++cell;
+  }
+  const auto all = panel->findChildren<StepChart*>();
+  for (StepChart* chart : all) {  // they point to the same step
+    connect(chart, &StepChart::pointedTo, this, [all](std::optional<double> step) {
+      for (StepChart* each : all) each->point(step);
+    });
   }
   return panel;
 }
@@ -222,10 +229,6 @@ QWidget* RunPage::tables() {
 void RunPage::showState() {
   RunFollower& run = *session_.run();
   showControls();
-  const bool can_learn =
-      run.plan() != nullptr && !run.steps()->steps().empty() && !lesson_.isBusy();
-  learn_->setEnabled(can_learn);
-  advise_->setEnabled(can_learn);
   body_->setCurrentIndex(run.folder().empty() ? 0 : 1);
   if (run.folder().empty()) {
     folder_->setText(Words::tr("No run is open"));
@@ -353,37 +356,6 @@ void RunPage::pause() {
 void RunPage::goOn() {
   session_.tell(RunSignal::go);
   showControls();
-}
-
-// Of the run's own plan, with what has been measured so far.
-void RunPage::learn() {
-  const RunFollower& run = *session_.run();
-  lesson_.start(
-      [folder = run.folder(), plan = *run.plan()] { return learned_from(folder, plan); },
-      [this](const Lesson& lesson) { showLesson(Words::tr("Learned from this run"), lesson); });
-  showState();
-}
-
-void RunPage::advise() {
-  const QString into = askFolderToFill(
-      this, Words::tr("Folder for the learned calibration.json and the run's plan.json"),
-      Words::tr("Choose"));
-  if (into.isEmpty()) return;
-  const RunFollower& run = *session_.run();
-  lesson_.start([folder = run.folder(), plan = *run.plan(),
-                 into = into.toStdString()] { return advice_for(folder, plan, into); },
-                [this](const Lesson& lesson) { showLesson(Words::tr("What to change"), lesson); });
-  showState();
-}
-
-void RunPage::showLesson(const QString& title, const Lesson& lesson) {
-  showState();
-  if (!lesson.problem.isEmpty()) {
-    message_->say(lesson.problem, Tone::bad);
-    return;
-  }
-  openLesson(*this, title, lesson,
-             [this](const QString& problem) { message_->say(problem, Tone::bad); });
 }
 
 void RunPage::askToStop() {

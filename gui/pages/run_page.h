@@ -11,10 +11,9 @@
 
 #include "gui/control/quickstart.h"
 #include "gui/control/run_start.h"
-#include "gui/models/run_lessons.h"
+#include "gui/lessons/lesson_buttons.h"
 #include "gui/models/session.h"
 #include "gui/run_views/no_run.h"
-#include "gui/threads/newest.h"
 #include "gui/views/elided_label.h"
 #include "gui/views/message_bar.h"
 
@@ -30,6 +29,8 @@ class RunPage : public QWidget {
   QList<QAction*> controls() const { return {start_, pause_, go_, stop_, resume_}; }
   /// Starts a run of a tiny model that is made for it, or ends its preparation.
   QAction* quickstart() const { return quickstart_; }
+  /// What the run that is followed teaches.
+  LessonButtons* lessons() const { return lessons_; }
   /// While no run is open: the one that was followed last.
   void offer(const QString& place) { no_run_->offer(place); }
 
@@ -42,6 +43,8 @@ class RunPage : public QWidget {
   void againRequested(const QString& place);
   void remoteRequested();
   void compareRequested();
+  /// The plan of a change that the run's advice names.
+  void planWanted(const tessera::gui::PlanQuery& question);
 
  private:
   void hear();
@@ -65,9 +68,6 @@ class RunPage : public QWidget {
   void goOn();
   void askToStop();
   void askToResume();
-  void learn();
-  void advise();
-  void showLesson(const QString& title, const Lesson& lesson);
 
   Session& session_;
   QStackedWidget* body_;  // the run's views, or what can be done without one
@@ -75,11 +75,10 @@ class RunPage : public QWidget {
   ElidedLabel* folder_;
   MessageBar *state_, *rules_, *gaps_, *message_;
   QAction *start_, *pause_, *go_, *stop_, *resume_, *quickstart_;
-  QPushButton *learn_, *advise_;
+  LessonButtons* lessons_;
   QString unreached_;  // the message that a run elsewhere is not reached, as it was said last
   RunStart starting_;
   Quickstart preparing_;
-  Newest<Lesson> lesson_;
 };
 
 }  // namespace tessera::gui

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/understand_page.h"
 
+#include <QApplication>
+#include <QTabBar>
 #include <QVBoxLayout>
 
 #include "gui/document/words.h"
+#include "gui/step_views/time_canvas.h"
+#include "gui/step_views/timeline_canvas.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -17,6 +21,7 @@ UnderstandPage::UnderstandPage(Session& session, QWidget* parent)
   for (const ViewKind& kind : viewsOf(Place::whole)) {
     tabs->addTab(makeView(kind, session), titleOf(kind));
   }
+  connect(tabs, &QTabWidget::currentChanged, this, [this] { showPicture(); });
   auto* covered = new QWidget;
   auto* inner = new QVBoxLayout(covered);
   inner->setContentsMargins(0, 0, 0, 0);
@@ -27,6 +32,24 @@ UnderstandPage::UnderstandPage(Session& session, QWidget* parent)
   const Session* shown = &session;
   connect(shown, &Session::documentChanged, this,
           [=, this] { cover_->setStale(shown->document().stale()); });
+}
+
+// The keys that a picture says it has are its own at once; who goes through tabs by keys goes on.
+void UnderstandPage::showPicture() {
+  if (isVisible() && qobject_cast<QTabBar*>(QApplication::focusWidget()) == nullptr) {
+    givePictureTheKeys();
+  }
+}
+
+void UnderstandPage::givePictureTheKeys() {
+  QWidget* picture = tabs_->currentWidget()->findChild<TimeCanvas*>();
+  if (picture == nullptr) picture = tabs_->currentWidget()->findChild<TimelineCanvas*>();
+  if (picture != nullptr) picture->setFocus();
+}
+
+void UnderstandPage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  showPicture();
 }
 
 void UnderstandPage::showTimeline() {

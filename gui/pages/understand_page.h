@@ -18,7 +18,15 @@ class UnderstandPage : public QWidget {
 
   void showTimeline();
 
+  /// The picture of the tab that is shown has the focus, where it has one.
+  void givePictureTheKeys();
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
+  void showPicture();
+
   StaleCover* cover_;
   QTabWidget* tabs_;
 };

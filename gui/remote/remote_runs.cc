@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "cost_models/documents/problem.h"
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "simulator/remote/run_client.h"
@@ -36,7 +37,7 @@ ServedRuns served_runs(int port, const std::string& token, const std::stop_token
 
 std::filesystem::path copies_folder() {
   const QString cache = QStandardPaths::writableLocation(QStandardPaths::CacheLocation);
-  return (cache + "/runs").toStdString();
+  return run_folder((cache + "/runs").toStdString());
 }
 
 std::optional<RemoteName> copied_run(const std::filesystem::path& folder) {

@@ -18,7 +18,7 @@
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/run_views/metric_chart.h"
-#include "gui/views/run_charts.h"
+#include "gui/run_views/run_charts.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 #include "gui/watch/metric_list_model.h"
@@ -116,7 +116,8 @@ QWidget* MetricsView::choices() {
   connect(search_, &QLineEdit::returnPressed, this, [this] { toggle(found_->index(0, 0)); });
   connect(table_, &QTableView::activated, this, &MetricsView::toggle);
   auto* find = new QShortcut(QKeySequence::Find, this);
-  connect(find, &QShortcut::activated, search_, qOverload<>(&QWidget::setFocus));
+  connect(find, &QShortcut::activated, search_,
+          [this] { search_->setFocus(Qt::ShortcutFocusReason); });
   return panel;
 }
 

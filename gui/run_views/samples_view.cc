@@ -153,7 +153,8 @@ QWidget* SamplesView::choices() {
     samples_.showUpTo(step == kNewest ? std::nullopt : std::optional<std::int64_t>(step));
   });
   auto* find = new QShortcut(QKeySequence::Find, this);
-  connect(find, &QShortcut::activated, filter_, qOverload<>(&QWidget::setFocus));
+  connect(find, &QShortcut::activated, filter_,
+          [this] { filter_->setFocus(Qt::ShortcutFocusReason); });
   return bar;
 }
 

@@ -95,7 +95,7 @@ MemoryTimeView::MemoryTimeView(Session& session)
 
 QLayout* MemoryTimeView::top() {
   auto* line = new QHBoxLayout;
-  auto* name = new QLabel(Words::tr("&Rank"));
+  auto* name = new QLabel(Words::tr("Ran&k"));
   name->setBuddy(rank_);
   rank_->setAccessibleName(Words::tr("Rank whose memory is shown"));
   rank_->setKeyboardTracking(false);

@@ -142,7 +142,8 @@ QLayout* TimelineView::top() {
   connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fitAll);
   auto* find = new QShortcut(QKeySequence("Ctrl+F"), this);
   find->setContext(Qt::WidgetWithChildrenShortcut);
-  connect(find, &QShortcut::activated, search_, qOverload<>(&QWidget::setFocus));
+  connect(find, &QShortcut::activated, search_,
+          [this] { search_->setFocus(Qt::ShortcutFocusReason); });
   return line;
 }
 

@@ -4,6 +4,7 @@
 #include <QStringList>
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/documents/printed.h"
@@ -135,6 +136,17 @@ QString laneText(const TimelineIndex& index, const Lane& lane) {
   return lane.stream == Stream::communication ? Words::tr("comm.") : said(name_of(lane.stream));
 }
 
+QString meaningText(const std::string& name) {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::string verb = name.substr(0, name.find_first_of(kDigits));
+  if (verb == "F") return Words::tr("a micro-batch's forward pass; micro-batches count from 0");
+  if (verb == "B") return Words::tr("a micro-batch's backward pass; micro-batches count from 0");
+  if (name != "prepare") return {};
+  return Words::tr(
+      "the engine's software around the call, on the hosts' processors: handing out the batch's "
+      "sequences, and in adv the advantages");
+}
+
 QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* group) {
   const Span of = index.span(span);
   if (index.trace) return tracedText(index, span);
@@ -143,6 +155,8 @@ QString describe(const TimelineIndex& index, std::size_t span, const RankGroup* 
                      .arg(of.rank)
                      .arg(timeText(of.start_ns), timeText(of.end_ns),
                           timeText(of.end_ns - of.start_ns), toText(name_of(of.phase)));
+  const QString meaning = meaningText(of.name);
+  if (!meaning.isEmpty()) text += "<br>" + meaning;
   if (group != nullptr) text += Words::tr("<br>the same on %1").arg(ranksText(*group));
   if (of.bytes > 0) text += Words::tr("<br>moves %1").arg(bytesText(of.bytes));
   text += communicationText(index, span);

@@ -4,6 +4,7 @@
 
 #include <QString>
 #include <cstddef>
+#include <string>
 
 #include "gui/timeline/lane_gap.h"
 #include "gui/timeline/timeline_index.h"
@@ -17,6 +18,9 @@ QString ranksText(const RankGroup& group);
 QString groupText(const TimelineIndex& index, const RankGroup& group);
 /// "compute"; of an opened trace its thread, of spans within others nothing.
 QString laneText(const TimelineIndex& index, const Lane& lane);
+
+/// What a span of this name is ("F3", "prepare"), where the name does not say it; else empty.
+QString meaningText(const std::string& name);
 
 /// What is known of a span, a line of HTML for each fact; `group`: of the ranks that have its
 /// equal, nullptr where one rank is looked at.

@@ -6,6 +6,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/timeline/span_text.h"
 #include "gui/translations/said.h"
 
 namespace tessera::gui {
@@ -50,6 +51,10 @@ QVariant SpanTotalsModel::data(const QModelIndex& index, int role) const {
   }
   if (role == Qt::ToolTipRole && idle) {
     return Words::tr("Time in which no line of a rank has a span; click a gap to see why.");
+  }
+  if (role == Qt::ToolTipRole && phases_) {
+    const QString meaning = meaningText(row.name);
+    return meaning.isEmpty() ? QVariant() : QVariant(meaning);
   }
   if (role != Qt::DisplayRole && role != SortRole) return {};
   switch (index.column()) {

@@ -1356,8 +1356,8 @@ select it to plan it in full</source>
         <translation>一个 GPU 每小时的价格，货币不限</translation>
     </message>
     <message>
-        <source>Price a GPU &amp;hour</source>
-        <translation>GPU 每小时价格(&amp;H)</translation>
+        <source>Price a GP&amp;U hour</source>
+        <translation>GPU 每小时价格(&amp;U)</translation>
     </message>
     <message>
         <source>The mean length of a response; all other lengths change by the same factor, and the limit where it is not set</source>
@@ -1530,10 +1530,6 @@ select it to plan it in full</source>
     <message>
         <source>Plan &amp;again</source>
         <translation>重新规划(&amp;A)</translation>
-    </message>
-    <message>
-        <source>&amp;Cancel planning</source>
-        <translation>取消规划(&amp;C)</translation>
     </message>
     <message>
         <source>&amp;Pin this plan</source>
@@ -1716,8 +1712,8 @@ select it to plan it in full</source>
         <translation>其他设置(&amp;S)</translation>
     </message>
     <message>
-        <source>&amp;Free all</source>
-        <translation>全部不限(&amp;F)</translation>
+        <source>Free all</source>
+        <translation>全部不限</translation>
     </message>
     <message>
         <source>Open a file</source>
@@ -1728,8 +1724,8 @@ select it to plan it in full</source>
         <translation>打开文件：%1</translation>
     </message>
     <message>
-        <source>&amp;Engine</source>
-        <translation>训练引擎(&amp;E)</translation>
+        <source>Eng&amp;ine</source>
+        <translation>训练引擎(&amp;I)</translation>
     </message>
     <message>
         <source>&amp;Objective</source>
@@ -1738,10 +1734,6 @@ select it to plan it in full</source>
     <message>
         <source>The probability of running out of memory that a plan may have</source>
         <translation>允许方案显存溢出的概率</translation>
-    </message>
-    <message>
-        <source>Memory &amp;risk</source>
-        <translation>显存风险(&amp;R)</translation>
     </message>
     <message>
         <source>&amp;Placement</source>
@@ -2728,8 +2720,8 @@ select it to plan it in full</source>
         <translation>占用最高(&amp;U)</translation>
     </message>
     <message>
-        <source>&amp;Rank</source>
-        <translation>rank(&amp;R)</translation>
+        <source>Ran&amp;k</source>
+        <translation>rank(&amp;K)</translation>
     </message>
     <message>
         <source>Rank whose memory is shown</source>
@@ -3148,8 +3140,8 @@ select it to plan it in full</source>
         <translation>再加入一个方案，查看它们的差别。</translation>
     </message>
     <message>
-        <source>&amp;Unpin</source>
-        <translation>移出对比(&amp;U)</translation>
+        <source>Unpin</source>
+        <translation>移出对比</translation>
     </message>
     <message>
         <source>Compare</source>
@@ -3228,8 +3220,144 @@ select it to plan it in full</source>
         <translation>下界</translation>
     </message>
     <message>
-        <source>Reshard, bytes received by the busiest rank</source>
+        <source>Reshard bytes, busiest rank</source>
         <translation>重分片，最忙 rank 接收的字节数</translation>
+    </message>
+    <message>
+        <source>&amp;Import a script of verl, Megatron, vLLM...</source>
+        <translation>导入 verl、Megatron、vLLM 的脚本(&amp;I)...</translation>
+    </message>
+    <message>
+        <source>Import a script</source>
+        <translation>导入脚本</translation>
+    </message>
+    <message>
+        <source>Scripts and configurations (*.sh *.yaml *.yml *.txt);;All files (*)</source>
+        <translation>脚本与配置 (*.sh *.yaml *.yml *.txt);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>%1 was read as a plan; what was assumed:</source>
+        <translation>已将 %1 读作方案；所作的假设：</translation>
+    </message>
+    <message>
+        <source>%1:%2: %3 is ignored: %4</source>
+        <translation>%1:%2：%3 被忽略：%4</translation>
+    </message>
+    <message>
+        <source>%1 is no run: it has neither metrics.jsonl nor ranks nor plan.json</source>
+        <translation>%1 不是运行：其中没有 metrics.jsonl、ranks 或 plan.json</translation>
+    </message>
+    <message>
+        <source>Cancelled: %1</source>
+        <translation>已取消：%1</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;%1 a step&lt;/b&gt; instead of %2: %3 less, fits with %4 %</source>
+        <translation>&lt;b&gt;每步 %1&lt;/b&gt;，原为 %2：减少 %3，显存够用的概率 %4 %</translation>
+    </message>
+    <message>
+        <source>A step takes %1 as measured, %2 by the learned constants.</source>
+        <translation>每步实测 %1，按重新校准的常数预测为 %2。</translation>
+    </message>
+    <message>
+        <source>Save plan and calibration...</source>
+        <translation>保存方案与校准...</translation>
+    </message>
+    <message>
+        <source>No other setting is quicker and fits.</source>
+        <translation>没有其他设置更快且显存够用。</translation>
+    </message>
+    <message>
+        <source>Command of change %1</source>
+        <translation>第 %1 项改动的命令</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>复制</translation>
+    </message>
+    <message>
+        <source>Copy the command; the two files that it reads are saved before</source>
+        <translation>复制命令；它要读取的两个文件会先保存</translation>
+    </message>
+    <message>
+        <source>Copy the command of change %1</source>
+        <translation>复制第 %1 项改动的命令</translation>
+    </message>
+    <message>
+        <source>Plan with it</source>
+        <translation>按它规划</translation>
+    </message>
+    <message>
+        <source>Show this plan on the page Explore, by the learned constants</source>
+        <translation>按重新校准的常数，在“探索”页显示这个方案</translation>
+    </message>
+    <message>
+        <source>Plan with change %1</source>
+        <translation>按第 %1 项改动规划</translation>
+    </message>
+    <message>
+        <source>Copied the command of change %1; its files are in %2</source>
+        <translation>已复制第 %1 项改动的命令；它的文件在 %2</translation>
+    </message>
+    <message>
+        <source>Whether the constants are worth using</source>
+        <translation>这些常数是否值得使用</translation>
+    </message>
+    <message>
+        <source>&amp;Cancel what is worked out</source>
+        <translation>取消正在计算的内容(&amp;C)</translation>
+    </message>
+    <message>
+        <source>nothing is worked out</source>
+        <translation>没有正在计算的内容</translation>
+    </message>
+    <message>
+        <source>Here again: what a window had pinned and compared that did not end well</source>
+        <translation>已恢复：上次未正常结束的窗口中加入对比的方案和运行</translation>
+    </message>
+    <message>
+        <source>Counting the memory of every rank</source>
+        <translation>正在统计每个 rank 的显存</translation>
+    </message>
+    <message>
+        <source>Looking for the best plans on fewer GPUs</source>
+        <translation>正在寻找使用更少 GPU 的最优方案</translation>
+    </message>
+    <message>
+        <source>Learning from the run</source>
+        <translation>正在从运行中重新校准</translation>
+    </message>
+    <message>
+        <source>Go on</source>
+        <translation>继续</translation>
+    </message>
+    <message>
+        <source>What is worked out</source>
+        <translation>正在计算的内容</translation>
+    </message>
+    <message>
+        <source>Esc; the window does not wait for it any more</source>
+        <translation>Esc；窗口不再等待它</translation>
+    </message>
+    <message>
+        <source>%1: %2 s</source>
+        <translation>%1：%2 s</translation>
+    </message>
+    <message>
+        <source>a micro-batch&apos;s forward pass; micro-batches count from 0</source>
+        <translation>一个微批的前向传播；微批从 0 开始编号</translation>
+    </message>
+    <message>
+        <source>a micro-batch&apos;s backward pass; micro-batches count from 0</source>
+        <translation>一个微批的反向传播；微批从 0 开始编号</translation>
+    </message>
+    <message>
+        <source>the engine&apos;s software around the call, on the hosts&apos; processors: handing out the batch&apos;s sequences, and in adv the advantages</source>
+        <translation>调用前后引擎软件在主机处理器上的开销：分发批次中的序列，在 adv 中还包括计算优势</translation>
+    </message>
+    <message>
+        <source>cancelled</source>
+        <translation>已取消</translation>
     </message>
     <message>
         <source>Reward (mean score)</source>
@@ -7234,10 +7362,6 @@ select it to plan it in full</source>
     <message>
         <source>nothing was undone</source>
         <translation>没有撤销过</translation>
-    </message>
-    <message>
-        <source>nothing is being planned</source>
-        <translation>没有正在进行的规划</translation>
     </message>
     <message>
         <source>no run is open</source>

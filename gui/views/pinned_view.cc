@@ -28,7 +28,7 @@ QWidget* makePinned(Session& session) {
   says->setWordWrap(true);
   says->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* pin = new QPushButton(Words::tr("&Pin this plan"));
-  auto* unpin = new QPushButton(Words::tr("&Unpin"));
+  auto* unpin = new QPushButton(Words::tr("Unpin"));
   QTableView* table = makeTable(session.pinned(), Words::tr("Pinned plans"));
   table->setSelectionBehavior(QAbstractItemView::SelectColumns);
   table->setWordWrap(true);

@@ -123,7 +123,8 @@ QWidget* makePlanTable(Session& session) {
   layout->addWidget(nothing);
   layout->addWidget(table, 1);
   auto* find = new QShortcut(QKeySequence::Find, panel);
-  QObject::connect(find, &QShortcut::activated, filter, qOverload<>(&QWidget::setFocus));
+  QObject::connect(find, &QShortcut::activated, filter,
+                   [filter] { filter->setFocus(Qt::ShortcutFocusReason); });
   connectTable({table, order, &session, nothing}, filter);
   fillTable(table, session);
   return panel;

@@ -129,12 +129,16 @@ QWidget* makeRules(Session& session) {
   top->addWidget(makeTimesNote(session), 1);
   layout->addLayout(top);
   QTableView* table = tableOf(rules, Words::tr("Rules"), RuleModel::BadRole);
-  for (const int column : {RuleModel::Name, RuleModel::Metric, RuleModel::Advice}) {
+  for (const int column : {RuleModel::Metric, RuleModel::Advice}) {
     table->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Stretch);
   }
   table->horizontalHeader()->setMinimumSectionSize(40);
   table->horizontalHeader()->setStretchLastSection(false);  // it has its share
-  table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  // A rule's name says most of its metric, which its tooltip has.
+  QObject::connect(table->horizontalHeader(), &QHeaderView::geometriesChanged, table, [table] {
+    constexpr int kRoomForAll = 700;
+    table->setColumnHidden(RuleModel::Metric, table->width() < kRoomForAll);
+  });
   table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);  // the width stays
   layout->addWidget(table, 1);
   QObject::connect(profile, &QComboBox::currentTextChanged, rules,

@@ -327,6 +327,7 @@ void ScatterView::redraw() {
   const FrontSearch& front = session_.front();
   state_->setText(front.isLooking()            ? Words::tr("looking for plans on fewer GPUs")
                   : !front.problem().isEmpty() ? front.problem().section('\n', 0, 0)
+                  : front.isCancelled()        ? Words::tr("cancelled")
                   : front.isBusy()             ? Words::tr("planning each in full, for its memory")
                                                : "");
   state_->setToolTip(front.problem());

@@ -42,6 +42,9 @@ struct RunAdvice {
 RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
                  const ConfigValues* script = nullptr);
 
+/// The command that plans the change. Files as below.
+std::string command_of(const AdvisedChange& change, const std::string& plan,
+                       const std::string& calibration);
 /// `plan`, `calibration`: files that hold the run's plan and the learned constants, for the
 /// commands.
 std::string to_text(const RunAdvice& advice, const std::string& plan,

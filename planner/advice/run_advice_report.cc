@@ -6,7 +6,6 @@
 #include "planner/interop/files/setting.h"
 
 namespace tessera {
-namespace {
 
 std::string command_of(const AdvisedChange& change, const std::string& plan,
                        const std::string& calibration) {
@@ -15,8 +14,6 @@ std::string command_of(const AdvisedChange& change, const std::string& plan,
   for (const std::string& word : change.settings) text += " " + shell_word(word);
   return text;
 }
-
-}  // namespace
 
 std::string to_text(const RunAdvice& advice, const std::string& plan,
                     const std::string& calibration) {

@@ -1,9 +1,12 @@
 #include "planner/request/plan_value.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include "cost_models/documents/printed.h"
+#include "cost_models/spec/node_groups.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
 #include "planner/request/describe.h"
@@ -13,13 +16,38 @@ namespace {
 
 std::string gpus_text(int gpus) { return printed(gpus == 1 ? "%d GPU" : "%d GPUs", gpus); }
 
-}  // namespace
-
-int gpus_of(const Plan& plan) {
-  if (plan.cluster.groups.empty()) return plan.world_size();
+std::set<int> ranks_of(const Plan& plan) {
   std::set<int> ranks;
   for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
-  return static_cast<int>(ranks.size());
+  return ranks;
+}
+
+// As the search counts them: each GPU by its type's price, in units of the mean price.
+double billed_gpus_of(const Plan& plan) {
+  if (plan.cluster.groups.empty()) return gpus_of(plan);
+  const std::vector<double> weights = billing_weights(plan.cluster);
+  double billed = 0;
+  for (const int rank : ranks_of(plan)) {
+    billed += weights[static_cast<std::size_t>(group_of(plan.cluster, rank))];
+  }
+  return billed;
+}
+
+}  // namespace
+
+std::vector<double> billing_weights(const ClusterSpec& cluster) {
+  std::vector<double> weights(std::max<std::size_t>(1, cluster.groups.size()), 1.0);
+  const bool all = std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                               [](const NodeGroup& group) { return group.price_per_gpu_hour > 0; });
+  if (!all) return weights;
+  for (std::size_t group = 0; group < cluster.groups.size(); ++group) {
+    weights[group] = cluster.groups[group].price_per_gpu_hour / cluster.price_per_gpu_hour;
+  }
+  return weights;
+}
+
+int gpus_of(const Plan& plan) {
+  return plan.cluster.groups.empty() ? plan.world_size() : static_cast<int>(ranks_of(plan).size());
 }
 
 Objective objective_of(const Plan& plan) {
@@ -27,10 +55,7 @@ Objective objective_of(const Plan& plan) {
 }
 
 Priced priced(const Plan& plan) {
-  Priced own{plan.prediction.step_s, gpus_of(plan), static_cast<double>(gpus_of(plan))};
-  const bool by_price = objective_of(plan) == Objective::cost && !plan.cluster.groups.empty();
-  if (by_price && own.step_s > 0) own.billed_gpus = plan.certificate.value / own.step_s.value;
-  return own;
+  return {plan.prediction.step_s, gpus_of(plan), billed_gpus_of(plan)};
 }
 
 Priced priced(const Plan& plan, const RunnerUp& other) {
@@ -115,9 +140,18 @@ double behind(const Plan& plan, const RunnerUp& better) {
 }
 
 bool compares_steps(const Plan& plan, const Priced& other) {
+  constexpr double kSame = 1e-9;
   const Priced own = priced(plan);
-  return objective_of(plan) == Objective::step_time ||
-         (other.gpus == own.gpus && other.billed_gpus == own.billed_gpus);
+  switch (objective_of(plan)) {
+    case Objective::step_time:
+      break;
+    case Objective::tokens_per_gpu:
+    case Objective::fewest_gpus:
+      return other.gpus == own.gpus;
+    case Objective::cost:
+      return std::abs(other.billed_gpus - own.billed_gpus) <= kSame * own.billed_gpus;
+  }
+  return true;
 }
 
 std::string worse_text(const Plan& plan, const Priced& other) {

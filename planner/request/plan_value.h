@@ -5,12 +5,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cost_models/spec/units.h"
 #include "planner/request/objective.h"
 
 namespace tessera {
 
+struct ClusterSpec;
 struct Plan;
 struct RunnerUp;
 
@@ -20,6 +22,9 @@ struct Priced {
   int gpus = 0;
   double billed_gpus = 0;  // by price
 };
+
+/// The weight of a GPU of each group: its price over the mean, 1 where not all state one.
+std::vector<double> billing_weights(const ClusterSpec& cluster);
 
 /// GPUs that the plan uses; ranks count all GPUs before its own where other types come first.
 int gpus_of(const Plan& plan);

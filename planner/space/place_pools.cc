@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/request/plan_value.h"
 #include "planner/space/divisors.h"
 
 namespace tessera {
@@ -203,17 +204,6 @@ bool fits_view(const ClusterSpec& cluster, int size, int view) {
   if (range.single()) return true;
   if (size % cluster.gpus_per_node != 0) return false;
   return size / cluster.gpus_per_node >= nodes_of(cluster, {range.first + 1, range.last - 1}) + 2;
-}
-
-std::vector<double> billing_weights(const ClusterSpec& cluster) {
-  std::vector<double> weights(std::max<std::size_t>(1, cluster.groups.size()), 1.0);
-  const bool all = std::all_of(cluster.groups.begin(), cluster.groups.end(),
-                               [](const NodeGroup& group) { return group.price_per_gpu_hour > 0; });
-  if (!all) return weights;
-  for (std::size_t group = 0; group < cluster.groups.size(); ++group) {
-    weights[group] = cluster.groups[group].price_per_gpu_hour / cluster.price_per_gpu_hour;
-  }
-  return weights;
 }
 
 std::vector<double> least_weights(const ClusterSpec& cluster) {

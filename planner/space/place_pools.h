@@ -31,9 +31,6 @@ PlacedPools place_pools(const std::vector<int>& sizes, const std::vector<int>& v
 /// True where a pool of that size can touch all groups of the view, and no other.
 bool fits_view(const ClusterSpec& cluster, int size, int view);
 
-/// The weight of a GPU of each group: its price over the mean, 1 where not all state one.
-std::vector<double> billing_weights(const ClusterSpec& cluster);
-
 /// The least that a GPU of each view counts.
 std::vector<double> least_weights(const ClusterSpec& cluster);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Degrees that cannot be are grey and say why, and checking them keeps nobody waiting.
-#include "gui/pages/degree_grid.h"
+#include "gui/form/degree_grid.h"
 
 #include <gtest/gtest.h>
 

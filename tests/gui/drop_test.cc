@@ -122,8 +122,7 @@ TEST_F(Drop, WhatIsNoneOfThemIsToldAndChangesNothing) {
        "expected a plan, a project, a trace or a model's config.json"},
       {write("b.json", "{\"a\": "), "b.json"},
       {write("c.yaml", "a: 1\n"), "expected a cluster (gpus_per_node) or a workload"},
-      {write("d.sh", "#!/bin/sh\ntouch " + folder.filePath("ran").toStdString() + "\n"),
-       "found a name that ends in '.sh'"},
+      {write("d.sh", "#!/bin/sh\ntouch " + folder.filePath("ran").toStdString() + "\n"), "d.sh"},
       {folder.filePath("empty"), "found a folder without any of these"},
       {folder.filePath("none.json"), "none.json"}};
   for (const auto& [file, says] : wrong) {

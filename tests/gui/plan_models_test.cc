@@ -11,7 +11,7 @@
 
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
-#include "gui/document/workspace.h"
+#include "gui/kept/workspace.h"
 #include "gui/models/colours.h"
 #include "gui/models/phase_model.h"
 #include "gui/models/pinned_model.h"

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "gui/document/text.h"
-#include "gui/pages/step_slider.h"
+#include "gui/form/step_slider.h"
 #include "planner/plan/plan.h"
 #include "tests/gui/event_loop.h"
 #include "tests/gui/explore_flow.h"

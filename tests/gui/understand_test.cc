@@ -9,6 +9,7 @@
 #include <QLabel>
 #include <QScrollBar>
 #include <QStatusBar>
+#include <QTabBar>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
@@ -25,8 +26,10 @@
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/reshard/flow_matrix_model.h"
+#include "gui/step_views/time_canvas.h"
 #include "gui/step_views/timeline_area.h"
 #include "gui/step_views/timeline_canvas.h"
+#include "gui/timeline/span_text.h"
 #include "gui/timeline/span_totals_model.h"
 #include "gui/views/chart.h"
 #include "tests/gui/window_flow.h"
@@ -339,6 +342,38 @@ TEST(Export, FormatsAreReadWordByWord) {
   EXPECT_TRUE(some->csv && some->svg && !some->png && !some->json && !some->whole);
   EXPECT_FALSE(formats_of("png,gif"));
   EXPECT_FALSE(formats_of(""));
+}
+
+// The line above a picture promises them: no field takes them first.
+TEST_F(Understand, KeysAreThePicturesOnceItsTabIsClicked) {
+  window.showPage(&window.explore());
+  window.explore().setFocus();
+  window.showPage(&window.understand());
+  auto* tabs = window.understand().findChild<QTabWidget*>("understand_tabs");
+  for (const char* name : {"memory_over_time", "rollout_tail", "link_load", "timeline"}) {
+    QWidget* view = window.understand().findChild<QWidget*>(name);
+    ASSERT_NE(view, nullptr) << name;
+    QTest::mouseClick(tabs->tabBar(), Qt::LeftButton, {},
+                      tabs->tabBar()->tabRect(tabs->indexOf(view)).center());
+    QWidget* focus = QApplication::focusWidget();
+    ASSERT_NE(focus, nullptr) << name;
+    EXPECT_TRUE(qobject_cast<TimeCanvas*>(focus) != nullptr ||
+                qobject_cast<TimelineCanvas*>(focus) != nullptr)
+        << name << ": " << focus->metaObject()->className();
+  }
+  // Who goes through the tabs by keys goes on.
+  tabs->tabBar()->setFocus();
+  QTest::keyClick(tabs->tabBar(), Qt::Key_Right);
+  EXPECT_EQ(QApplication::focusWidget(), tabs->tabBar());
+}
+
+TEST(SpanText, NamesThatSayLittleAreExplained) {
+  EXPECT_TRUE(meaningText("F12").contains("forward"));
+  EXPECT_TRUE(meaningText("B").contains("backward"));
+  EXPECT_TRUE(meaningText("prepare").contains("software"));
+  for (const char* name : {"optimizer", "Forward", "decode 8 sequences, 512 steps", ""}) {
+    EXPECT_EQ(meaningText(name), "") << name;
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/pages/main_window.h"
+#include "gui/run_views/step_chart.h"
 #include "gui/views/chart.h"
 #include "planner/engines/read_plan.h"
 #include "simulator/learn/learned_report.h"
@@ -259,6 +260,35 @@ TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {
   EXPECT_FALSE(bar("What is wrong with the run's files")->text().isEmpty());
 }
 
+// The pointer on one of the figures asks all of them.
+TEST_F(Watch, TheFiguresSayWhatTheyHaveAtTheStepThatIsPointedTo) {
+  window.showPage(&window.run());
+  auto* reward = window.findChild<StepChart*>("reward");
+  ASSERT_NE(reward, nullptr);
+  const std::vector<QPointF> points = run().steps()->series("critic/score/mean");
+  const QPointF& point = points[7];
+  const QPoint at(static_cast<int>(reward->xAxis->coordToPixel(point.x())),
+                  reward->axisRect()->rect().center().y());
+  QTest::mouseMove(reward, at);
+  const QString step = QString("step %1").arg(point.x());
+  ASSERT_TRUE(wait_for([&] { return !reward->said().isEmpty(); }));
+  EXPECT_EQ(reward->said(), (QStringList{step, QString("score  %1").arg(point.y(), 0, 'g', 4)}));
+  int charts = 0;
+  for (const StepChart* chart : window.run().findChildren<StepChart*>()) {
+    if (chart->said().isEmpty()) continue;
+    EXPECT_EQ(chart->said().front(), step);
+    ++charts;
+  }
+  EXPECT_EQ(charts, 6);
+  // Of stacked columns each part is told.
+  const QStringList phases = window.findChild<StepChart*>("step_phases")->said();
+  const double seconds = run().steps()->value("timing_s/gen", 7);
+  EXPECT_TRUE(phases.contains(QString("gen  %1").arg(seconds, 0, 'g', 4)))
+      << phases.join("; ").toStdString();
+  QTest::mouseMove(&window, {2, 2});
+  EXPECT_TRUE(wait_for([&] { return reward->said().isEmpty(); }));
+}
+
 TEST_F(Watch, ARunBesideItIsFollowedToo) {
   QTemporaryDir folder;
   const auto write = [&](int step) {
@@ -275,50 +305,6 @@ TEST_F(Watch, ARunBesideItIsFollowedToo) {
   ASSERT_TRUE(wait_for([&] { return other.rowCount() == 2; }));
   auto* chart = window.findChild<Chart*>("reward");
   EXPECT_EQ(chart->graph(1)->dataCount(), 2);
-}
-
-TEST_F(Watch, LearnSaysWhatTheCommandSaysAndSavesTheConstants) {
-  const auto [measured, calibration] = sample();
-  const std::string wanted = to_text(learn_from_runs({measured}, calibration));
-  QTemporaryDir folder;
-  const QString file = folder.filePath("learned.json");
-  QString said;
-  ASSERT_TRUE(button("&Learn")->isEnabled());
-  with_dialog(&window, [&](QDialog& dialog) {
-    said = dialog.findChild<QPlainTextEdit*>()->toPlainText();
-    // Its steps differ by 17 % among themselves: Enter does not save what they teach.
-    EXPECT_TRUE(said.startsWith("noise, not worth using")) << said.toStdString();
-    auto* buttons = dialog.findChild<QDialogButtonBox*>();
-    EXPECT_TRUE(buttons->button(QDialogButtonBox::Close)->isDefault());
-    EXPECT_EQ(buttons->button(QDialogButtonBox::Save)->text(),
-              "Save the calibration all the same...");
-    answer_file_dialog(&window, file);
-    QTest::mouseClick(dialog.findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save),
-                      Qt::LeftButton);
-  });
-  QTest::mouseClick(button("&Learn"), Qt::LeftButton);
-  ASSERT_TRUE(wait_for([&] { return QFile::exists(file); }));
-  EXPECT_EQ(said.trimmed().toStdString(), QString::fromStdString(wanted).trimmed().toStdString());
-}
-
-// Into a folder that is not there yet, as an export.
-TEST_F(Watch, AdviceLeavesTheFilesThatItsCommandsRead) {
-  QTemporaryDir above;
-  const QDir folder(above.filePath("advice"));
-  QString said;
-  answer_file_dialog(&window, folder.path());
-  QTimer::singleShot(0, &window, [&] { QTest::mouseClick(button("&Advise..."), Qt::LeftButton); });
-  ASSERT_TRUE(wait_for([&] { return QFile::exists(folder.filePath("plan.json")); }));
-  with_dialog(&window, [&](QDialog& dialog) {
-    said = dialog.findChild<QPlainTextEdit*>()->toPlainText();
-    dialog.reject();
-  });
-  ASSERT_TRUE(wait_for([&] { return !said.isEmpty(); }));
-  EXPECT_TRUE(QFile::exists(folder.filePath("calibration.json")));
-  EXPECT_TRUE(said.startsWith("noise, not worth using")) << said.toStdString();
-  EXPECT_TRUE(said.contains("\nstep ")) << said.toStdString();
-  EXPECT_TRUE(said.contains("tessera plan --from"));
-  EXPECT_TRUE(said.contains(folder.filePath("plan.json")));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <QMessageBox>
 
 #include "gui/document/project.h"
-#include "gui/document/workspace.h"
+#include "gui/kept/workspace.h"
 #include "tests/gui/explore_flow.h"
 
 namespace tessera::gui {

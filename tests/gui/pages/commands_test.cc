@@ -2,11 +2,17 @@
 // Whatever can be looked at is found by a part of its name.
 #include <gtest/gtest.h>
 
+#include <QAbstractButton>
+#include <QLabel>
 #include <QListWidget>
+#include <QMap>
+#include <QMenuBar>
 #include <QTabWidget>
 
 #include "gui/pages/command_palette.h"
 #include "gui/pages/main_window.h"
+#include "gui/step_views/timeline_canvas.h"
+#include "gui/translations/language.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
@@ -31,6 +37,65 @@ TEST(Commands, EveryTabIsACommand) {
       ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
     }
   }
+}
+
+/// The letters that Alt goes to, of what is in sight.
+QMap<QChar, QString> letters_of(const QWidget& page) {
+  QMap<QChar, QString> letters;
+  const auto take = [&](const QString& text, bool shown) {
+    const QKeySequence key = QKeySequence::mnemonic(text);
+    if (shown && !key.isEmpty()) letters[QChar(key[0].key())] = text;
+  };
+  for (const QAbstractButton* button : page.findChildren<QAbstractButton*>()) {
+    take(button->text(), button->isVisible());
+  }
+  for (const QLabel* label : page.findChildren<QLabel*>()) {
+    take(label->text(), label->isVisible() && label->buddy() != nullptr);
+  }
+  return letters;
+}
+
+// What a field takes first opens its menu at the second press only.
+TEST(Commands, NoFieldTakesAMenusLetter) {
+  for (const char* language : {"en", "zh_CN"}) {
+    speak(language);
+    MainWindow window;
+    window.show();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+    QMap<QChar, QString> menus;
+    for (const QAction* menu : window.menuBar()->actions()) {
+      menus[QChar(QKeySequence::mnemonic(menu->text())[0].key())] = menu->text();
+    }
+    EXPECT_EQ(menus.size(), 5);
+    auto* pages = qobject_cast<QTabWidget*>(window.centralWidget());
+    for (QTabWidget* tabs : window.findChildren<QTabWidget*>()) {
+      for (int tab = 0; tab < tabs->count(); ++tab) {
+        for (int page = 0; page < pages->count(); ++page) {
+          if (pages->widget(page)->isAncestorOf(tabs)) pages->setCurrentIndex(page);
+        }
+        tabs->setCurrentIndex(tab);
+        const auto letters = letters_of(*pages);
+        for (auto at = letters.begin(); at != letters.end(); ++at) {
+          EXPECT_FALSE(menus.contains(at.key())) << at.value().toStdString();
+        }
+      }
+    }
+  }
+  speak("en");
+}
+
+// W S A D are the timeline's at once.
+TEST(Commands, GoingToAPictureGivesItTheKeys) {
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  QAction* timeline = nullptr;
+  for (QAction* action : commandsOf(*window.menuBar())) {
+    if (action->text() == "Timeline") timeline = action;
+  }
+  ASSERT_NE(timeline, nullptr);
+  timeline->trigger();
+  EXPECT_NE(qobject_cast<TimelineCanvas*>(QApplication::focusWidget()), nullptr);
 }
 
 // Grey, and never what Enter does.

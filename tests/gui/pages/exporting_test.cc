@@ -69,6 +69,35 @@ TEST(Exporting, MakesAFolderThatIsNotThere) {
   EXPECT_TRUE(QFileInfo::exists(folder + "/timeline.png"));
 }
 
+// As large as what they show, whatever room the window has for it.
+TEST(Exporting, APictureOfATableHasAllOfIt) {
+  MainWindow window;
+  window.resize(1280, 720);
+  window.show();
+  ASSERT_TRUE(window.openRun(kData + "/run", false));
+  const QTemporaryDir folder;
+  window.showPage(&window.run());
+  for (const char* name : {"comparison", "rules"}) {
+    auto* view = window.run().findChild<QWidget*>(name);
+    auto* table = qobject_cast<QTableView*>(view);
+    if (table == nullptr) table = view->findChild<QTableView*>();
+    ASSERT_NE(table, nullptr) << name;
+    const QSize before = view->size();
+    const QString file = folder.filePath(name);
+    writePng(*view, file);
+    EXPECT_EQ(view->size(), before) << name;
+    EXPECT_EQ(table->verticalScrollBarPolicy(), Qt::ScrollBarAlwaysOn) << name;
+    const QImage picture(file);
+    EXPECT_GE(picture.height(), table->verticalHeader()->length()) << name;
+    int wide = 0;
+    for (int column = 0; column < table->model()->columnCount(); ++column) {
+      if (table->isColumnHidden(column)) continue;
+      wide += static_cast<QAbstractItemView*>(table)->sizeHintForColumn(column);
+    }
+    EXPECT_GE(picture.width(), wide) << name;
+  }
+}
+
 TEST(Exporting, SaysInTheLanguageWhatCannotBeWritten) {
   if (!languages().contains("zh_CN")) GTEST_SKIP() << "built without lrelease";
   speak("zh_CN");

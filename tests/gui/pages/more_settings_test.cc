@@ -5,7 +5,7 @@
 #include <QComboBox>
 #include <QToolButton>
 
-#include "gui/pages/degree_grid.h"
+#include "gui/form/degree_grid.h"
 #include "tests/gui/explore_flow.h"
 
 namespace tessera::gui {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <QFile>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -86,6 +87,22 @@ TEST(NoRun, TheQuickstartComesToThePageThatTellsOfIt) {
   EXPECT_TRUE(window.run().isVisible());
   // Without the program it is refused; else it ends with its key.
   if (window.run().quickstart()->text().startsWith("Cancel")) window.run().quickstart()->trigger();
+}
+
+// Its page would be empty, beside a prediction that has nothing to do with it.
+TEST(NoRun, AFolderOfSomethingElseIsNotFollowed) {
+  QTemporaryDir folder;
+  QFile other(folder.filePath("readme.txt"));
+  ASSERT_TRUE(other.open(QIODevice::WriteOnly));
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  answer_file_dialog(&window, folder.path());
+  QTest::keyClick(&window, Qt::Key_R, Qt::ControlModifier);
+  EXPECT_TRUE(window.session().run()->folder().empty());
+  EXPECT_TRUE(window.session().document().file_problems.contains(folder.path() + " is no run"))
+      << window.session().document().file_problems.toStdString();
+  EXPECT_TRUE(window.explore().isVisible()) << "where it is told";
 }
 
 }  // namespace

@@ -2,10 +2,16 @@
 // What comes back at the next start, and what was asked for at it.
 #include <gtest/gtest.h>
 
+#include <QDir>
+#include <QMessageBox>
+#include <QPushButton>
 #include <QTemporaryDir>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "gui/document/project.h"
+#include "gui/kept/open_work.h"
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/main_window.h"
 #include "tests/gui/sample_plans.h"
@@ -13,6 +19,8 @@
 
 namespace tessera::gui {
 namespace {
+
+const std::filesystem::path kData = std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/gui/data";
 
 TEST(Window, AProjectIsOpenAgainAtTheNextStart) {
   QTemporaryDir folder;
@@ -35,6 +43,74 @@ TEST(Window, AProjectIsOpenAgainAtTheNextStart) {
   without.askLast({});
   EXPECT_EQ(without.session().document().question, query);
   EXPECT_EQ(without.session().pinned()->count(), 0);
+}
+
+// Half a minute at most, then the parent says that it did not end so.
+[[noreturn]] void compare_and_be_killed(const std::filesystem::path& memory) {
+  MainWindow window(memory);
+  window.session().run()->follow(kData / "run", false);
+  window.session().run()->addOther(kData / "sampled", false);
+  window.session().pinned()->setPlans({shared(free_plan()), shared(digits_plan())});
+  wait_for([&] { return std::filesystem::exists(open_work_file(memory)); });
+  raise(SIGKILL);
+  std::abort();
+}
+
+// As a crash ends it, or the system where memory is short.
+TEST(Window, PinnedPlansAndComparedRunsComeBackAfterAKill) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr const char* kFolder = "TESSERA_TEST_KILLED";  // the child's is its parent's
+  QTemporaryDir own;
+  if (!qEnvironmentVariableIsSet(kFolder)) qputenv(kFolder, own.path().toUtf8());
+  const QDir folder(qEnvironmentVariable(kFolder));
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  EXPECT_EXIT(compare_and_be_killed(memory), testing::KilledBySignal(SIGKILL), "");
+  qunsetenv(kFolder);
+  ASSERT_EQ(folder.entryList({"*.open.*"}).size(), 1);
+  {
+    MainWindow window(memory);
+    window.takeLeft();
+    ASSERT_EQ(window.session().pinned()->count(), 2);
+    const Plan& second = *window.session().pinned()->plans()[1];
+    EXPECT_EQ(second.roles, digits_plan().roles);
+    EXPECT_EQ(second.prediction, digits_plan().prediction);
+    EXPECT_EQ(window.session().run()->folder(), kData / "run");
+    EXPECT_TRUE(wait_for([&] { return window.session().run()->others().size() == 1; }));
+    // It is as safe from then on, and a window beside it is another one's.
+    EXPECT_TRUE(std::filesystem::exists(open_work_file(memory)));
+    EXPECT_EQ(folder.entryList({"*.open.*"}).size(), 1);
+    MainWindow beside(memory);
+    beside.takeLeft();
+    EXPECT_EQ(beside.session().pinned()->count(), 0);
+    with_dialog(&window, [](QDialog& dialog) {
+      static_cast<QMessageBox&>(dialog).button(QMessageBox::Discard)->click();
+    });
+    window.close();
+  }
+  EXPECT_TRUE(folder.entryList({"*.open.*"}).isEmpty()) << "who discards them does not want them";
+}
+
+// What its file lacks is asked again, as without a project.
+TEST(Window, AnEditOfAProjectsQuestionComesBackWithIt) {
+  QTemporaryDir folder;
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  PlanQuery query{"qwen2.5-0.5b", "h100-8", "ppo-7b-1k", 1, 8, {"actor.tp=2"}};
+  const QString file = folder.filePath("project.json");
+  write_project({.question = query}, file.toStdString());
+  query.fixed = {"actor.tp=4"};
+  {
+    MainWindow window(memory);
+    ASSERT_TRUE(window.openProject(file));
+    window.session().ask(query);
+    with_dialog(&window, [](QDialog& dialog) {
+      static_cast<QMessageBox&>(dialog).button(QMessageBox::Cancel)->click();
+    });
+    window.close();
+  }
+  MainWindow again(memory);
+  again.askLast({});
+  EXPECT_EQ(again.session().document().question, query);
+  EXPECT_TRUE(again.windowTitle().contains("project.json*")) << again.windowTitle().toStdString();
 }
 
 // A size that is asked for is not lost to the last window, which filled its screen.

@@ -46,10 +46,14 @@ TEST(Session, AFixedChoiceIsComparedWithTheAnswerThatLeftItOpen) {
   many.fixed = {"actor.tp=8", "rollout.max_sequences=8192"};
   EXPECT_EQ(behind_text(*session.plan(), many, document.freer[0]),
             percent + " % behind the plan without 2 fixed choices");
+  // One is one, with however many words.
+  many.fixed = {"placement=actor+reference | critic"};
+  EXPECT_EQ(behind_text(*session.plan(), many, document.freer[0]),
+            percent + " % behind the plan without placement=actor+reference | critic");
 
   ask({"actor.tp=8", "actor.pp=1"});
   ASSERT_EQ(document.freer.size(), 2u);
-  EXPECT_EQ(fixed_beyond(document.question, document.freer[1].question), "actor.pp=1");
+  EXPECT_EQ(fixed_beyond(document.question, document.freer[1].question), QStringList{"actor.pp=1"});
   ask({"actor.tp=4"});
   EXPECT_EQ(document.freer.size(), 1u);
   PlanQuery other = open;

@@ -6,9 +6,12 @@
 
 #include <set>
 
+#include "cost_models/spec/node_groups.h"
 #include "gui/document/text.h"
 #include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
+#include "gui/units/number_role.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/request/settings.h"
 #include "tests/gui/sample_plans.h"
@@ -34,6 +37,63 @@ TEST(Headline, SaysTheCostWhereThatIsTheObjective) {
   EXPECT_EQ(model.index(0, PlanTableModel::Cost).data().toString(), text);
   model.setWinner(shared(free_plan()));
   EXPECT_FALSE(model.isByCost());
+}
+
+// A file may state any number; one that is none of a step's leaves room for the others.
+TEST(Headline, StaysShortWhateverAFileStates) {
+  Plan plan = free_plan();
+  plan.prediction.step_error_s = Seconds{1e300};
+  plan.prediction.tokens_per_s_per_gpu = 1e300;
+  plan.prediction.phases_s.begin()->second = Seconds{1e300};
+  plan.certificate.margin = 1e300;
+  const QString text = headline_of(plan, calibration_of(plan), {}).text();
+  EXPECT_LE(text.size(), 160) << text.toStdString();
+  EXPECT_TRUE(text.contains("+- 1e+300 s")) << text.toStdString();
+  EXPECT_TRUE(text.contains("fits with")) << text.toStdString();
+  plan.prediction.step_s = Seconds{-1e300};
+  EXPECT_LE(headline_of(plan, calibration_of(plan), {}).text().size(), 160);
+  EXPECT_LE(proof_text(plan, 1e300, {}, {}).size(), 600);
+  EXPECT_EQ(countText(3480), "3,480");
+  EXPECT_EQ(countText(1e300), "1e+300");
+  EXPECT_EQ(secondsText(123456.789), "123456.79 s");
+}
+
+// A plan that is there in full is billed for the GPUs that it has, whatever is minimised.
+TEST(Headline, TheTableSaysWhatAPlanOnSeveralGpuTypesCosts) {
+  const PlanAnswer found =
+      answer({.model = "qwen2.5-0.5b", .cluster = "h100-h20-128", .workload = "ppo-7b-1k"});
+  const SharedPlan plan = std::get<SharedPlan>(found.result);
+  ASSERT_FALSE(plan->cluster.groups.empty());
+  ASSERT_EQ(objective_of(*plan), Objective::step_time);
+  double hourly = 0;  // of the GPUs that it has, each at its type's price
+  std::set<int> ranks;
+  for (const RolePlan& role : plan->roles) ranks.insert(role.ranks.begin(), role.ranks.end());
+  for (const int rank : ranks) {
+    const auto type = static_cast<std::size_t>(group_of(plan->cluster, rank));
+    hourly += plan->cluster.groups[type].price_per_gpu_hour;
+  }
+  PlanTableModel model;
+  model.setWinner(plan);
+  const QVariant cost = model.index(0, PlanTableModel::Cost).data(kNumberRole);
+  ASSERT_TRUE(cost.isValid());
+  EXPECT_NEAR(cost.toDouble(), plan->prediction.step_s.value * hourly / 3600, 1e-6 * hourly);
+  EXPECT_EQ(
+      model.headerData(PlanTableModel::Cost, Qt::Horizontal, kNumberRole).toString().toStdString(),
+      "Cost of a step, the cluster's money");
+}
+
+// GPUs of another type are as many all the same: what is behind is the step.
+TEST(Headline, AsFewGpusOfAnotherTypeAreBehindByTheirStep) {
+  PlanQuery query{.model = "qwen2.5-0.5b", .cluster = "h100-h20-128", .workload = "grpo-7b-1k"};
+  query.objective = "gpus";
+  const PlanAnswer found = answer(query);
+  const Plan& plan = *std::get<SharedPlan>(found.result);
+  const auto& others = plan.certificate.runner_up;
+  ASSERT_FALSE(others.empty());
+  ASSERT_EQ(others.front().gpus, gpus_of(plan));
+  const double behind = others.front().step_s / plan.prediction.step_s - 1;
+  ASSERT_GT(behind, kNoPart);
+  EXPECT_EQ(headline_of(plan, std::nullopt, {}).rivals, "row 2: +" + differenceText(behind));
 }
 
 // Of several GPU types, too, the peak stands against what plans may use, as views and reports say.

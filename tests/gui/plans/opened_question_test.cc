@@ -6,7 +6,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/plan_query.h"
-#include "gui/pages/request_form.h"
+#include "gui/form/request_form.h"
 #include "gui/plans/opened_plan.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"

@@ -6,6 +6,7 @@
 
 #include <QAbstractButton>
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
@@ -13,11 +14,13 @@
 #include <QTabBar>
 #include <QTabWidget>
 #include <algorithm>
+#include <utility>
 
 #include "gui/document/words.h"
-#include "gui/document/workspace.h"
+#include "gui/kept/workspace.h"
 #include "gui/models/colours.h"
 #include "gui/step/memory_text.h"
+#include "gui/translations/font_of_language.h"
 #include "gui/views/chart.h"
 #include "gui/views/message_bar.h"
 #include "tests/gui/explore_flow.h"
@@ -178,6 +181,43 @@ TEST_F(Languages, TheClassesOfMemoryInALegendAreTranslated) {
   fixed.fixed = {"placement=colocated"};
   window.session().ask(fixed);
   EXPECT_EQ(window.explore().form()->query().fixed, fixed.fixed);
+}
+
+/// The rows of pixels that a field's text takes, from the middle of the field.
+std::pair<int, int> rows_of(QLineEdit& field) {
+  field.resize(260, field.sizeHint().height());
+  const QImage picture = field.grab().toImage();
+  constexpr int kFrame = 3, kDark = 120;
+  int first = -1, last = -1;
+  for (int y = kFrame; y < picture.height() - kFrame; ++y) {
+    for (int x = kFrame; x < picture.width() - kFrame; ++x) {
+      if (qGray(picture.pixel(x, y)) >= kDark) continue;
+      if (first < 0) first = y;
+      last = y;
+    }
+  }
+  return {first - picture.height() / 2, last - picture.height() / 2};
+}
+
+// Qt 6.4 draws what another font fills in too high in a field, and cuts it there.
+TEST_F(Languages, WhatIsTypedStandsAsHighAsWhatTheFieldSuggests) {
+  const QFont usual = QApplication::font();
+  EXPECT_EQ(font_of("en", usual), usual);
+  speak("zh_CN");
+  QApplication::setFont(font_of("zh_CN", usual));
+  const QString text = Words::tr("as the cluster says");
+  ASSERT_TRUE(hasChinese(text));
+  QLineEdit typed(text), suggests;
+  suggests.setPlaceholderText(text);
+  QPalette dark = suggests.palette();
+  dark.setColor(QPalette::PlaceholderText, Qt::black);
+  suggests.setPalette(dark);
+  EXPECT_EQ(rows_of(typed), rows_of(suggests));
+  EXPECT_GT(rows_of(typed).second, rows_of(typed).first) << "nothing is drawn";
+  QDoubleSpinBox price;
+  price.setSpecialValueText(text);
+  EXPECT_EQ(price.fontInfo().family(), typed.fontInfo().family());
+  QApplication::setFont(usual);
 }
 
 TEST_F(Languages, PlaceholdersAreFilledInTheOtherOrder) {

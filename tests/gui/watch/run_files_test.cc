@@ -6,9 +6,11 @@
 #include <QTemporaryDir>
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <vector>
 
+#include "gui/document/project.h"
 #include "gui/models/run_follower.h"
 #include "planner/plan/plan_json.h"
 #include "tests/gui/sample_plans.h"
@@ -25,6 +27,45 @@ class RunFiles : public ::testing::Test {
 
   QTemporaryDir folder_;
 };
+
+// One run is drawn once, by its own name.
+TEST_F(RunFiles, ARunThatIsReachedThroughALinkIsThatRun) {
+  namespace fs = std::filesystem;
+  const fs::path run = path() / "first", link = path() / "newest", other = path() / "second";
+  const std::string data = std::string(TESSERA_SOURCE_DIR) + "/tests/gui/data/run";
+  for (const fs::path& folder : {run, other}) {
+    fs::create_directory(folder);
+    fs::copy(data + "/metrics.jsonl", folder / "metrics.jsonl");
+  }
+  fs::create_directory_symlink(run, link);
+  RunFollower follower;
+  follower.follow(link, false);
+  EXPECT_EQ(follower.folder(), run);
+  EXPECT_EQ(follower.name(), "first");
+  follower.addOther(run, false);
+  follower.addOther(link / ".." / "first" / "", false);
+  EXPECT_TRUE(follower.others().empty());
+  follower.addOther(other, false);
+  // Who follows something else has it beside that under one name, too.
+  follower.follow(other, false);
+  EXPECT_TRUE(follower.others().empty());
+  follower.addOther(link, false);
+  follower.addOther(run, false);
+  ASSERT_EQ(follower.others().size(), 1U);
+  EXPECT_EQ(follower.others().front().folder, run);
+  // A project that names it by the link has it once.
+  fs::create_directory_symlink(path(), path() / "here");
+  std::ofstream(path() / "here/study.json")
+      << "{\"tessera_project\": 1, \"runs\": [\"newest\", \"first\"]}";
+  Problems problems;
+  const auto project = read_project(path() / "here/study.json", problems);
+  ASSERT_TRUE(project);
+  EXPECT_EQ(project->runs, std::vector<RunPlace>{run});
+  write_project(*project, path() / "here/study.json");
+  std::ifstream written(path() / "study.json");
+  const std::string text{std::istreambuf_iterator<char>(written), {}};
+  EXPECT_NE(text.find("\"first\""), std::string::npos) << "so that both can be moved: " << text;
+}
 
 // All that the others left is that they ended well.
 TEST_F(RunFiles, ARankWithoutAFileThatCanBeReadIsNotLeftOut) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/document/workspace.h"
+#include "gui/kept/workspace.h"
 
 #include <system_error>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/pages/form_row.h"
+#include "gui/form/form_row.h"
 
 #include <QHBoxLayout>
 

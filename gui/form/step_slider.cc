@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/pages/step_slider.h"
+#include "gui/form/step_slider.h"
 
 #include <QSignalBlocker>
 #include <QWheelEvent>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/pages/request_form.h"
+#include "gui/form/request_form.h"
 
 #include <QFileDialog>
 #include <QKeyEvent>
@@ -13,7 +13,7 @@
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
-#include "gui/pages/form_row.h"
+#include "gui/form/form_row.h"
 #include "gui/topology/node_topology.h"
 #include "gui/translations/said.h"
 #include "planner/engines/engine.h"
@@ -108,7 +108,7 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
   others_->setPlaceholderText("actor.zero=3 actor.recompute=full");
   layout->addWidget(labelOf(Words::tr("Other &settings"), others_));
   layout->addWidget(others_);
-  auto* free = new QPushButton(Words::tr("&Free all"));
+  auto* free = new QPushButton(Words::tr("Free all"));
   layout->addWidget(free, 0, Qt::AlignRight);
   layout->addStretch(1);
   connect(batch_, &BatchFields::changed, this, &RequestForm::changed);
@@ -203,7 +203,7 @@ QComboBox* RequestForm::addList(QGridLayout* layout, const QString& label) {
 }
 
 void RequestForm::addSettings(QGridLayout* layout) {
-  engine_ = addList(layout, Words::tr("&Engine"));
+  engine_ = addList(layout, Words::tr("Eng&ine"));
   engine_->addItem(toText(kAnyEngine));
   for (const std::string& name : engine_names()) engine_->addItem(QString::fromStdString(name));
   engine_->setCurrentText(toText(kOwnEngine));
@@ -217,7 +217,7 @@ void RequestForm::addSettings(QGridLayout* layout) {
   risk_->setSuffix(" %");
   risk_->setKeyboardTracking(false);
   risk_->setToolTip(Words::tr("The probability of running out of memory that a plan may have"));
-  risk_slider_ = addSliderRow(layout, Words::tr("Memory &risk"), risk_);
+  risk_slider_ = addSliderRow(layout, Words::tr("Memory risk"), risk_);
   risk_slider_->setSteps(decade_steps(100 * kLeastRisk, 100 * kMostRisk));
   risk_slider_->showNumber(risk_->value());
   connect(risk_slider_, &QSlider::sliderReleased, this, &RequestForm::changed);
@@ -239,7 +239,7 @@ void RequestForm::addPrice(QGridLayout* layout) {
   price_->setKeyboardTracking(false);
   price_->setToolTip(Words::tr("What a GPU costs an hour, in any money"));
   const int row = layout->rowCount();
-  layout->addWidget(labelOf(Words::tr("Price a GPU &hour"), price_), row, 0);
+  layout->addWidget(labelOf(Words::tr("Price a GP&U hour"), price_), row, 0);
   layout->addWidget(price_, row, 1, 1, 2);
   connect(price_, &QDoubleSpinBox::valueChanged, this, &RequestForm::changed);
 }

@@ -17,9 +17,9 @@
 
 #include "gui/document/file_kind.h"
 #include "gui/document/plan_query.h"
-#include "gui/pages/batch_fields.h"
-#include "gui/pages/degree_grid.h"
-#include "gui/pages/step_slider.h"
+#include "gui/form/batch_fields.h"
+#include "gui/form/degree_grid.h"
+#include "gui/form/step_slider.h"
 
 namespace tessera::gui {
 

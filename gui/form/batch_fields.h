@@ -15,7 +15,7 @@
 #include <string>
 
 #include "gui/document/plan_query.h"
-#include "gui/pages/step_slider.h"
+#include "gui/form/step_slider.h"
 
 namespace tessera::gui {
 

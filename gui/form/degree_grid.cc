@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/pages/degree_grid.h"
+#include "gui/form/degree_grid.h"
 
 #include <QAbstractItemView>
 #include <QKeyEvent>

@@ -6,7 +6,7 @@
 #include <QGridLayout>
 #include <QLabel>
 
-#include "gui/pages/step_slider.h"
+#include "gui/form/step_slider.h"
 
 namespace tessera::gui {
 

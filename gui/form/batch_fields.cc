@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/pages/batch_fields.h"
+#include "gui/form/batch_fields.h"
 
 #include <QSignalBlocker>
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "cost_models/spec/preset_algorithms.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
-#include "gui/pages/form_row.h"
+#include "gui/form/form_row.h"
 
 namespace tessera::gui {
 

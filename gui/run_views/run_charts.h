@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gui/models/session.h"
-#include "gui/views/chart.h"
+#include "gui/run_views/step_chart.h"
 
 namespace tessera::gui {
 
@@ -37,8 +37,8 @@ class ChartTurn : public QObject {
 };
 
 /// An empty chart that `draw` fills from the run whenever its steps change.
-Chart* chartOfSteps(Session& session, const QString& title,
-                    void (*draw)(Chart& chart, RunFollower& run));
+StepChart* chartOfSteps(Session& session, const QString& title,
+                        void (*draw)(StepChart& chart, RunFollower& run));
 
 /// A metric of the run that is followed, the same one of those beside it, and as dashed lines the
 /// limits that the rules set it.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/models/run_lessons.h"
+#include "gui/lessons/run_lessons.h"
 
 #include <exception>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
+#include "gui/control/run_start.h"
 #include "gui/document/text.h"
 #include "gui/translations/said.h"
-#include "planner/advice/run_advice.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/plan_constants.h"
@@ -38,6 +40,12 @@ LearnedRuns learn(const MeasuredRun& run) {
   return learned;
 }
 
+Lesson lesson_of(const LearnedRuns& learned) {
+  return {.worth_text = said(worth_text(learned)),
+          .learned = learned.learned.calibration,
+          .worth = worth_of(learned)};
+}
+
 template <class Work>
 Lesson told(const Work& work) {
   try {
@@ -55,24 +63,44 @@ Lesson told(const Work& work) {
 Lesson learned_from(const std::filesystem::path& run, const Plan& plan) {
   return told([&]() -> Lesson {
     const LearnedRuns learned = learn(run_at(run, plan));
-    return {saidLines(to_text(learned)), learned.learned.calibration, worth_of(learned), {}};
+    Lesson lesson = lesson_of(learned);
+    lesson.text = saidLines(to_text(learned)).section('\n', 1);  // behind what it is worth
+    return lesson;
   });
 }
 
-Lesson advice_for(const std::filesystem::path& run, const Plan& plan,
-                  const std::filesystem::path& folder) {
+Lesson advice_for(const std::filesystem::path& run, const Plan& plan) {
   return told([&]() -> Lesson {
     const MeasuredRun measured = run_at(run, plan);
-    const LearnedRuns lesson = learn(measured);
-    const Calibration& learned = lesson.learned.calibration;
-    const auto calibration_file = folder / "calibration.json", plan_file = folder / "plan.json";
-    write_calibration(learned, calibration_file);
-    write_plan(repriced(measured.plan, learned).plan, plan_file);
-    const RunAdvice advice = advise(measured.plan, Seconds{means_of(measured).step.mean}, learned);
-    const std::string text = worth_text(lesson) + "\n\n" +
-                             to_text(advice, plan_file.string(), calibration_file.string());
-    return {saidLines(text), learned, worth_of(lesson), {}};
+    Lesson lesson = lesson_of(learn(measured));
+    const Calibration& learned = *lesson.learned;
+    Plan ran = repriced(measured.plan, learned).plan;
+    state_constants(ran, learned);
+    lesson.ran = std::make_shared<const Plan>(std::move(ran));
+    lesson.advice = advise(measured.plan, Seconds{means_of(measured).step.mean}, learned);
+    return lesson;
   });
+}
+
+AdviceFiles save_advice(const Lesson& lesson, const std::filesystem::path& folder) {
+  const AdviceFiles names;
+  std::error_code error;
+  const bool taken = std::filesystem::exists(folder / names.calibration, error) ||
+                     std::filesystem::exists(folder / names.plan, error);
+  const std::filesystem::path into =
+      taken ? newFolderIn(QString::fromStdString(folder.string()), "advice").toStdString()
+            : folder.string();
+  std::filesystem::create_directories(into, error);  // the writing says it
+  const AdviceFiles files{into / names.calibration, into / names.plan};
+  write_calibration(*lesson.learned, files.calibration);
+  write_plan(*lesson.ran, files.plan);
+  return files;
+}
+
+PlanQuery question_of(const Lesson& lesson, const AdvisedChange& change) {
+  PlanQuery question = query_of(lesson.ran);
+  question.fixed = change.settings;
+  return question;
 }
 
 }  // namespace tessera::gui

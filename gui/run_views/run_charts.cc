@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/run_charts.h"
+#include "gui/run_views/run_charts.h"
 
 #include <QEvent>
 #include <QTimer>
@@ -40,9 +40,9 @@ bool ChartTurn::eventFilter(QObject* watched, QEvent* event) {
   return QObject::eventFilter(watched, event);
 }
 
-Chart* chartOfSteps(Session& session, const QString& title,
-                    void (*draw)(Chart& chart, RunFollower& run)) {
-  auto* chart = new Chart(title);
+StepChart* chartOfSteps(Session& session, const QString& title,
+                        void (*draw)(StepChart& chart, RunFollower& run)) {
+  auto* chart = new StepChart(title);
   RunFollower* run = session.run();
   auto* turn = new ChartTurn(chart, run->steps(), [=] { draw(*chart, *run); });
   QObject::connect(run->steps(), &RunModel::stepsChanged, turn, &ChartTurn::ask);
@@ -90,17 +90,17 @@ void addBeside(std::vector<ChartLine>& lines, RunFollower& run, const std::strin
   }
 }
 
-void drawMetric(Chart& chart, RunFollower& run, const std::string& metric, const QString& name,
+void drawMetric(StepChart& chart, RunFollower& run, const std::string& metric, const QString& name,
                 QRgb colour, const QString& unit, bool from_zero) {
-  chart.showLines(unit, linesOf(run, metric, name, QColor(colour)), from_zero);
+  chart.showSteps(unit, linesOf(run, metric, name, QColor(colour)), from_zero);
 }
 
-void drawReward(Chart& chart, RunFollower& run) {
+void drawReward(StepChart& chart, RunFollower& run) {
   drawMetric(chart, run, "critic/score/mean", Words::tr("score"), kReward, Words::tr("score"),
              false);
 }
 
-void drawKl(Chart& chart, RunFollower& run) {
+void drawKl(StepChart& chart, RunFollower& run) {
   std::vector<ChartLine> lines;
   const std::pair<const char*, QRgb> kinds[] = {
       {"actor/kl_loss", kKlLoss}, {"actor/reward_kl_penalty", kKlLoss}, {"actor/ppo_kl", kPpoKl}};
@@ -111,17 +111,17 @@ void drawKl(Chart& chart, RunFollower& run) {
         {run.others().empty() ? own : run.name() + of, QColor(colour), run.steps()->series(name)});
     addBeside(lines, run, name, 1, of);
   }
-  chart.showLines(lines.size() == 1 ? Words::tr("%1, nats").arg(lines[0].name) : Words::tr("nats"),
+  chart.showSteps(lines.size() == 1 ? Words::tr("%1, nats").arg(lines[0].name) : Words::tr("nats"),
                   lines);
 }
 
-void drawThroughput(Chart& chart, RunFollower& run) {
+void drawThroughput(StepChart& chart, RunFollower& run) {
   drawMetric(chart, run, "perf/throughput", Words::tr("throughput"), kThroughput, "tokens/s/GPU",
              true);
 }
 
 // Of many steps a column is the mean of some that follow one another.
-void drawPhases(Chart& chart, RunFollower& run) {
+void drawPhases(StepChart& chart, RunFollower& run) {
   constexpr int kMostColumns = 400;
   const RunModel& model = *run.steps();
   const int rows = model.rowCount();
@@ -145,14 +145,14 @@ void drawPhases(Chart& chart, RunFollower& run) {
     }
     stacks.push_back(std::move(stack));
   }
-  chart.showColumns(Words::tr("seconds"), positions, stacks);
+  chart.showStepColumns(Words::tr("seconds"), positions, stacks);
 }
 
-void drawReshardRate(Chart& chart, RunFollower& run) {
+void drawReshardRate(StepChart& chart, RunFollower& run) {
   drawMetric(chart, run, "reshard/gbps", Words::tr("rate"), kReshard, "GB/s", true);
 }
 
-void drawReshardBytes(Chart& chart, RunFollower& run) {
+void drawReshardBytes(StepChart& chart, RunFollower& run) {
   ChartLine received{ownName(run, Words::tr("received")), QColor(kReshard),
                      run.steps()->series("reshard/bytes")};
   std::vector<double> bounds;
@@ -176,7 +176,7 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
   }
   addBeside(bytes, run, "reshard/bytes", unit);
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
-  chart.showLines(kUnits[power], bytes, true);
+  chart.showSteps(kUnits[power], bytes, true);
 }
 
 // Those that have a legend share the last row, which is the highest.
@@ -208,8 +208,7 @@ const RegisteredView kPhasesView({"step_phases", Place::charts, 4, kRowOfLegends
                                   }});
 const RegisteredView kBytesView(
     {"reshard_bytes", Place::charts, 5, kRowOfLegends, "", [](Session& session) -> Made {
-       return chartOfSteps(session, Words::tr("Reshard, bytes received by the busiest rank"),
-                           drawReshardBytes);
+       return chartOfSteps(session, Words::tr("Reshard bytes, busiest rank"), drawReshardBytes);
      }});
 
 }  // namespace
