@@ -280,7 +280,7 @@ void RequestForm::showWorkload(const PlanQuery& query) {
   const QString kept = placement_->currentData().toString();
   placement_->clear();
   placement_->addItem(freeWord(), kFree);
-  for (const Placement& placement : all_placements(roles)) {
+  for (const Placement& placement : all_placements(roles, true)) {  // as the search has them
     const std::string words = describe(placement);
     placement_->addItem(said(words), QString::fromStdString(words));
   }

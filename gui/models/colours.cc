@@ -99,7 +99,7 @@ QPalette paletteOf(Theme theme) {
   static constexpr Colours kLight{0xfff4f5f7, 0xffffffff, 0xfff1f3f6, 0xffe9ecf0,
                                   0xff1b1f24, 0xff5c6470, 0xff2b5ca6, 0xff1f5fbf};
   static constexpr Colours kDark{0xff1f2227, 0xff17191d, 0xff1d2025, 0xff2c3037,
-                                 0xffe6e8eb, 0xff9aa3af, 0xff2f63b0, 0xff8ab4f8};
+                                 0xffe6e8eb, 0xffb2bac4, 0xff2f63b0, 0xff8ab4f8};
   const Colours& of = theme == Theme::light ? kLight : kDark;
   QPalette palette{QColor(of.button), QColor(of.window)};
   palette.setColor(QPalette::Window, QColor(of.window));

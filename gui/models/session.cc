@@ -154,7 +154,7 @@ void Session::forgetFixes() {
 // What would help is planned in the background: the reason is told at once.
 void Session::searchFixes() {
   forgetFixes();
-  if (!document_.none_fits->change.any()) return;
+  if (!document_.none_fits->change.any() && !with_whole_nodes(document_.question)) return;
   fix_search_.start([query = document_.question] { return planned_fixes(query); },
                     [this](std::vector<PlannedFix> found) {
                       fixes_ = std::move(found);

@@ -160,7 +160,7 @@ void ExplorePage::takeFix(int number) {
   const std::vector<PlannedFix>& fixes = session_.fixes();
   if (fixes.empty()) return session_.ask(changed(document.question, document.none_fits->change));
   const auto at = static_cast<std::size_t>(number);
-  if (at < fixes.size()) session_.ask(changed(document.question, fixes[at].change));
+  if (at < fixes.size()) session_.ask(fixes[at].question);
 }
 
 void ExplorePage::offerFixes(const Infeasible& none) {

@@ -5,6 +5,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/plan_answer.h"
+#include "gui/document/words.h"
 #include "planner/explain/memory_fit.h"
 #include "planner/explain/nearest_fix.h"
 #include "planner/plan/plan.h"
@@ -21,6 +22,22 @@ Bytes free_in(const Plan& plan, const Calibration& calibration) {
 
 }  // namespace
 
+std::optional<PlanQuery> with_whole_nodes(const PlanQuery& query) {
+  Problems unheard;
+  std::optional<ClusterSpec> cluster;
+  if (!query.cluster.empty()) {
+    cluster = read_cluster_spec(query.cluster, unheard);
+  } else if (query.opened) {
+    cluster = query.opened->cluster;
+  }
+  const bool fewer = cluster && query.gpus_per_node > 0 && query.topology.empty() &&
+                     query.gpus_per_node < cluster->gpus_per_node;
+  if (!fewer) return std::nullopt;
+  PlanQuery whole = query;
+  whole.gpus_per_node = cluster->gpus_per_node;
+  return whole;
+}
+
 std::vector<PlannedFix> planned_fixes(const PlanQuery& query) {
   constexpr std::size_t kMost = 4;
   std::vector<PlannedFix> planned;
@@ -29,12 +46,19 @@ std::vector<PlannedFix> planned_fixes(const PlanQuery& query) {
     const PlanRequest request = request_from(query, problems);
     if (!problems.empty()) return planned;
     KeptPlanner planner;
-    for (const NearestFix& fix : fixes_of(request, kMost)) {
-      const PlanAnswer found = planner.answer(changed(query, fix.change));
+    const auto add = [&](const std::string& words, const PlanQuery& other) {
+      const PlanAnswer found = planner.answer(other);
       const auto* plan = std::get_if<SharedPlan>(&found.result);
-      if (plan == nullptr) continue;
-      planned.push_back({fix.words, fix.change, (*plan)->prediction.step_s,
-                         free_in(**plan, request.calibration)});
+      if (plan == nullptr || planned.size() == kMost) return;
+      planned.push_back(
+          {words, other, (*plan)->prediction.step_s, free_in(**plan, request.calibration)});
+    };
+    if (const auto whole = with_whole_nodes(query)) {
+      const QString words = Words::tr("%1 GPUs per node instead of %2");
+      add(words.arg(whole->gpus_per_node).arg(query.gpus_per_node).toStdString(), *whole);
+    }
+    for (const NearestFix& fix : fixes_of(request, kMost)) {
+      add(fix.words, changed(query, fix.change));
     }
   } catch (const std::exception&) {
     // The answer says what is wrong.

@@ -3224,6 +3224,10 @@ select it to plan it in full</source>
         <translation>重分片，最忙 rank 接收的字节数</translation>
     </message>
     <message>
+        <source>%1 GPUs per node instead of %2</source>
+        <translation>每节点 %1 个 GPU，而不是 %2 个</translation>
+    </message>
+    <message>
         <source>&amp;Import a script of verl, Megatron, vLLM...</source>
         <translation>导入 verl、Megatron、vLLM 的脚本(&amp;I)...</translation>
     </message>

@@ -116,6 +116,12 @@ TEST(MemoryColours, AreSeenOnTheDarkBackgroundAndNamesAreReadOnThem) {
 // Fusion draws the rim of a field in this colour.
 TEST(Colours, RimsOfFieldsAreSeenInTheDark) {
   const QPalette palette = fieldPaletteOf(Theme::dark);
+  for (const Theme theme : {Theme::light, Theme::dark}) {  // what cannot be used now says why
+    const QPalette of = paletteOf(theme);
+    EXPECT_GE(contrast(of.color(QPalette::Disabled, QPalette::ButtonText),
+                       of.color(QPalette::Button).lighter(150)),
+              4.5);
+  }
   EXPECT_GE(contrast(palette.color(QPalette::Window).darker(140), palette.color(QPalette::Base)),
             3);
   EXPECT_EQ(palette.color(QPalette::Text), paletteOf(Theme::dark).color(QPalette::Text));

@@ -49,6 +49,20 @@ TEST_F(Explore, SeveralFixesAreButtonsThatSayWhatTheyBring) {
   }
 }
 
+// Nodes that were made smaller than the cluster has them: all of their GPUs are what is nearest.
+TEST_F(Explore, WholeNodesAreOfferedWhereTheFormHasFewerGpus) {
+  PlanQuery query{.model = "qwen2.5-7b", .cluster = "h100-8", .workload = "ppo-7b-1k"};
+  query.gpus_per_node = 1;
+  ask(query);
+  ASSERT_TRUE(document().none_fits.has_value());
+  ASSERT_TRUE(wait_for([&] { return !window.session().isWorking(); }));
+  const std::vector<PlannedFix> fixes = window.session().fixes();
+  ASSERT_FALSE(fixes.empty());
+  EXPECT_EQ(fixes.front().words, "8 GPUs per node instead of 1");
+  EXPECT_EQ(fixes.front().question.gpus_per_node, 8);
+  EXPECT_FALSE(with_whole_nodes(fixes.front().question));
+}
+
 // Most families are planned for other engines than the one that the window begins with.
 TEST_F(Explore, AModelThatAnEngineDoesNotRunIsOfferedToAnyThatDoes) {
   const auto offer = [&]() -> QPushButton* {

@@ -5,6 +5,7 @@
 #include <QComboBox>
 #include <QToolButton>
 
+#include "gui/document/text.h"
 #include "gui/form/degree_grid.h"
 #include "tests/gui/explore_flow.h"
 
@@ -67,6 +68,21 @@ TEST_F(MoreSettings, AreGreyExactlyWhereNoPlanHasThem) {
     }
     EXPECT_TRUE(cannot > 0 || name != std::string("actor.ep"));  // the model is dense
   }
+}
+
+// What stands in the table can be chosen.
+TEST_F(MoreSettings, ThePlacementsOfTheTableAreInTheList) {
+  ask({.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "grpo-7b-1k"});
+  const auto* list = named<QComboBox>(window, "Placement");
+  ASSERT_NE(list, nullptr);
+  const PlanTableModel& plans = *window.session().plans();
+  bool apart = false;
+  for (int row = 0; row < plans.rowCount(); ++row) {
+    const QString placement = toText(plans.row(row).summary.placement).section(',', 0, 0);
+    EXPECT_GE(list->findData(placement), 0) << placement.toStdString();
+    apart = apart || placement.contains("| rollout");
+  }
+  EXPECT_TRUE(apart) << "one of them has its rollout apart";
 }
 
 // Slower than the form waits: every letter is planned, and none is a change of its own.

@@ -26,6 +26,7 @@ NOT_SHOWN = {
     "Pareto front of GPUs and step",  # columns of CSV
     "in the order of the phases",     # static_assert
     "the window",                     # who signals, in a run's file
+    "no span",                        # compared with what is said
     "# What is not here is the plan's, or has its default (docs/inputs/run.md).\n"
     "version: 1\ndata:\n  train_files: ",  # of a run file
     ", learned from 1 run",           # the name of a calibration in its file
