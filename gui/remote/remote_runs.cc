@@ -3,6 +3,7 @@
 
 #include <QStandardPaths>
 #include <cstdlib>
+#include <system_error>
 
 #include "cost_models/documents/problem.h"
 #include "gui/document/run_folder.h"
@@ -49,8 +50,12 @@ std::optional<RemoteName> copied_run(const std::filesystem::path& folder) {
 }
 
 QString placeText(const std::filesystem::path& folder) {
-  const auto remote = copied_run(folder);
-  return QString::fromStdString(remote ? to_text(*remote) : folder.string());
+  if (const auto remote = copied_run(folder)) return QString::fromStdString(to_text(*remote));
+  std::error_code error;
+  const std::filesystem::path below =
+      folder.lexically_relative(std::filesystem::current_path(error));
+  const bool inside = !error && !below.empty() && *below.begin() != ".." && below != ".";
+  return QString::fromStdString((inside ? below : folder).string());
 }
 
 std::string token_of_environment() {

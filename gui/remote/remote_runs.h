@@ -28,7 +28,7 @@ std::filesystem::path copies_folder();
 /// The run that the folder is the window's copy of; nullopt where it is none.
 std::optional<RemoteName> copied_run(const std::filesystem::path& folder);
 /// The name of the copied run, as it is remembered and shown ("remote:127.0.0.1:7070/RUN"), else
-/// the folder's.
+/// the folder's: below the one that the window was started in from there on.
 QString placeText(const std::filesystem::path& folder);
 
 /// TESSERA_REMOTE_TOKEN; empty where it holds none.

@@ -51,7 +51,7 @@ TEST_F(Explore, SeveralFixesAreButtonsThatSayWhatTheyBring) {
 
 // Nodes that were made smaller than the cluster has them: all of their GPUs are what is nearest.
 TEST_F(Explore, WholeNodesAreOfferedWhereTheFormHasFewerGpus) {
-  PlanQuery query{.model = "qwen2.5-7b", .cluster = "h100-8", .workload = "ppo-7b-1k"};
+  PlanQuery query{.model = "qwen2.5-72b", .cluster = "h200-8", .workload = "grpo-7b-1k"};
   query.gpus_per_node = 1;
   ask(query);
   ASSERT_TRUE(document().none_fits.has_value());

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "gui/pages/main_window.h"
+#include "gui/remote/remote_runs.h"
 #include "gui/run_views/remote_dialog.h"
 #include "tests/gui/window_flow.h"
 
@@ -87,6 +88,15 @@ TEST(NoRun, TheQuickstartComesToThePageThatTellsOfIt) {
   EXPECT_TRUE(window.run().isVisible());
   // Without the program it is refused; else it ends with its key.
   if (window.run().quickstart()->text().startsWith("Cancel")) window.run().quickstart()->trigger();
+}
+
+// As long as it must be.
+TEST(NoRun, AFolderBelowTheOneOfTheStartIsNamedFromThereOn) {
+  const std::filesystem::path here = std::filesystem::current_path();
+  EXPECT_EQ(placeText(here / "runs/monday"), "runs/monday");
+  for (const std::filesystem::path& other : {here, here.parent_path(), here.parent_path() / "x"}) {
+    EXPECT_EQ(placeText(other).toStdString(), other.string());
+  }
 }
 
 // Its page would be empty, beside a prediction that has nothing to do with it.
