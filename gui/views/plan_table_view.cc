@@ -44,6 +44,7 @@ struct PlanTable {
       table->selectRow(row.row());
       table->scrollTo(row);  // another view may have chosen it
     }
+    table->setColumnHidden(PlanTableModel::Cost, !session->plans()->isByCost());
     table->viewport()->update();
   }
   void fitColumns() const {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <QPushButton>
+#include <QTableView>
 
 #include "gui/document/text.h"
+#include "gui/models/plan_table_model.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
 #include "tests/gui/explore_flow.h"
@@ -19,6 +21,8 @@ TEST_F(Explore, SeveralFixesAreButtonsThatSayWhatTheyBring) {
        .workload = "grpo-7b-1k",
        .fixed = {"rollout.tp=1", "rollout.max_sequences=1024"}});
   ASSERT_TRUE(document().none_fits.has_value());
+  const auto* plans = window.explore().findChild<QWidget*>("plans")->findChild<QTableView*>();
+  EXPECT_TRUE(plans->isColumnHidden(PlanTableModel::Cost)) << "steps' times are asked for";
   ASSERT_TRUE(wait_for([&] { return !window.session().isWorking(); }));
   const std::vector<PlannedFix> fixes = window.session().fixes();
   ASSERT_GE(fixes.size(), 3u);
