@@ -7,6 +7,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/atomic_file.h"
+#include "executor/checkpoint/checkpoint_digest.h"
 #include "executor/checkpoint/data_nodes.h"
 #include "executor/checkpoint/run_checkpoint.h"
 

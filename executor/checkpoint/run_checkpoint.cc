@@ -1,8 +1,5 @@
 #include "executor/checkpoint/run_checkpoint.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
@@ -19,6 +16,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/atomic_file.h"
+#include "executor/checkpoint/checkpoint_digest.h"
 #include "executor/checkpoint/disk_reserve.h"
 #include "executor/checkpoint/mapped_file.h"
 #include "executor/threads/shared_work.h"
@@ -33,14 +31,6 @@ constexpr std::string_view kPartial = ".partial", kRemoved = ".removed";
 constexpr const char* kRuinedName = "ruined.txt";
 constexpr std::size_t kLengthBytes = 8;  // of a safetensors header's length
 constexpr int kRemovingThreads = 8;
-// Fits a processor's second cache beside what the kernel copies it to; 64 KiB and 1 MiB are slower.
-constexpr std::size_t kCachedBytes = std::size_t{256} << 10;
-
-std::string hex_of(XXH64_hash_t digest) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
-  return text;
-}
 
 /// The step of "global_step_N".
 std::optional<std::int64_t> step_of(const fs::path& folder) {
@@ -86,23 +76,6 @@ bool rename_published(const fs::path& partial, const fs::path& folder, Problems&
 }
 
 }  // namespace
-
-std::string checkpoint_digest(std::span<const std::byte> bytes) {
-  return hex_of(XXH3_64bits(bytes.data(), bytes.size()));
-}
-
-std::optional<std::string> checkpoint_digest(
-    std::span<const std::byte> bytes, const std::function<bool(std::span<const std::byte>)>& take) {
-  XXH3_state_t digest;
-  XXH3_64bits_reset(&digest);
-  while (!bytes.empty()) {
-    const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kCachedBytes));
-    XXH3_64bits_update(&digest, piece.data(), piece.size());
-    if (!take(piece)) return std::nullopt;
-    bytes = bytes.subspan(piece.size());
-  }
-  return hex_of(XXH3_64bits_digest(&digest));
-}
 
 fs::path checkpoint_path(const fs::path& checkpoints, std::int64_t step) {
   return checkpoints / (std::string(kStepPrefix) + std::to_string(step));

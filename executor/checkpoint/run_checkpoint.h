@@ -92,13 +92,6 @@ struct CheckpointsToKeep {
 
 inline constexpr const char* kManifestName = "checkpoint.json";
 
-/// Of bytes, as manifests write them: always as many characters.
-std::string checkpoint_digest(std::span<const std::byte> bytes);
-/// The same of bytes that are read for something else as well: `take` gets them piece by piece,
-/// each while the digest has it in a processor's cache. nullopt as soon as `take` returns false.
-std::optional<std::string> checkpoint_digest(
-    std::span<const std::byte> bytes, const std::function<bool(std::span<const std::byte>)>& take);
-
 std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, std::int64_t step);
 /// Where a checkpoint lies while ranks write it.
 std::filesystem::path partial_path(const std::filesystem::path& checkpoints, std::int64_t step);

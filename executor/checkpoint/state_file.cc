@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/checkpoint/checkpoint_digest.h"
 #include "executor/threads/shared_work.h"
 
 namespace tessera {

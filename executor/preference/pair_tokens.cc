@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
+#include "executor/checkpoint/checkpoint_digest.h"
 #include "executor/checkpoint/run_checkpoint.h"
 #include "executor/data/model_tokens.h"
 #include "executor/data/tokenizer.h"

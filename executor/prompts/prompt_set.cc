@@ -8,6 +8,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "executor/checkpoint/checkpoint_digest.h"
 #include "executor/data/model_tokens.h"
 #include "executor/rollout/prompt_dealing.h"
 #include "executor/templates/chat_template.h"

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "cost_models/documents/problem.h"
+#include "executor/checkpoint/checkpoint_digest.h"
 #include "tests/executor/checkpoint/two_ranks.h"
 #include "tests/executor/temporary_folder.h"
 
