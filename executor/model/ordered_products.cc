@@ -14,7 +14,6 @@
 
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
-#include "executor/tensor/fused.h"
 
 namespace tessera::ordered_products {
 namespace {
@@ -26,9 +25,6 @@ constexpr std::int64_t kSampleRows = 256, kReferenceRows = 16;
 constexpr std::int64_t kMostRows = 8192;  // larger batches take its algorithm
 constexpr std::int64_t kSampleElements = std::int64_t{1} << 27;
 constexpr int kCandidates = 16;
-/// Columns of a kernel's tile, multiprocessors of a GPU, inputs of a slice that is worth a sum.
-constexpr std::int64_t kTile = 128, kProcessors = 132, kLeastSlice = 1024;
-constexpr std::int64_t kSlicedRows = 4096;  // at a time, as each slice has fp32 results
 
 /// A product but for its number of rows.
 struct Shape {
@@ -36,18 +32,6 @@ struct Shape {
   bool by_output = false;                            // the weight is stored [outputs, inputs]
   bool wide = false;                                 // fp32 comes out
   auto operator<=>(const Shape&) const = default;
-
-  /// Equal parts of the inputs, whose products are added in their order: by the weight's shape
-  /// alone. A few rows of a narrow result would else occupy a few multiprocessors for long.
-  std::int64_t slices() const {
-    const std::int64_t tiles = (outputs + kTile - 1) / kTile;
-    std::int64_t parts = 1;
-    while (2 * parts * tiles <= kProcessors && inputs % (128 * parts) == 0 &&
-           inputs / (2 * parts) >= kLeastSlice) {
-      parts *= 2;
-    }
-    return parts;
-  }
 };
 
 void check(cublasStatus_t status, const char* what) {
@@ -64,23 +48,17 @@ class Description {
     check(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
                                          sizeof turned),
           "transposition");
-    const std::int64_t slices = shape.slices(), slice = shape.inputs / slices;
     const auto outputs = static_cast<std::uint64_t>(shape.outputs);
-    const auto inputs = static_cast<std::uint64_t>(slice);
+    const auto inputs = static_cast<std::uint64_t>(shape.inputs);
     check(cublasLtMatrixLayoutCreate(&weight, CUDA_R_16BF, shape.by_output ? inputs : outputs,
                                      shape.by_output ? outputs : inputs, shape.stride),
           "weight");
     check(cublasLtMatrixLayoutCreate(&x, CUDA_R_16BF, inputs, static_cast<std::uint64_t>(rows),
                                      shape.inputs),
           "rows");
-    const bool wide = shape.wide || slices > 1;
-    check(cublasLtMatrixLayoutCreate(&y, wide ? CUDA_R_32F : CUDA_R_16BF, outputs,
+    check(cublasLtMatrixLayoutCreate(&y, shape.wide ? CUDA_R_32F : CUDA_R_16BF, outputs,
                                      static_cast<std::uint64_t>(rows), shape.outputs),
           "result");
-    if (slices == 1) return;
-    in_slices(weight, slices, shape.by_output ? slice : slice * shape.stride);
-    in_slices(x, slices, slice);
-    in_slices(y, slices, rows * shape.outputs);
   }
   Description(const Description&) = delete;
   Description& operator=(const Description&) = delete;
@@ -89,16 +67,6 @@ class Description {
     cublasLtMatrixLayoutDestroy(x);
     cublasLtMatrixLayoutDestroy(weight);
     cublasLtMatmulDescDestroy(product);
-  }
-
-  static void in_slices(cublasLtMatrixLayout_t layout, std::int64_t slices, std::int64_t apart) {
-    const auto count = static_cast<std::int32_t>(slices);
-    check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                           sizeof count),
-          "slices");
-    check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                           &apart, sizeof apart),
-          "slices");
   }
 
   cublasLtMatmulDesc_t product = nullptr;
@@ -148,9 +116,9 @@ std::vector<Algorithm> candidates(const Shape& shape, std::int64_t rows) {
   return algorithms;
 }
 
-/// One call, into y or the slices' results.
-bool call_kernel(const Shape& shape, const Algorithm& algorithm, const Tensor& x,
-                 const Tensor& weight, const Tensor& y) {
+/// y = x times the weight; false where the algorithm does not take that many rows.
+bool multiply(const Shape& shape, const Algorithm& algorithm, const Tensor& x, const Tensor& weight,
+              const Tensor& y) {
   const Description call(shape, x.size(0));
   const float one = 1, zero = 0;
   return cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), call.product, &one,
@@ -158,20 +126,6 @@ bool call_kernel(const Shape& shape, const Algorithm& algorithm, const Tensor& x
                         call.y, y.data_ptr(), call.y, &algorithm, nullptr, 0,
                         at::cuda::getCurrentCUDAStream(x.device().index())) ==
          CUBLAS_STATUS_SUCCESS;
-}
-
-/// y = x times the weight; false where the algorithm does not take that many rows.
-bool multiply(const Shape& shape, const Algorithm& algorithm, const Tensor& x, const Tensor& weight,
-              const Tensor& y) {
-  const std::int64_t slices = shape.slices();
-  if (slices == 1) return call_kernel(shape, algorithm, x, weight, y);
-  const Tensor parts =
-      torch::empty({slices, x.size(0), shape.outputs}, y.options().dtype(at::kFloat));
-  if (!call_kernel(shape, algorithm, x, weight, parts)) return false;
-  const Tensor sum = shape.wide ? y : parts[0];
-  fused::sum_parts(sum, parts.unbind(0), /*keep=*/false);
-  if (!shape.wide) y.copy_(sum);
-  return true;
 }
 
 Tensor room(const Shape& shape, std::int64_t rows, const Tensor& like) {
@@ -292,15 +246,10 @@ Tensor on_gpu(const Tensor& x, const Tensor& weight, at::ScalarType type) {
   Tensor y = room(shape, in.size(0), in);
   if (in.size(0) == 0) return y;
   Choices& choices = choices_of(shape, weight);
-  const std::int64_t most = shape.slices() > 1 ? kSlicedRows : in.size(0);
-  for (std::int64_t first = 0; first < in.size(0); first += most) {
-    const std::int64_t rows = std::min(most, in.size(0) - first);
-    const Tensor from = in.narrow(0, first, rows), to = y.narrow(0, first, rows);
-    if (!multiply(shape, algorithm_for(choices, shape, rows, weight), from, weight, to) &&
-        !multiply(shape, choices.reference, from, weight, to)) {
-      throw Error(ExitCode::internal, "cuBLASLt refused a product of " + std::to_string(rows) +
-                                          " rows in the fixed order");
-    }
+  if (!multiply(shape, algorithm_for(choices, shape, in.size(0), weight), in, weight, y) &&
+      !multiply(shape, choices.reference, in, weight, y)) {
+    throw Error(ExitCode::internal, "cuBLASLt refused a product of " + std::to_string(in.size(0)) +
+                                        " rows in the fixed order");
   }
   return y;
 }

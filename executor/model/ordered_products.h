@@ -1,8 +1,10 @@
 // Products on a GPU whose rows have the same bits however many rows there are.
 //
 // cuBLASLt would choose another algorithm for another number of rows. Here every weight shape has
-// one reference algorithm, which adds up the inputs in one go (no split over them); a number of
-// rows may have a faster one if it gave the reference's bits on random numbers. The choice is made
+// one reference algorithm, which adds up the inputs in one go (no split over them, also where a
+// narrow result occupies a few multiprocessors: on an H200 products of 16 to 8,192 rows are within
+// 4 % of the fastest algorithm's time but for few rows of the narrowest). A number of rows may have
+// a faster one if it gave the reference's bits on random numbers. The choice is made
 // once per device, thread and shape, by the first product of that shape, which may not be part of a
 // capture. Needs no workspace. bf16 operands, fp32 accumulation.
 #pragma once

@@ -6,13 +6,13 @@
 namespace tessera {
 namespace {
 
-/// Generation of Qwen2.5-1.5B and 7B on one H100 with and without the mode, 1,024 + 512 tokens
-/// (benchmarks/results/h100-batch-invariant.json). A decode step takes 9.4 and 13.1 us a layer
-/// longer at 64 and 256 sequences of the 1.5B, 20.7 and 38.1 of the 7B, while the device's memory
-/// reads its keys and values in 25, 100, 50 and 200 us: this line is at most 8.1 us off.
-/// Prompts take 0.98 to 1.01 us a token longer (1.5B) and 4.1 (7B), 50 to 89 TFLOP/s of their
-/// attention's products, a 15th of the full rate.
-constexpr FixedOrder kMeasured{.start = Seconds{6.9e-6}, .reads = 0.143, .products = 15};
+/// Generation of Qwen2.5-1.5B and 7B on one H200 with and without the mode, 1,024 + 512 tokens
+/// (benchmarks/results/h200-batch-invariant.json). A decode step takes 9.8 and 13.3 us a layer
+/// longer at 64 and 256 sequences of the 1.5B, 7.0 and 22.4 of the 7B, while the device's memory
+/// reads its keys and values in 20, 80, 40 and 160 us: this line is at most 2.5 us off.
+/// Prompts take 0.46 to 0.52 us a token longer (1.5B) and 1.21 to 1.24 (7B), 166 to 190 TFLOP/s of
+/// their attention's products.
+constexpr FixedOrder kMeasured{.start = Seconds{5.5e-6}, .reads = 0.1, .products = 4.4};
 
 }  // namespace
 

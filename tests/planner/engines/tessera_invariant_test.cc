@@ -26,7 +26,7 @@ PlanRequest request_by(const std::string& engine, const std::string& model = "qw
 
 /// Of generating with one GPU, all sequences at once, prompts of 1,024 and responses of 512 tokens.
 double generation_seconds(const std::string& engine, const char* model, std::int64_t sequences) {
-  PlanRequest request = request_by(engine, model, "h100-8");
+  PlanRequest request = request_by(engine, model, "h200-8");
   request.cluster.gpus_per_node = 1;
   request.workload.prompts_per_step = sequences;
   request.workload.samples_per_prompt = 1;
@@ -39,24 +39,21 @@ double generation_seconds(const std::string& engine, const char* model, std::int
   return CostEvaluator(request).seconds(rollout)[Phase::gen].value;
 }
 
-// Oracle: benchmarks/results/h100-batch-invariant.json, means of two repetitions each, less what
-// draws have become quicker by since in both: 59 us a step of 256 on an H200, 22 of 64
-// (h200-draws.json), at the memory of an H100, which is 0.7 times as quick.
+// Oracle: benchmarks/results/h200-batch-invariant.json, means of two repetitions each.
 TEST(InvariantEngine, TheOrderCostsGenerationWhatWasMeasured) {
   struct Measured {
     const char* model;
     std::int64_t sequences;
-    double fastest_s, fixed_s, draw_s;
+    double fastest_s, fixed_s;
   };
-  const double all = 512 * 59e-6 / 0.7, few = 512 * 22e-6 / 0.7;
-  for (const Measured& run : {Measured{"qwen2.5-1.5b", 256, 4.325, 4.775, all},
-                              {"qwen2.5-1.5b", 64, 1.789, 1.991, few},
-                              {"qwen2.5-7b", 256, 12.706, 14.339, all},
-                              {"qwen2.5-7b", 64, 5.390, 5.951, few}}) {
-    const double measured = (run.fixed_s - run.draw_s) / (run.fastest_s - run.draw_s);
+  for (const Measured& run : {Measured{"qwen2.5-1.5b", 256, 3.599, 3.916},
+                              {"qwen2.5-1.5b", 64, 1.508, 1.683},
+                              {"qwen2.5-7b", 256, 11.424, 12.078},
+                              {"qwen2.5-7b", 64, 4.302, 4.483}}) {
+    const double measured = run.fixed_s / run.fastest_s;
     const double priced = generation_seconds(kInvariant, run.model, run.sequences) /
                           generation_seconds("tessera", run.model, run.sequences);
-    EXPECT_NEAR(priced / measured, 1, 0.042) << run.model << " " << run.sequences;
+    EXPECT_NEAR(priced / measured, 1, 0.03) << run.model << " " << run.sequences;
   }
 }
 
