@@ -251,7 +251,7 @@ TEST(WholeSpaceTasks, APlansOwnOrderOfRanksIsPricedAsItIsSimulated) {
   for (std::size_t i = 0; i < actor.ranks.size(); ++i) {
     actor.ranks[i] = static_cast<int>(i % 2 * 8 + i / 2);
   }
-  EXPECT_EQ(nodes_of(plan, actor, request).tp, 2);
+  EXPECT_EQ(nodes_of(plan, actor, request).tp.nodes, 2);
   CostEvaluator costs = evaluator_of(plan, asked.calibration);
   const PhaseSeconds seconds = costs.seconds(candidate_of(plan, actor));
   const Simulation simulated = simulate(plan, asked.calibration);
