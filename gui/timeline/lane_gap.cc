@@ -2,7 +2,8 @@
 #include "gui/timeline/lane_gap.h"
 
 #include <algorithm>
-#include <utility>
+#include <queue>
+#include <vector>
 
 namespace tessera::gui {
 namespace {
@@ -27,9 +28,7 @@ class RankTime {
   RankTime(const TimelineIndex& index, std::int64_t from_ns, std::int64_t to_ns)
       : index_(index), from_(from_ns), to_(to_ns) {}
 
-  void add(const Lane& lane) {
-    next_.emplace_back(first_ending_behind(index_, lane, from_), lane.last);
-  }
+  void add(const Lane& lane) { push({first_ending_behind(index_, lane, from_), lane.last}); }
 
   IdleTotal idle() {
     IdleTotal idle;
@@ -50,21 +49,30 @@ class RankTime {
     idle.ns += to - from;
   }
 
-  std::optional<std::size_t> take() {
-    std::pair<std::size_t, std::size_t>* earliest = nullptr;
-    for (auto& lane : next_) {
-      if (lane.first == lane.second) continue;
-      if (earliest == nullptr || index_.start_ns(lane.first) < index_.start_ns(earliest->first)) {
-        earliest = &lane;
-      }
+  struct Rest {  // of a lane: [next, last)
+    std::size_t next, last;
+  };
+  struct Later {
+    const TimelineIndex* index;
+    bool operator()(const Rest& a, const Rest& b) const {
+      return index->start_ns(a.next) > index->start_ns(b.next);
     }
-    if (earliest == nullptr) return std::nullopt;
-    return earliest->first++;
+  };
+
+  void push(Rest rest) {
+    if (rest.next < rest.last) lanes_.push(rest);
+  }
+  std::optional<std::size_t> take() {
+    if (lanes_.empty()) return std::nullopt;
+    const Rest earliest = lanes_.top();
+    lanes_.pop();
+    push({earliest.next + 1, earliest.last});
+    return earliest.next;
   }
 
   const TimelineIndex& index_;
   std::int64_t from_, to_;
-  std::vector<std::pair<std::size_t, std::size_t>> next_;  // [next, last) of each lane
+  std::priority_queue<Rest, std::vector<Rest>, Later> lanes_{Later{&index_}};
 };
 
 }  // namespace
