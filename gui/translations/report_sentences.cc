@@ -34,6 +34,9 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP(
         "Words",
         "less %1 where training weights are views of the rollout's: the search counts both"),
+    QT_TRANSLATE_NOOP(
+        "Words",
+        "gen waits for the server's front end, which hands every token over: %1 of its %2"),
     QT_TRANSLATE_NOOP("Words", "responses of %1 tokens on average: %2 before they are cut at %3"),
     QT_TRANSLATE_NOOP("Words",
                       "step %1 +- %2 (one standard deviation, from the covariance of the "

@@ -4456,6 +4456,10 @@ select it to plan it in full</source>
         <translation>若训练权重是 rollout 权重的视图则少占 %1：搜索时两份都计入</translation>
     </message>
     <message>
+        <source>gen waits for the server&apos;s front end, which hands every token over: %1 of its %2</source>
+        <translation>gen 等待服务器前端（由它逐个交出 token）：%2 中的 %1</translation>
+    </message>
+    <message>
         <source>responses of %1 tokens on average: %2 before they are cut at %3</source>
         <translation>回复平均 %1 个 token：在 %3 处截断之前为 %2 个</translation>
     </message>

@@ -15,6 +15,7 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
+#include "planner/pricing/step_parts.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_value.h"
 
@@ -29,6 +30,12 @@ std::vector<std::pair<std::string_view, Bytes>> present(const MemoryUse& use) {
   }
   std::stable_sort(classes.begin(), classes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
+  return classes;
+}
+
+Node classes_node(const MemoryUse& use) {
+  Node classes = map_node();
+  for (const auto& [name, bytes] : present(use)) add(classes, name, node_of(bytes));
   return classes;
 }
 
@@ -71,9 +78,7 @@ Node prediction_node(const Plan& plan) {
   for (const RolePlan& role : plan.roles) {
     Node by_phase = map_node();
     for (const auto& [phase, use] : role.memory) {
-      Node classes = map_node();
-      for (const auto& [name, bytes] : present(use)) add(classes, name, node_of(bytes));
-      add(by_phase, name_of(phase), std::move(classes));
+      add(by_phase, name_of(phase), classes_node(use));
     }
     add(memory, name_of(role.role), std::move(by_phase));
   }
@@ -139,6 +144,7 @@ PlanLimits limits_of(const Plan& plan, const Calibration& calibration) {
     limits.longest_share = std::max(Seconds{}, longest) / prediction.step_s;
     limits.communication_share = prediction.exposed_comm_s / prediction.step_s;
   }
+  limits.front_end = waited_for_front_end(plan, calibration);
   Bytes most{-1};
   for (const RolePlan& role : plan.roles) {
     for (const auto& [phase, use] : role.memory) {
@@ -161,7 +167,8 @@ std::string explain(const Plan& plan, const Calibration& calibration,
   const PlanLimits limits = limits_of(plan, calibration);
   std::string out = "time: " + std::string(name_of(limits.longest)) + " takes " +
                     percent(limits.longest_share) + " of the step; communication that nothing " +
-                    "hides takes " + percent(limits.communication_share) + "\n";
+                    "hides takes " + percent(limits.communication_share) + "\n" +
+                    describe_front_end(plan, calibration);
   out += "memory: the fullest rank holds " + in_gib(limits.peak_bytes) + " of " +
          in_gib(limits.limit_bytes) + "; most by the " + std::string(name_of(limits.fullest_role)) +
          " in " + std::string(name_of(limits.fullest_phase)) + ":";
@@ -208,14 +215,13 @@ std::string explain_json(const Plan& plan, const Calibration& calibration,
   add(root, "longest_phase", node_of(name_of(limits.longest)));
   add(root, "longest_share", node_of(limits.longest_share));
   add(root, "communication_share", node_of(limits.communication_share));
+  if (limits.front_end > 0) add(root, "front_end_s", node_of(limits.front_end));
   add(root, "peak_bytes", node_of(limits.peak_bytes));
   add(root, "limit_bytes", node_of(limits.limit_bytes));
   add(root, "memory_fit", fit_node(plan, calibration));
   add(root, "fullest_role", node_of(name_of(limits.fullest_role)));
   add(root, "fullest_phase", node_of(name_of(limits.fullest_phase)));
-  Node classes = map_node();
-  for (const auto& [name, bytes] : present(limits.fullest)) add(classes, name, node_of(bytes));
-  add(root, "fullest_bytes", std::move(classes));
+  add(root, "fullest_bytes", classes_node(limits.fullest));
   add(root, "prediction", prediction_node(plan));
   add_refusals(plan, root);
   if (!reshards.empty()) {

@@ -21,6 +21,7 @@ struct PlanLimits {
   Phase longest = Phase::gen;
   double longest_share = 0;        // of the step
   double communication_share = 0;  // exposed, of the step
+  Seconds front_end;               // of the generation, for which its GPUs wait
   Role fullest_role = Role::actor;
   Phase fullest_phase = Phase::gen;  // in which that role's fullest rank holds most
   MemoryUse fullest;                 // of that role alone

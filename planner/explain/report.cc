@@ -18,6 +18,7 @@
 #include "planner/plan/schedule.h"
 #include "planner/plan/shared_weights.h"
 #include "planner/pricing/memory_limit.h"
+#include "planner/pricing/step_parts.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_value.h"
@@ -310,7 +311,24 @@ std::string constants_part(const Plan& plan) {
 
 std::string describe_certificate(const Plan& plan) { return certificate_part(plan); }
 
+std::string describe_front_end(const Plan& plan, const Calibration& calibration) {
+  constexpr double kWorthALine = 0.005;
+  const auto generation = plan.prediction.phases_s.find(Phase::gen);
+  const Seconds waited = waited_for_front_end(plan, calibration);
+  if (generation == plan.prediction.phases_s.end() || waited <= kWorthALine * generation->second) {
+    return {};
+  }
+  return printed(
+      "gen waits for the server's front end, which hands every token over: %s of its %s\n",
+      in_seconds(waited).c_str(), in_seconds(generation->second).c_str());
+}
+
 namespace {
+
+std::string front_end_part(const Plan& plan, const Calibration* calibration) {
+  const std::string waits = calibration ? describe_front_end(plan, *calibration) : std::string();
+  return waits.empty() ? waits : "  " + waits;
+}
 
 // "7.62 billion", "494.03 million".
 std::string count_text(std::int64_t parameters) {
@@ -347,7 +365,8 @@ std::string describe(const Plan& plan, const Calibration* calibration) {
               static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
   out += placement_text(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
   return out + models_part(plan) + roles_part(plan, calibration) + lengths_part(plan) +
-         phases_part(plan) + reshard_part(plan) + certificate_part(plan) + constants_part(plan);
+         phases_part(plan) + front_end_part(plan, calibration) + reshard_part(plan) +
+         certificate_part(plan) + constants_part(plan);
 }
 
 std::string describe(const Infeasible& infeasible) {

@@ -16,6 +16,9 @@ struct Plan;
 /// against the full gather; runner-ups; certificate and margin; which constants are measured.
 std::string describe(const Plan& plan, const Calibration* calibration = nullptr);
 
+/// How long the generation's GPUs wait for the front end of their server; empty where they do not.
+std::string describe_front_end(const Plan& plan, const Calibration& calibration);
+
 /// The certificate alone: runner-ups and margin, in the objective's unit.
 std::string describe_certificate(const Plan& plan);
 

@@ -86,6 +86,20 @@ StepParts step_parts(const Plan& plan, const Calibration& calibration) {
   return parts;
 }
 
+Seconds waited_for_front_end(const Plan& plan, const Calibration& calibration) {
+  if (plan.find(Role::rollout) == nullptr) return {};
+  const Solution solution = solution_of(plan);
+  PlanRequest request = priced_request_of(plan, calibration);
+  const auto generation = [&] {
+    CostEvaluator costs(request, deal_of(plan, request));
+    const std::optional<CallTime> call = call_of(costs, solution, Phase::gen);
+    return call ? call->whole.seconds : Seconds{};
+  };
+  const Seconds all = generation();
+  request.traits.decode.token_served = request.traits.decode.token_crowded = {};
+  return all - generation();
+}
+
 std::vector<std::pair<StepPart, Seconds>> parts_apart(const StepParts& one,
                                                       const StepParts& other) {
   std::vector<std::pair<StepPart, Seconds>> apart;

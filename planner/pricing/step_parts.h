@@ -37,6 +37,10 @@ using StepParts = EnumArray<StepPart, Seconds>;
 /// `calibration`: the plan's.
 StepParts step_parts(const Plan& plan, const Calibration& calibration);
 
+/// What of the generation the GPUs wait for the front end of an inference server, the process that
+/// hands every token over (DecodeTraits::token_served); 0 where their own steps take longer.
+Seconds waited_for_front_end(const Plan& plan, const Calibration& calibration);
+
 /// By how much each part is longer in `other`, the largest difference first. What differs by less
 /// than a hundredth of the largest is left out.
 std::vector<std::pair<StepPart, Seconds>> parts_apart(const StepParts& one, const StepParts& other);

@@ -1,10 +1,17 @@
 // What a step is made of: the parts are the prices of the plan's own layouts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "cost_models/lengths.h"
+#include "planner/engines/engine.h"
+#include "planner/explain/limits.h"
+#include "planner/explain/report.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/step_parts.h"
@@ -13,6 +20,8 @@
 
 namespace tessera {
 namespace {
+
+using ::testing::HasSubstr;
 
 Seconds sum_of(const StepParts& parts) {
   return std::accumulate(parts.begin(), parts.end(), Seconds{});
@@ -72,6 +81,46 @@ TEST(StepParts, TheLargestDifferenceIsNamedFirst) {
   EXPECT_EQ(apart[1].first, StepPart::computation);
   EXPECT_NEAR(apart[1].second, -1, 1e-9);
   EXPECT_TRUE(parts_apart(one, one).empty());
+}
+
+// What generation takes beyond its GPUs' own steps: with a front end that takes nothing no time is
+// waited for, and with one that decides every step each token that it hands over counts.
+TEST(FrontEnd, IsNamedWhereGenerationWaitsForIt) {
+  PlanRequest request = request_for("h200-8");
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  const Plan plan = planned(request);
+  Calibration calibration = request.calibration;
+  const auto waited = [&](double serving) {
+    calibration.serving.value = serving;
+    return waited_for_front_end(plan, calibration);
+  };
+  EXPECT_EQ(waited(0), Seconds{});
+  EXPECT_EQ(describe_front_end(plan, calibration), "");
+  // Of front ends that take 200 and 100 times as long the difference is that of their tokens.
+  const Seconds long_waited = waited(200), shorter = waited(100);
+  const Workload& workload = plan.workload;
+  const RolePlan& rollout = *plan.find(Role::rollout);
+  const double replicas = rollout.layout.dp;
+  const double tokens =
+      static_cast<double>(workload.sequences()) / replicas * mean_length(workload.response_tokens);
+  const double requests = std::max(1.0, static_cast<double>(workload.sequences()) / replicas / 128);
+  const DecodeTraits& decode = traits_of("verl").decode;
+  const Seconds each = decode.token_served + std::log2(requests) * decode.token_crowded;
+  // The constant scales the engine's own host time, too, which is not waited for.
+  EXPECT_LT((long_waited - shorter).value, 100 * (tokens * each).value);
+  EXPECT_GT((long_waited - shorter).value, 75 * (tokens * each).value);
+  calibration.serving.value = 200;
+  EXPECT_THAT(describe_front_end(plan, calibration),
+              HasSubstr("gen waits for the server's front end"));
+  EXPECT_THAT(explain(plan, calibration), HasSubstr("gen waits for the server's front end"));
+  EXPECT_THAT(explain_json(plan, calibration), HasSubstr("front_end_s"));
+  EXPECT_THAT(describe(plan, &calibration), HasSubstr("gen waits for the server's front end"));
+  // An engine without a server hands nothing over.
+  request.engine = "tessera";
+  request.traits = traits_of("tessera");
+  const Plan own = planned(request);
+  EXPECT_EQ(waited_for_front_end(own, calibration), Seconds{});
 }
 
 }  // namespace
