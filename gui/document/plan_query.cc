@@ -57,9 +57,7 @@ PlanRequest named_request(const PlanQuery& query, Problems& problems) {
     if (auto model = read_model_source(query.model, problems)) request.models["actor"] = *model;
   }
   const bool other_model = request.models.at("actor").spec != query.opened->models.at("actor").spec;
-  if (!query.cluster.empty()) {
-    if (auto cluster = read_cluster_spec(query.cluster, problems)) request.cluster = *cluster;
-  }
+  if (auto cluster = cluster_of(query, problems)) request.cluster = *std::move(cluster);
   if (!query.workload.empty()) {
     if (auto workload = read_workload(query.workload, problems)) request.workload = *workload;
   }
@@ -135,6 +133,12 @@ std::optional<Calibration> constants_for(const PlanQuery& query, const ClusterSp
 }
 
 }  // namespace
+
+std::optional<ClusterSpec> cluster_of(const PlanQuery& query, Problems& problems) {
+  if (!query.cluster.empty()) return read_cluster_spec(query.cluster, problems);
+  if (query.opened) return query.opened->cluster;
+  return std::nullopt;
+}
 
 PlanRequest request_from(const PlanQuery& query, Problems& problems) {
   PlanRequest request = named_request(query, problems);

@@ -55,6 +55,10 @@ std::optional<PlanQuery> for_any_engine(const PlanQuery& query);
 /// Of the files and of what the opened plan states; what is wrong goes to Problems.
 PlanRequest request_from(const PlanQuery& query, Problems& problems);
 
+/// The cluster that is asked about, before its size is changed; nullopt: there is none, or Problems
+/// say why.
+std::optional<ClusterSpec> cluster_of(const PlanQuery& query, Problems& problems);
+
 /// The cluster with fewer (or more) nodes and GPUs per node; network cards keep their number per
 /// GPU. Precondition: one GPU type, or its own numbers.
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node);

@@ -2,6 +2,7 @@
 #include "gui/lessons/lesson_buttons.h"
 
 #include <QHBoxLayout>
+#include <utility>
 
 #include "gui/document/words.h"
 #include "gui/lessons/advice_dialog.h"
@@ -39,38 +40,33 @@ void LessonButtons::cancel() {
   emit changed();
 }
 
-// Of the run's own plan, with what has been measured so far.
-void LessonButtons::learn() {
-  lesson_.start(
-      [folder = run_->folder(), plan = *run_->plan()] { return learned_from(folder, plan); },
-      [this](const Lesson& lesson) {
-        if (!isTold(lesson)) return;
-        openLesson(*this, Words::tr("Learned from this run"), lesson,
-                   [this](const QString& problem) { emit refused(problem); });
-      });
+void LessonButtons::start(Lesson (*lesson_of)(const std::filesystem::path& run, const Plan& plan),
+                          std::function<void(const Lesson& lesson)> open) {
+  lesson_.start([lesson_of, folder = run_->folder(),
+                 plan = *run_->plan()] { return lesson_of(folder, plan); },
+                [this, open = std::move(open)](const Lesson& lesson) {
+                  allow();
+                  emit changed();
+                  lesson.problem.isEmpty() ? open(lesson) : emit refused(lesson.problem);
+                });
   allow();
   emit changed();
+}
+
+void LessonButtons::learn() {
+  start(learned_from, [this](const Lesson& lesson) {
+    openLesson(*this, Words::tr("Learned from this run"), lesson,
+               [this](const QString& problem) { emit refused(problem); });
+  });
 }
 
 void LessonButtons::advise() {
-  lesson_.start(
-      [folder = run_->folder(), plan = *run_->plan()] { return advice_for(folder, plan); },
-      [this](const Lesson& lesson) {
-        if (!isTold(lesson)) return;
-        auto* dialog = new AdviceDialog(
-            lesson, [this](const PlanQuery& question) { emit planWanted(question); }, this);
-        dialog->setAttribute(Qt::WA_DeleteOnClose);
-        dialog->open();
-      });
-  allow();
-  emit changed();
-}
-
-bool LessonButtons::isTold(const Lesson& lesson) {
-  allow();
-  emit changed();
-  if (!lesson.problem.isEmpty()) emit refused(lesson.problem);
-  return lesson.problem.isEmpty();
+  start(advice_for, [this](const Lesson& lesson) {
+    auto* dialog = new AdviceDialog(
+        lesson, [this](const PlanQuery& question) { emit planWanted(question); }, this);
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->open();
+  });
 }
 
 }  // namespace tessera::gui

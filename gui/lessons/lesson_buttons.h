@@ -5,6 +5,8 @@
 
 #include <QPushButton>
 #include <QWidget>
+#include <filesystem>
+#include <functional>
 
 #include "gui/document/plan_query.h"
 #include "gui/lessons/run_lessons.h"
@@ -35,8 +37,10 @@ class LessonButtons : public QWidget {
  private:
   void learn();
   void advise();
-  /// What is wrong with it is told; true: nothing is.
-  bool isTold(const Lesson& lesson);
+  /// Works a lesson out from the run's own plan and what has been measured so far; what is wrong
+  /// with it is told, and `open` gets one that has no fault.
+  void start(Lesson (*lesson_of)(const std::filesystem::path& run, const Plan& plan),
+             std::function<void(const Lesson& lesson)> open);
   void allow();
 
   RunFollower* run_;

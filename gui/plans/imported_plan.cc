@@ -20,16 +20,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
-std::optional<ClusterSpec> cluster_of(const PlanQuery& question, Problems& problems) {
-  std::optional<ClusterSpec> cluster;
-  if (question.cluster.empty()) {
-    if (question.opened) cluster = question.opened->cluster;
-  } else {
-    cluster = read_cluster_spec(question.cluster, problems);
-  }
-  return cluster;
-}
-
 QString notice_of(const std::string& file, const Imported& imported, const Pricing& pricing) {
   QStringList lines;
   for (const std::string& note : pricing.notes) lines << said(note);

@@ -24,12 +24,7 @@ Bytes free_in(const Plan& plan, const Calibration& calibration) {
 
 std::optional<PlanQuery> with_whole_nodes(const PlanQuery& query) {
   Problems unheard;
-  std::optional<ClusterSpec> cluster;
-  if (!query.cluster.empty()) {
-    cluster = read_cluster_spec(query.cluster, unheard);
-  } else if (query.opened) {
-    cluster = query.opened->cluster;
-  }
+  const auto cluster = cluster_of(query, unheard);
   const bool fewer = cluster && query.gpus_per_node > 0 && query.topology.empty() &&
                      query.gpus_per_node < cluster->gpus_per_node;
   if (!fewer) return std::nullopt;

@@ -84,6 +84,8 @@ class RoleOperations {
   SentByGroups decode_sent(Sent over, double sequences) const;
   /// The rates of a kind of group, by `kind` of SentByGroups; 0 where it does not lie on one node.
   WithinRates within_rates(Traffic SentByGroups::*kind) const;
+  /// The same between nodes; 0 where it spans none.
+  BytesPerSecond rate_across(Traffic SentByGroups::*kind) const;
   /// Tokens that the paged KV cache of a replica holds; 0 = it has a longest sequence's room for
   /// each that it decodes at once.
   double cache_tokens() const;
@@ -95,9 +97,6 @@ class RoleOperations {
 
   /// As the plan deals its ranks.
   const CandidateGroups& groups() const { return layout_.groups; }
-  /// The rate between nodes of a kind of group, by `kind` of SentByGroups; 0 where it spans none.
-  BytesPerSecond rate_across(Traffic SentByGroups::*kind) const;
-
   /// Bytes of a rank of a stage in a phase, its own or another; `in_flight` micro-batches' worth of
   /// activations in a phase that trains.
   MemoryUse memory(Phase phase, int stage, double in_flight) const;
@@ -115,6 +114,12 @@ class RoleOperations {
   int shard_ranks() const;  // over which FSDP cuts a stage's elements
 
  private:
+  struct Sending {
+    Collective collective;
+    GroupShape group;
+  };
+  /// How the groups of a kind send.
+  Sending sending(Traffic SentByGroups::*kind) const;
   std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,
                                 bool backward) const;
   void add_within(const MicroBatchCost& cost, const TokenBatch& batch, double scored, bool backward,

@@ -29,34 +29,29 @@ RoleLayout without_groups(RoleLayout layout) {
 
 }  // namespace
 
-BytesPerSecond RoleOperations::rate_across(Traffic SentByGroups::*kind) const {
-  const auto rate = [&](Collective collective, const GroupShape& group) {
-    return group.nodes <= 1 ? BytesPerSecond{}
-                            : inter_node_bandwidth(collective, group, layout_.assumed->cluster(),
-                                                   layout_.assumed->calibration());
-  };
+RoleOperations::Sending RoleOperations::sending(Traffic SentByGroups::*kind) const {
   const CandidateGroups& groups = layout_.groups;
-  if (kind == &SentByGroups::tensor) return rate(Collective::all_reduce, groups.tp);
-  if (kind == &SentByGroups::experts) return rate(Collective::all_to_all, groups.ep);
-  if (kind == &SentByGroups::stages) return rate(Collective::send_receive, groups.hop);
-  return rate(candidate_.ulysses ? Collective::all_to_all : Collective::send_receive, groups.cp);
+  if (kind == &SentByGroups::tensor) return {Collective::all_reduce, groups.tp};
+  if (kind == &SentByGroups::experts) return {Collective::all_to_all, groups.ep};
+  if (kind == &SentByGroups::stages) return {Collective::send_receive, groups.hop};
+  if (candidate_.ulysses) return {Collective::all_to_all, groups.cp};
+  GroupShape neighbours = groups.cp;
+  neighbours.ranks = std::min(2, neighbours.ranks);
+  return {Collective::send_receive, neighbours};
+}
+
+BytesPerSecond RoleOperations::rate_across(Traffic SentByGroups::*kind) const {
+  const auto& [collective, group] = sending(kind);
+  if (group.nodes <= 1) return {};
+  return inter_node_bandwidth(collective, group, layout_.assumed->cluster(),
+                              layout_.assumed->calibration());
 }
 
 WithinRates RoleOperations::within_rates(Traffic SentByGroups::*kind) const {
-  const auto rates = [&](Collective collective, GroupShape group) {
-    return group.nodes > 1 || group.ranks <= 1
-               ? WithinRates{}
-               : rates_within(collective, group, layout_.assumed->cluster(),
-                              layout_.assumed->calibration());
-  };
-  const CandidateGroups& groups = layout_.groups;
-  if (kind == &SentByGroups::tensor) return rates(Collective::all_reduce, groups.tp);
-  if (kind == &SentByGroups::experts) return rates(Collective::all_to_all, groups.ep);
-  if (kind == &SentByGroups::stages) return rates(Collective::send_receive, groups.hop);
-  if (candidate_.ulysses) return rates(Collective::all_to_all, groups.cp);
-  GroupShape neighbours = groups.cp;
-  neighbours.ranks = std::min(2, neighbours.ranks);
-  return rates(Collective::send_receive, neighbours);
+  const auto& [collective, group] = sending(kind);
+  if (group.nodes > 1 || group.ranks <= 1) return {};
+  return rates_within(collective, group, layout_.assumed->cluster(),
+                      layout_.assumed->calibration());
 }
 
 // What of the collectives' time links take is what they would take less if these took none.

@@ -88,8 +88,10 @@ StepParts step_parts(const Plan& plan, const Calibration& calibration) {
 
 Seconds waited_for_front_end(const Plan& plan, const Calibration& calibration) {
   if (plan.find(Role::rollout) == nullptr) return {};
-  const Solution solution = solution_of(plan);
   PlanRequest request = priced_request_of(plan, calibration);
+  const DecodeTraits& decode = request.traits.decode;
+  if (decode.token_served == Seconds{} && decode.token_crowded == Seconds{}) return {};
+  const Solution solution = solution_of(plan);
   const auto generation = [&] {
     CostEvaluator costs(request, deal_of(plan, request));
     const std::optional<CallTime> call = call_of(costs, solution, Phase::gen);
