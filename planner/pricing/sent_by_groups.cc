@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cost_models/collective.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/role/passes.h"
 #include "planner/pricing/role/role_pricer.h"
 #include "planner/pricing/role_operations.h"
