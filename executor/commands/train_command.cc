@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/documents/document.h"
 #include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
 #include "executor/arena/shared_arena.h"
@@ -31,6 +30,7 @@
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
 #include "executor/nvml/device_sampler.h"
+#include "executor/records/run_trace.h"
 #include "executor/rl/sampling.h"
 #include "planner/plan/plan.h"
 #include "simulator/flight_recorder/flight_recorder.h"
@@ -247,7 +247,7 @@ class Rank {
                                            observer(sets, saver.first_step()), &saver);
     enter(Phase::save_checkpoint, result.steps);
     const Timeline all = share_spans(setup_.host(), result.timeline);
-    if (setup_.rank == 0) write_trace(all);
+    if (setup_.rank == 0) write_trace(all, saver.first_step());
     return leave_model(saver, result);
   }
 
@@ -267,9 +267,9 @@ class Rank {
   }
 
   /// A log like the others: a full disk costs it, and not the model that comes after it.
-  void write_trace(const Timeline& timeline) {
+  void write_trace(const Timeline& timeline, std::int64_t first_step) {
     try {
-      write_text_file(folder_ / "trace.json", to_chrome_trace({&timeline}));
+      write_run_trace(folder_ / "trace.json", timeline, first_step);
     } catch (const Error& error) {
       if (error.code() != ExitCode::io) throw;
       if (records_) records_->note(std::string(error.what()) + "; the run ends without it");

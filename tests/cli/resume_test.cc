@@ -1,6 +1,9 @@
 // Runs that go on from their checkpoints: bit for bit, in other layouts, after every kind of end.
 #include <gmock/gmock.h>
 
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "tests/cli/resume.h"
 
 namespace tessera {
@@ -8,6 +11,38 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+
+/// How often ranks of a run's trace began a phase, by step; and that none of them is in two at
+/// once.
+std::map<int, int> traced(const fs::path& run, const std::string& phase) {
+  const auto events = nlohmann::json::parse(std::ifstream(run / "trace.json")).at("traceEvents");
+  std::map<int, int> times;
+  std::map<int, double> ends;  // by rank
+  for (const auto& event : events) {
+    if (event.at("ph") != "X") continue;
+    const double start = event.at("ts");
+    double& end = ends.try_emplace(event.at("pid"), 0).first->second;
+    EXPECT_GE(start, end - 0.002) << event;
+    end = start + event.at("dur").get<double>();
+    if (event.at("name") == phase) ++times[event.at("args").at("step")];
+  }
+  return times;
+}
+
+/// Six steps in three parts, the last of which has nothing to do: the trace has each of them.
+TEST_F(Resume, TheTraceKeepsWhatWasMeasuredBeforeTheStop) {
+  const std::map<int, int> all{{1, 4}, {2, 4}, {3, 4}, {4, 4}, {5, 4}, {6, 4}};
+  ASSERT_EQ(traced(folder_ / whole(), "gen"), all);
+  half("traced");
+  fs::remove_all(checkpoint("traced", 4));
+  for (const int steps : {4, 6, 6}) {
+    ASSERT_EQ(train_ppo("traced", steps, "--set trainer.save_freq=2 --resume"), 0) << messages();
+    std::map<int, int> until = all;
+    until.erase(until.upper_bound(steps), until.end());
+    EXPECT_EQ(traced(folder_ / "traced", "gen"), until);
+    EXPECT_EQ(traced(folder_ / "traced", "update_actor").size(), until.size());
+  }
+}
 
 /// Steps 5 and 6 of a resumed run are those of the run that was never interrupted: samples, actor,
 /// critic, both optimizers, the controller and torch's generators.
