@@ -75,7 +75,7 @@ Plan any_plan() {
   plan.models["actor"].spec.norm_epsilon = any_number();
   plan.reshard[0].mode = *rc::gen::element(ReshardMode::minimal, ReshardMode::full);
   plan.reshard[0].digest = *rc::gen::element(std::string(), std::string("0123456789abcdef"));
-  plan.environment[0].value = any_text();
+  plan.environment[0].reason = any_text();
   plan.prediction.step_s = Seconds{any_number()};
   plan.prediction.phases_s[*rc::gen::elementOf(kEveryPhase)] = Seconds{any_number()};
   plan.prediction.measured_constants = {any_text()};

@@ -119,9 +119,52 @@ const Contradiction kContradictions[] = {
     {"/reshard/0/digest", "\"12\"", [](Plan& p) { p.reshard[0].digest = "12"; }},
     {"/reshard/0/bytes_received", "1", [](Plan& p) { p.reshard[0].bytes_received = Bytes{1}; }},
     {"/environment/0/name", "\"A B\"", [](Plan& p) { p.environment[0].name = "A B"; }},
+    {"/environment/0/value", "/tmp/x", [](Plan& p) { p.environment[0].value = "/tmp/x"; }},
+    {"/environment/0/value", "0\n", [](Plan& p) { p.environment[0].value = "0\nrm -r x"; }},
+    {"/environment/0/value", "$(", [](Plan& p) { p.environment[0].value = "$(id)"; }},
     {"/environment/1/name", "a second time",
      [](Plan& p) { p.environment.push_back(p.environment[0]); }},
 };
+
+// By ld.so(8), environ(7), bash(1), the Python and Open MPI manuals and "Environment Variables" of
+// NCCL's user guide: all of them load or start something, or open a file or a port.
+TEST(Plan, NoVariableThatLoadsOrStartsOrOpensSomethingIsTaken) {
+  for (const char* name : {"LD_PRELOAD",
+                           "LD_LIBRARY_PATH",
+                           "LD_AUDIT",
+                           "PATH",
+                           "PYTHONPATH",
+                           "PYTHONSTARTUP",
+                           "BASH_ENV",
+                           "HOME",
+                           "OMPI_MCA_mca_base_component_path",
+                           "CUDA_MODULE_LOADING",
+                           "HF_ENDPOINT",
+                           "NCCL_NET_PLUGIN",
+                           "NCCL_TUNER_PLUGIN",
+                           "NCCL_PROFILER_PLUGIN",
+                           "NCCL_ENV_PLUGIN",
+                           "NCCL_CONF_FILE",
+                           "NCCL_TOPO_FILE",
+                           "NCCL_TOPO_DUMP_FILE",
+                           "NCCL_GRAPH_FILE",
+                           "NCCL_GRAPH_DUMP_FILE",
+                           "NCCL_DEBUG_FILE",
+                           "NCCL_COMM_ID",
+                           "NCCL_RAS_ADDR",
+                           "NCCL_nvls_enable",
+                           "NCCL_"}) {
+    Plan plan = sample_plan();
+    plan.environment.push_back({name, "1", "of a stranger"});
+    Problems problems;
+    validate(plan, "p.json", problems);
+    ASSERT_EQ(problems.size(), 1U) << name;
+    EXPECT_EQ(problems[0].file, "p.json");
+    EXPECT_EQ(problems[0].place, "/environment/1/name");
+    EXPECT_EQ(problems[0].found, "\"" + std::string(name) + "\"");
+    EXPECT_NE(problems[0].expected.find("a variable that Tessera writes"), std::string::npos);
+  }
+}
 
 TEST(Plan, EveryContradictionIsRefusedAtItsPlace) {
   for (const Contradiction& contradiction : kContradictions) {

@@ -8,6 +8,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/preset_algorithms.h"
+#include "planner/plan/checks/environment_check.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -39,7 +40,6 @@ struct Checker {
   void check_map(const RolePlan& role, const std::string& place);
   void check_batching(const RolePlan& role, const std::string& place);
   void check_reshard();
-  void check_environment();
 };
 
 std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
@@ -367,21 +367,6 @@ void Checker::check_reshard() {
   }
 }
 
-void Checker::check_environment() {
-  std::set<std::string> seen;
-  for (std::size_t i = 0; i < plan.environment.size(); ++i) {
-    const std::string& name = plan.environment[i].name;
-    const std::string place = "/environment/" + std::to_string(i) + "/name";
-    const bool good = !std::isdigit(static_cast<unsigned char>(name[0])) &&
-                      std::all_of(name.begin(), name.end(),
-                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    if (!good) refuse(place, in_quotes(name), "a variable's name");
-    if (!seen.insert(name).second) {
-      refuse(place, in_quotes(name) + " a second time", "every variable once");
-    }
-  }
-}
-
 }  // namespace
 
 void validate(const Plan& plan, const std::string& file, EngineRules engines, Problems& problems) {
@@ -392,7 +377,7 @@ void validate(const Plan& plan, const std::string& file, EngineRules engines, Pr
   checker.check_roles();
   checker.check_schedule();
   checker.check_reshard();
-  checker.check_environment();
+  check_environment(plan.environment, file, problems);
 }
 
 }  // namespace tessera
