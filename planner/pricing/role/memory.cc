@@ -21,21 +21,6 @@ bool of_own_executor(const EngineTraits& traits) {
   return traits.kernels.account == ActivationAccount::executor;
 }
 
-SharedStage shared_stage(const RoleLayout& role, const Candidate& candidate,
-                         const StageClass& stage) {
-  const ParallelLayout layout = shard_degrees(candidate, role.assumed->traits());
-  const ShardElements& parts = *role.parts;
-  SharedStage shared{.all = stage.elements.total(),
-                     .zero = layout.dp_shard > 1 ? 3 : layout.zero,
-                     .ranks = zero_shards(layout).dense};
-  for (const auto& kind : parts.layer) shared.layer = std::max(shared.layer, kind.front().total());
-  for (const std::int64_t layers : stage.layers) shared.layers += layers;
-  shared.outside = (stage.first ? parts.first.front() : 0) +
-                   (stage.last ? parts.last.front().total() : 0) +
-                   (stage.first || stage.last ? parts.both.front() : 0);
-  return shared;
-}
-
 // Adapters and the weights beside them are held in the type that the engine's parameters have
 // (verl: fp32 unless model_dtype says otherwise).
 RoleDTypes stored_types(const RoleLayout& role, const Candidate& candidate) {
@@ -136,10 +121,6 @@ MemoryUse stage_memory(const RoleLayout& layout, const Candidate& candidate,
   return held_by ? held + working(layout, candidate, stage, index, *held_by, batches) : held;
 }
 
-bool gradients_come_and_go(const EngineTraits& traits, const Candidate& candidate) {
-  return traits.gradients.fresh && shard_ranks(candidate, traits) > 1;
-}
-
 double mini_batch_sequences(const Workload& workload, const Candidate& candidate) {
   return as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
 }
@@ -159,14 +140,6 @@ BatchTokens batch_tokens(const Workload& workload, const Candidate& candidate, b
       std::max<std::int64_t>(1, (workload.sequences() / calls + candidate.dp - 1) / candidate.dp);
   const double most = as_double(present) * as_double(longest);
   return {std::max(std::min(as_double(candidate.tokens), most), as_double(longest)), most};
-}
-
-// What FSDP leaves to the root module: the head stays gathered from the forward pass on,
-// and its gradient whole until all layers are done.
-Bytes gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
-  if (model.spec.head == ModelHead::value) return {};
-  return Bytes{model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
-               (gradients ? 2 : 1)};
 }
 
 // Buffers of collectives and of gathered parameters.
@@ -247,44 +220,65 @@ MemoryUse memory_of(const PassBytes& bytes) {
           .workspace = rounded(bytes.workspace)};
 }
 
+// Of one of several micro-batches, into which sequences are dealt so that all have nearly as many
+// tokens (verl 0.9.1's rearrange_micro_batches): the fuller of two halves has one sequence more.
+double tokens_of_several(const BatchTokens& batch, double longest) {
+  return std::min(batch.each, (batch.most + longest) / 2);
+}
+
 // A call of transformers' modules under FSDP, at its largest moment. Gradients are stated less
 // what the stage holds of them between calls: a first micro-batch has none before its first layer
-// is done. Then the optimizer reads them (worst_moment).
+// is done. Then the optimizer reads them (worst_moment). Where lengths decide whether a mini-batch
+// is one micro-batch or several, the one is full and has no gradients beside its logits yet, and
+// the others share what there is at most.
 MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candidate,
-                               const StageClass& stage, const RankModel& rank, double tokens,
-                               const TrainedBatches& batches, bool trains) {
-  PassLoad load{.tokens = tokens / rank.cp,
-                .layers = stage.layers,
-                .checkpointed = candidate.recompute == Recompute::full};
+                               const StageClass& stage, const RankModel& rank,
+                               const BatchTokens& batch, const TrainedBatches& batches,
+                               bool trains) {
   const ModuleRun run{
       .type = rank.dtype, .ulysses = rank.ulysses ? rank.cp : 1, .adapter_rank = rank.adapter_rank};
   const GatheredParts parts = gathered_parts(layout, candidate);
+  PassLoad load{.tokens = batch.each / rank.cp,
+                .layers = stage.layers,
+                .checkpointed = candidate.recompute == Recompute::full};
   if (!trains) {
-    load.logits = inference_memory(rank, stage.last, tokens).logits;
+    load.logits = inference_memory(rank, stage.last, batch.each).logits;
     return memory_of(scoring_moment(rank.model, run, parts, load));
   }
-  load.logits =
-      training_memory(rank, {.last = stage.last, .tokens = tokens}, Recompute::none).logits;
+  const auto moments_of = [&](double tokens, const GatheredParts& gathered) {
+    load.tokens = tokens / rank.cp;
+    load.logits =
+        training_memory(rank, {.last = stage.last, .tokens = tokens}, Recompute::none).logits;
+    return training_moments(rank.model, run, gathered, load);
+  };
   const MemoryUse held = resident(layout, candidate, stage);
   const EngineTraits& traits = layout.assumed->traits();
-  const bool fresh = gradients_come_and_go(traits, candidate) && batches.count <= 1;
   MemoryUse most = optimizer_step(traits, held);
   const auto add = [&](const PassBytes& moment, Bytes gradients) {
     MemoryUse use = memory_of(moment);
     use.gradients = gradients;
     if (use.total() > most.total()) most = use;
   };
+  const auto add_all = [&](double tokens, Bytes at_logits, Bytes in_layers) {
+    const auto moments = moments_of(tokens, parts);
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      add(moments[i], static_cast<Moment>(i) < Moment::first_layer ? at_logits : in_layers);
+    }
+  };
+  const bool fresh = traits.gradients.fresh;
+  const bool dealt = fresh && candidate.sequences == 0;
+  if (fresh && (dealt || batches.count <= 1)) add_all(batch.each, -held.gradients, Bytes{});
+  if (fresh && batches.count <= 1) return most;
+  const double tokens =
+      dealt ? tokens_of_several(batch, as_double(longest_sequence(layout.assumed->workload())))
+            : batch.each;
   const bool unreduced = layout.model->no_sync && batches.count > 1;
   const UnreducedGradients kept =
       unreduced ? unreduced_gradients(layout, candidate, stage) : UnreducedGradients{};
-  const auto moments = training_moments(rank.model, run, parts, load);
-  for (std::size_t i = 0; i < moments.size(); ++i) {
-    const bool begins = static_cast<Moment>(i) < Moment::first_layer;
-    add(moments[i], !begins ? kept.root : fresh || unreduced ? kept.all - held.gradients : Bytes{});
-  }
+  add_all(tokens, unreduced ? kept.all - held.gradients : Bytes{}, kept.root);
   if (!unreduced) return most;
   // Of a micro-batch before the last, whose gradients join those of others before it.
-  const auto before = training_moments(rank.model, run, without_reduction(parts), load);
+  const auto before = moments_of(tokens, without_reduction(parts));
   const Bytes gradients = (batches.count > 2 ? kept.all : kept.all - kept.root) - held.gradients;
   for (const Moment moment : {Moment::first_layer, Moment::root}) {
     add(before[static_cast<std::size_t>(moment)], gradients);
@@ -338,10 +332,11 @@ MemoryUse model_working(const RoleLayout& layout, const Candidate& asked, const 
                           cached_tokens(*layout.assumed, candidate), as_double(candidate.tokens),
                           layers);
   }
-  const auto [tokens, most] = batch_tokens(workload, candidate, trains);
+  const BatchTokens batch = batch_tokens(workload, candidate, trains);
   if (layout.assumed->traits().kernels.account == ActivationAccount::transformers) {
-    return transformers_working(layout, candidate, stage, rank, tokens, batches, trains);
+    return transformers_working(layout, candidate, stage, rank, batch, batches, trains);
   }
+  const auto [tokens, most] = batch;
   const double in_flight = batches.in_flight ? *batches.in_flight
                                              : batches_in_flight(layout, candidate, index, layers,
                                                                  static_cast<int>(batches.count));
@@ -359,7 +354,7 @@ MemoryUse model_working(const RoleLayout& layout, const Candidate& asked, const 
       communication_buffers(layout, candidate, stage, rank, tokens, layers, whole_gradients);
   if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
   const MemoryUse use = buffers + training_memory(rank, load, candidate.recompute);
-  if (!gradients_come_and_go(layout.assumed->traits(), candidate)) return use;
+  if (!layout.assumed->traits().gradients.fresh) return use;
   return worst_moment(layout, candidate, stage, rank, load, use, buffers, batches.count);
 }
 

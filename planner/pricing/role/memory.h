@@ -53,9 +53,6 @@ MemoryUse stage_memory(const RoleLayout& layout, const Candidate& candidate,
                        const StageClass& stage, int index, Phase phase,
                        const TrainedBatches& batches);
 
-/// Whether every backward pass makes its gradients anew.
-bool gradients_come_and_go(const EngineTraits& traits, const Candidate& candidate);
-
 /// Sequences of one replica in a mini-batch.
 double mini_batch_sequences(const Workload& workload, const Candidate& candidate);
 

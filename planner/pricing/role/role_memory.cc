@@ -37,8 +37,8 @@ RoleCost RolePricer::bytes(const Candidate& candidate, Bytes limit) {
   cost.in_reshard = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
   cost.in_reshard = held_in_reshard(candidate);
-  cost.may_shrink = model_.trained && gradients_come_and_go(assumed_.traits(), candidate) &&
-                    mini_batch_parts(candidate) > 1;
+  cost.may_shrink =
+      model_.trained && assumed_.traits().gradients.fresh && mini_batch_parts(candidate) > 1;
   for (const Phase phase : model_.phases) {
     cost.bytes[phase] = most_bytes(candidate, phase);
     cost.peak = std::max(cost.peak, cost.bytes[phase]);

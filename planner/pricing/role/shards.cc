@@ -231,6 +231,27 @@ GatheredParts without_reduction(GatheredParts parts) {
   return parts;
 }
 
+SharedStage shared_stage(const RoleLayout& role, const Candidate& candidate,
+                         const StageClass& stage) {
+  const ParallelLayout layout = shard_degrees(candidate, role.assumed->traits());
+  const ShardElements& parts = *role.parts;
+  SharedStage shared{.all = stage.elements.total(),
+                     .zero = layout.dp_shard > 1 ? 3 : layout.zero,
+                     .ranks = zero_shards(layout).dense};
+  for (const auto& kind : parts.layer) shared.layer = std::max(shared.layer, kind.front().total());
+  for (const std::int64_t layers : stage.layers) shared.layers += layers;
+  shared.outside = (stage.first ? parts.first.front() : 0) +
+                   (stage.last ? parts.last.front().total() : 0) +
+                   (stage.first || stage.last ? parts.both.front() : 0);
+  return shared;
+}
+
+Bytes gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
+  if (model.spec.head == ModelHead::value) return {};
+  return Bytes{model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
+               (gradients ? 2 : 1)};
+}
+
 ShownShards beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
                          Seconds layer) {
   const bool kept = backward && assumed.traits().shards.kept_gathered;

@@ -3,6 +3,7 @@
 // Pure.
 #pragma once
 
+#include "cost_models/executor/share_buffers.h"
 #include "cost_models/spec/units.h"
 #include "cost_models/transformers/fsdp_pass.h"
 #include "planner/pricing/role/role_layout.h"
@@ -89,6 +90,14 @@ GatheredParts without_reduction(GatheredParts parts);
 /// _runtime_utils.py, _post_forward). verl 0.9.1 cuts it itself where `fsdp_size` is above 1
 /// (EngineEvalModeCtx), which a plan that shards over all its ranks does not write.
 Bytes left_gathered(const RoleLayout& layout, const Candidate& candidate, Phase phase);
+
+/// A stage as the own executor's ranks share it.
+SharedStage shared_stage(const RoleLayout& role, const Candidate& candidate,
+                         const StageClass& stage);
+
+/// What other engines' FSDP leaves to the root module: the head stays gathered from the forward
+/// pass on, and its gradient whole until all layers are done.
+Bytes gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients);
 
 /// What a layer's shards add to its `layer`: all they take, or what sticks out and what kernels
 /// lose to them.

@@ -185,7 +185,8 @@ TEST(ExportedRuns, AreSaidWithTheirKernelsAndTheFrontEndOfTheServer) {
 }
 
 // They ran after the constants had been mended by all others. Gradients that a mini-batch of one
-// micro-batch does not have yet beside its logits are counted (10 % of the first one's memory).
+// micro-batch does not have yet beside its logits were counted then (10 % of the first one's
+// memory).
 TEST(HeldOutPlans, AreSaidBeforeTheyRan) {
   const std::vector<MeasuredRun> ran = runs_of_plans({"h200x2-verl-held-out.json"}, 2);
   ASSERT_EQ(ran.size(), 2U);
@@ -202,7 +203,7 @@ TEST(HeldOutPlans, AreSaidBeforeTheyRan) {
     ASSERT_FALSE(compared.memory.empty()) << run.name;
     const MemoryComparison& memory = compared.memory[0];
     EXPECT_GT(memory.predicted_gib, 0.99 * memory.measured_gib) << run.name;
-    EXPECT_LT(memory.predicted_gib, 1.12 * memory.measured_gib) << run.name;
+    EXPECT_LT(memory.predicted_gib, 1.06 * memory.measured_gib) << run.name;
   }
 }
 
