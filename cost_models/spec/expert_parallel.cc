@@ -11,14 +11,18 @@ std::string degrees_of_experts(const ParallelLayout& layout) {
          std::to_string(layout.tp);
 }
 
-/// What training and generation alike ask: no more ranks than experts.
-std::string count_refusal(const ModelSpec& model, const ParallelLayout& layout) {
+/// What training and generation alike ask: no more ranks than experts, equal shares of the ranks
+/// that cut the rest.
+std::string degree_refusal(const ModelSpec& model, const ParallelLayout& layout) {
   if (!model.moe) {
     return layout.ep == 1 ? "" : "ep " + std::to_string(layout.ep) + " of a model without experts";
   }
-  if (layout.ep <= model.moe->experts) return {};
-  return degrees_of_experts(layout) + " for " + std::to_string(model.moe->experts) +
-         " experts; ep may be as many";
+  if (layout.ep > model.moe->experts) {
+    return degrees_of_experts(layout) + " for " + std::to_string(model.moe->experts) +
+           " experts; ep may be as many";
+  }
+  if (layout.tp % layout.etp != 0) return degrees_of_experts(layout) + "; etp divides tp";
+  return {};
 }
 
 }  // namespace
@@ -30,34 +34,37 @@ std::string model_refusal(const ModelSpec& model) {
   return {};
 }
 
+bool experts_apart(const ModelSpec& model, const ParallelLayout& layout) {
+  return model.moe && (layout.ep > 1 || layout.etp != layout.tp);
+}
+
 std::string expert_refusal(const ModelSpec& model, const ParallelLayout& layout) {
-  const std::string many = count_refusal(model, layout);
-  if (!many.empty() || !model.moe) return many;
+  const std::string degree = degree_refusal(model, layout);
+  if (!degree.empty() || !model.moe) return degree;
   const std::string degrees = degrees_of_experts(layout);
-  const bool spread = layout.etp == 1 && layout.ep % layout.tp == 0 && layout.sequence_parallel;
-  if (layout.etp != layout.tp && !spread) {
+  if (layout.etp != layout.tp && !layout.sequence_parallel) {
     return degrees +
-           "; experts are cut as the rest is (etp = tp), or with sequence parallelism whole (etp = "
-           "1) where tp divides ep";
+           "; experts are cut as the rest is (etp = tp), or with sequence parallelism into fewer "
+           "parts";
   }
   // Ranks among which ZeRO or FSDP would cut a rank's experts once more.
   const int sharing = layout.dp_shard > 1 ? layout.tp * layout.cp * layout.dp_shard
-                      : layout.zero > 0   ? layout.stage_ranks()
-                                          : 1;
-  if (layout.ep > 1 && layout.ep * layout.etp < sharing) {
+                      : layout.zero > 0 && layout.dp * layout.cp > 1 ? layout.stage_ranks()
+                                                                     : 1;
+  if (experts_apart(model, layout) && layout.ep * layout.etp < sharing) {
     return degrees + " beside zero " + std::to_string(layout.zero) +
-           "; experts that are dealt out are not cut into shards: ep x etp may be " +
+           "; experts that lie apart from the rest are not cut into shards: ep x etp may be " +
            std::to_string(sharing) + ", or zero 0";
   }
   return {};
 }
 
 std::string served_expert_refusal(const ModelSpec& model, const ParallelLayout& layout) {
-  const std::string many = count_refusal(model, layout);
-  if (!many.empty() || !model.moe) return many;
-  if (layout.etp == layout.tp || (layout.etp == 1 && layout.ep % layout.tp == 0)) return {};
-  return degrees_of_experts(layout) +
-         "; experts are cut as the rest is (etp = tp), or whole (etp = 1) where tp divides ep";
+  const std::string degree = degree_refusal(model, layout);
+  if (!degree.empty() || !model.moe) return degree;
+  const int together = layout.ep * layout.etp;  // ranks that hold all experts
+  if (together % layout.tp == 0 || layout.tp % together == 0) return {};
+  return degrees_of_experts(layout) + "; ep x etp is a multiple or a divisor of tp";
 }
 
 int replicas_in_lockstep(const Degrees& degrees) {

@@ -43,12 +43,15 @@ std::vector<int> ends_of(const std::vector<int>& stages, int rank) {
 template <class Make>
 void make_expert_groups(const Communicator& world, const RankMap& map, const Make& make,
                         ParallelGroups& groups) {
-  if (map.layout.ep == 1) return;
+  const ParallelLayout& layout = map.layout;
+  const bool cut_apart = layout.etp > 1 && layout.etp < layout.tp;
+  if (layout.ep == 1 && !cut_apart) return;
   const auto ranks_along = [&](Axis axis) {
     return groups.member ? group_of(map, axis, world.rank()) : std::vector<int>();
   };
-  groups.ep = make(map.layout.ep, "ep", ranks_along(Axis::ep));
-  groups.edp = make(map.layout.edp(), "edp", ranks_along(Axis::edp));
+  groups.ep = make(layout.ep, "ep", ranks_along(Axis::ep));
+  groups.edp = make(layout.edp(), "edp", ranks_along(Axis::edp));
+  if (cut_apart) groups.etp = make(layout.etp, "etp", ranks_along(Axis::etp));
 }
 
 }  // namespace

@@ -33,8 +33,10 @@ struct ParallelGroups {
   std::unique_ptr<Communicator> embedding;  // first and last stage of one tp and dp; only pp > 1
   std::unique_ptr<Communicator> role;       // every rank of the role, in role order
   /// Ranks of a stage that hold different experts, and those that hold the same (ExpertCoord);
-  /// only with expert parallelism: else experts lie as the rest does.
+  /// only where experts are dealt out, or cut into other parts than the rest: else they lie as the
+  /// rest does, or whole on every rank.
   std::unique_ptr<Communicator> ep, edp;
+  std::unique_ptr<Communicator> etp;  // neighbours in tp that cut the same experts; 1 < etp < tp
 };
 
 /// Wraps a new group, e.g. to time it; gets the group's name ("tp", "role", ...).

@@ -148,6 +148,7 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
   const RopeTable rope = rope_table(weights.inverse_frequencies, model.rope.attention_factor,
                                     tokens.positions, scalar_type(weights.dtype));
   const ExpertOptions experts{.group = groups.ep.get(),
+                              .parts = groups.etp.get(),
                               .z_loss = options.z_loss,
                               .balance = options.balance,
                               .replay = options.replay,

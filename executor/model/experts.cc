@@ -95,13 +95,14 @@ Tensor experts_of(const Weights& weights, const LayerRows& rows, const Tensor& x
   return combine(send_back(done, dispatch), routing.weights, choices);
 }
 
-/// The same of rows that all tensor-parallel ranks have, where these hold whole experts: each
-/// brings its share of the rows. Without gradient.
+/// Of rows that all tensor-parallel ranks have, where experts are cut into fewer parts: those that
+/// cut the same ones bring a share of the rows. Whole sums of all rows, without gradient.
 Tensor experts_of_shares(const Weights& weights, const LayerRows& rows, const Tensor& x,
                          const TensorParallel& tp, const ExpertOptions& options) {
-  const std::int64_t count = x.size(0), ranks = tp.group->size();
-  const std::int64_t most = (count + ranks - 1) / ranks;
-  const std::int64_t first = std::min(count, most * tp.group->rank());
+  const int parts = weights.layout.etp;
+  const std::int64_t count = x.size(0), shares = tp.group->size() / parts;
+  const std::int64_t most = (count + shares - 1) / shares;
+  const std::int64_t first = std::min(count, most * (tp.group->rank() / parts));
   const std::int64_t own = std::min(most, count - first);
   ExpertOptions share = options;
   share.replay = options.replay.of_rows(first, own);
@@ -109,7 +110,10 @@ Tensor experts_of_shares(const Weights& weights, const LayerRows& rows, const Te
   const Tensor done = options.even ? experts_of_even(weights, rows, part, share, most)
                                    : experts_of(weights, rows, part, share);
   if (count == 0) return done;
-  return all_rows(filled_up(done, most), tp.group).narrow(0, 0, count);
+  if (parts == 1) return all_rows(filled_up(done, most), tp.group).narrow(0, 0, count);
+  Tensor sums = at::constant_pad_nd(done, {0, 0, first, count - first - own});
+  all_reduce_(sums, tp.group);
+  return sums;
 }
 
 /// The expert that every token uses, through a gate where it has one.
@@ -127,15 +131,16 @@ Tensor shared_expert(const Weights& weights, const LayerRows& rows, const Tensor
 
 Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const Tensor& normed,
                   const TensorParallel& tp, const ExpertOptions& options) {
-  const bool cut = weights.layout.etp == weights.layout.tp;
+  const ParallelLayout& layout = weights.layout;
   const auto routed = [&] {
-    if (cut) {
-      return leave_parallel(experts_of(weights, rows, enter_parallel(normed, tp), options), tp);
-    }
-    if (!tp.sequence) return experts_of_shares(weights, rows, normed, tp, options);
+    const bool alike = layout.etp == layout.tp;
+    if (!alike && !tp.sequence) return experts_of_shares(weights, rows, normed, tp, options);
+    // Those who cut the same experts do the rows of all of them.
+    const TensorParallel parts = alike ? tp : TensorParallel(options.parts, /*sequence=*/true);
+    const Tensor x = enter_parallel(normed, parts);
     ExpertOptions own = options;
-    own.replay = options.replay.of_rows(tp.group->rank() * normed.size(0), normed.size(0));
-    return experts_of(weights, rows, normed, own);
+    own.replay = options.replay.of_rows(weights.coord.tp / layout.etp * x.size(0), x.size(0));
+    return leave_parallel(experts_of(weights, rows, x, own), parts);
   };
   const Tensor out = routed();
   if (rows.down < 0) return out;

@@ -1,10 +1,11 @@
 // A layer's routed experts: the router, the experts' MLPs, and the shared expert beside them.
 //
 // As transformers 5.17 has them (models/mixtral, qwen2_moe, qwen3_moe: *TopKRouter, *Experts,
-// *SparseMoeBlock). A rank holds its columns of all its experts (etp = tp), or whole ones (etp =
-// 1), to which each tensor-parallel rank brings its own rows or, in generation, a share of all.
-// Expert parallelism deals experts to ranks; tokens travel to those that they choose
-// (expert_rows.h), or in generation's even passes to all. Collective over both groups.
+// *SparseMoeBlock). A rank holds its columns of its experts, of which every `etp` neighbours of the
+// tensor-parallel ranks have all. Where these are fewer than tp they bring their own rows or, in
+// generation, a share of all. Expert parallelism deals experts to ranks; tokens travel to those
+// that they choose (expert_rows.h), or in generation's even passes to all. Collective over the
+// groups of all three.
 #pragma once
 
 #include "executor/tensor/torch.h"
@@ -19,6 +20,7 @@ namespace tessera {
 
 struct ExpertOptions {
   Communicator* group = nullptr;  // expert parallelism; nullptr: this rank holds all experts
+  Communicator* parts = nullptr;  // ParallelGroups::etp: with sequence parallelism, else unused
   RouterZLoss z_loss;
   RouterBalance balance;  // of this layer
   /// Every rank of `group` brings as many rows, and all have grouped products: rows are gathered,

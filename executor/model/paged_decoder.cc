@@ -189,9 +189,11 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
     hidden = next;
     normed = next_normed;
   }
-  // Ranks that bring a share of the rows each have noted theirs among zeros.
+  // Ranks that bring a share of the rows each have noted theirs among zeros; those that cut the
+  // same experts have noted the same.
   if (batch.experts.defined() && weights_.layout.etp != weights_.layout.tp) {
     Tensor bytes = batch.experts.view(torch::kByte);
+    if (weights_.coord.tp % weights_.layout.etp != 0) bytes.zero_();
     all_reduce_(bytes, groups_.tp.get());
   }
   return normed;

@@ -4,6 +4,7 @@
 
 #include "cost_models/documents/check.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/spec/expert_parallel.h"
 
 namespace tessera {
 namespace {
@@ -100,7 +101,7 @@ struct Replica {
 Replica replica_of(const Weights& weights, const Parameter& parameter, ShardKind kind) {
   const ParallelLayout& layout = weights.layout;
   const RankCoord& coord = weights.coord;
-  if (parameter.experts > 0 && layout.ep > 1) {
+  if (parameter.experts > 0 && experts_apart(weights.model(), layout)) {
     return {layout.edp(), expert_coord(layout, coord).edp};
   }
   switch (kind) {

@@ -5,6 +5,7 @@
 
 #include "cost_models/documents/check.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "executor/arena/arena_layout.h"
 
 namespace tessera {
@@ -234,7 +235,8 @@ ShardMap make_shard_map(const ParameterTable& table, const ParallelLayout& layou
   ShardMap map{.kind = kind,
                .shards = kind == ShardKind::none ? 1 : shards,
                .rank = kind == ShardKind::none ? 0 : rank};
-  map.buckets = make_buckets(table, arena, map.shards, layout.ep > 1 && kind != ShardKind::none);
+  const bool apart = experts_apart(table.model, layout) && kind != ShardKind::none;
+  map.buckets = make_buckets(table, arena, map.shards, apart);
   switch (kind) {
     case ShardKind::none:
       keep_all(arena, map);

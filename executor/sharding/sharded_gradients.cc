@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/spec/expert_parallel.h"
 #include "executor/comm/reduce_batch.h"
 #include "executor/tensor/gradient_products.h"
 #include "executor/weights/parallel_ops.h"
@@ -282,7 +283,7 @@ void ShardedGradients::finish() {
   reduce_replicas();
 }
 
-/// Over those who hold the same elements: with expert parallelism others for experts than for the
+/// Over those who hold the same elements: where experts lie apart others for them than for the
 /// rest, run by run of the shard space.
 void ShardedGradients::reduce_replicas() {
   const ReplicaGroups replicas = replica_groups(groups_, weights_.layout);
@@ -293,7 +294,13 @@ void ShardedGradients::reduce_replicas() {
     }
   };
   const std::vector<Communicator*> all{replicas.data, replicas.context};
-  if (weights_.layout.ep == 1) return reduce(all, shards_);
+  const ParallelLayout& layout = weights_.layout;
+  if (!experts_apart(weights_.model(), layout)) return reduce(all, shards_);
+  // Experts that every rank of the stage holds whole have no group of their own.
+  const bool everywhere = layout.ep == 1 && layout.etp == 1;
+  const std::vector<Communicator*> of_experts =
+      everywhere ? std::vector{groups_.tp.get(), replicas.data, replicas.context}
+                 : std::vector{groups_.edp.get()};
   std::vector<ShardSegment> own;
   for (const ShardBucket& bucket : map_.buckets) {
     own.insert(own.end(), map_.own(bucket).begin(), map_.own(bucket).end());
@@ -308,7 +315,7 @@ void ShardedGradients::reduce_replicas() {
     while (last < own.size() && routed(own[last]) == routed(own[first])) ++last;
     const std::int64_t end = own[last - 1].shard + own[last - 1].count;
     const Tensor run = shards_.narrow(0, own[first].shard, end - own[first].shard);
-    reduce(routed(own[first]) ? std::vector{groups_.edp.get()} : all, run);
+    reduce(routed(own[first]) ? of_experts : all, run);
     first = last;
   }
 }

@@ -16,16 +16,17 @@ RouterLosses::RouterLosses(const Weights& weights, const ParallelGroups& groups,
   if (options.z != 0) squares_ = torch::zeros({1}, fp32);
 }
 
-/// Every tensor-parallel rank's layers see other tokens.
+/// Tensor-parallel ranks that cut different experts see other tokens.
 bool RouterLosses::cuts_tokens() const { return weights_.layout.etp != weights_.layout.tp; }
 
-/// Ranks whose layers see the same tokens: their equal gradients are added up.
-double RouterLosses::alike() const { return cuts_tokens() ? 1 : weights_.layout.tp; }
+/// Ranks whose routers see the same tokens, those that cut the same experts: their equal gradients
+/// are added up.
+int RouterLosses::alike() const { return weights_.layout.etp; }
 
 /// The first of the held rows that this rank's routers see.
 std::int64_t RouterLosses::first_row(const PackedMicroBatch& packed) const {
-  const ParallelLayout& layout = weights_.layout;
-  return cuts_tokens() ? weights_.coord.tp * (packed.tokens.tokens() / layout.tp) : 0;
+  const std::int64_t of_rank = packed.tokens.tokens() / weights_.layout.tp;
+  return weights_.coord.tp / alike() * alike() * of_rank;
 }
 
 std::int64_t RouterLosses::sums() const {
@@ -53,7 +54,10 @@ torch::Tensor RouterLosses::choices_of(const RouterBalance& balance) const {
   if (!balance.choices.defined()) return {};
   torch::Tensor all = balance.all_choices;
   all.copy_(balance.choices.sum(0));
-  if (cuts_tokens()) all_reduce_(all, groups_.tp.get());
+  if (cuts_tokens()) {
+    if (weights_.coord.tp % alike() != 0) all.zero_();  // a neighbour tells of the same tokens
+    all_reduce_(all, groups_.tp.get());
+  }
   all_reduce_(all, groups_.cp.get());
   return all;
 }

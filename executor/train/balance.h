@@ -42,7 +42,7 @@ class RouterLosses {
 
  private:
   bool cuts_tokens() const;
-  double alike() const;
+  int alike() const;
   std::int64_t first_row(const PackedMicroBatch& packed) const;
 
   const Weights& weights_;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/spec/expert_parallel.h"
 
 namespace tessera {
 namespace {
@@ -85,10 +86,10 @@ double Optimizer::global_norm() {
       squares_ = torch::stack(norms).square().sum().to(torch::kFloat);
     }
   }
-  // Shards are disjoint over their group; replicas hold the same. Experts that are dealt out are
+  // Shards are disjoint over their group; replicas hold the same. Experts that lie apart are
   // counted over the role.
   std::vector<Communicator*> summed{groups_.model.get(), shard_group(groups_, weights_.layout)};
-  if (weights_.layout.ep > 1) summed = {groups_.role.get()};
+  if (experts_apart(weights_.model(), weights_.layout)) summed = {groups_.role.get()};
   for (Communicator* group : summed)
     if (group != nullptr) group->all_reduce(squares_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
   return std::sqrt(squares_.item<double>());

@@ -1,6 +1,7 @@
 // Where the optimizer's elements lie: runs and chunks of its shard space, found once.
 #include <algorithm>
 
+#include "cost_models/spec/expert_parallel.h"
 #include "executor/train/optimizer.h"
 #include "executor/weights/placed_weights.h"
 
@@ -34,13 +35,13 @@ void append(std::vector<fused::PlacedChunk>& chunks, const fused::PlacedChunk& n
     chunks.push_back(next);
 }
 
-/// The rows of a tensor's outermost local dim that this rank counts in the norm. Without expert
-/// parallelism over the ranks of a replica and those that share its shards; with it over the role.
+/// The rows of a tensor's outermost local dim that this rank counts in the norm: over the ranks of
+/// a replica and those that share its shards, or over the role where experts lie apart.
 Interval counted_rows(const Parameter& parameter, const Weights& weights, ShardKind kind) {
   const ParallelLayout& layout = weights.layout;
   const RankCoord& coord = weights.coord;
   const Interval counted = counted_range(parameter, layout, coord);
-  if (layout.ep == 1) return counted;
+  if (!experts_apart(weights.model(), layout)) return counted;
   bool first = true;
   if (parameter.experts > 0) {
     first = expert_coord(layout, coord).edp == 0;

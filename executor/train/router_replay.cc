@@ -97,9 +97,8 @@ Tensor ExpertNotes::room(int chunk, const PackedMicroBatch& packed) const {
 
 void ExpertNotes::take(const Tensor& room, int chunk, std::span<const int> sequences,
                        const PackedMicroBatch& packed, const ContextSlice& slice) {
-  // Tensor-parallel ranks that see all rows have noted the same.
-  const bool alike = weights_.layout.etp == weights_.layout.tp;
-  if (!room.defined() || (alike && weights_.coord.tp != 0)) return;
+  // Tensor-parallel ranks that cut the same experts have noted the same.
+  if (!room.defined() || weights_.coord.tp % weights_.layout.etp != 0) return;
   const Interval layers = routed_range(weights_, chunk);
   const Tensor rows = room.cpu();
   each_run(sequences, packed, slice,

@@ -191,8 +191,10 @@ Interval counted_range(const Parameter& parameter, const ParallelLayout& layout,
   if (!own || tied_copy) return {};
   const auto dim = static_cast<std::size_t>(std::max(parameter.split_dim, 0));
   const std::int64_t local = own->dims[dim].size();
-  if (coord.tp == 0) return {0, local};
+  const bool expert = parameter.experts > 0;  // whose parts do not overlap
+  if ((expert ? expert_coord(layout, coord).etp : coord.tp) == 0) return {0, local};
   if (parameter.split_dim < 0) return {};
+  if (expert) return {0, local};
   RankCoord neighbour = coord;
   --neighbour.tp;
   const auto before = compute_box(parameter, layout, neighbour);

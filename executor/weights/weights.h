@@ -112,7 +112,7 @@ void initialize(Weights& weights, std::uint64_t seed, double deviation = 0.02,
 
 /// Calls `sink` on the role's rank with tp = pp = dp = 0 for every tensor in table order, whole, in
 /// checkpoint order of dims, contiguous on the CPU. Every rank of the role may call it: collective
-/// over the first replica (tp and pp), with expert parallelism over the role; one tensor at a time.
+/// over the first replica (tp and pp), where experts lie apart over the role; one tensor at a time.
 void gather_weights(const Weights& weights, const ParallelGroups& groups,
                     const std::function<void(const Parameter&, const torch::Tensor&)>& sink);
 
@@ -147,8 +147,8 @@ void reduce_tied_embedding(const Weights& weights, Communicator* ends,
                            std::vector<torch::Tensor>& gradients);
 
 /// The range of the row's outermost local dim that this rank counts in norms and sums over a
-/// replica: of all its ranks of one cp that hold an element exactly one counts it. Empty where
-/// others do.
+/// replica: of all its ranks of one cp that hold an element exactly one counts it, of those that
+/// hold an expert exactly one of each edp (ExpertCoord). Empty where others do.
 Interval counted_range(const Parameter& parameter, const ParallelLayout& layout,
                        const RankCoord& coord);
 /// The same over a whole role without shards: of all its ranks exactly one counts an element.

@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "cost_models/spec/families.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/checkpoint/tensor_box.h"
@@ -147,8 +148,8 @@ void load_slots(Weights& weights, std::span<const ArenaSlot> slots,
   read_all(reads, weights.dtype, problems);
 }
 
-/// The ranks that whole tensors come from, in the order of their group. With expert parallelism no
-/// replica holds all experts: the whole role.
+/// The ranks that whole tensors come from, in the order of their group: one replica, or the whole
+/// role where experts lie apart, of which no replica may hold all.
 struct Sources {
   Communicator* group = nullptr;  // nullptr: this rank alone
   std::vector<RankCoord> coords;
@@ -183,7 +184,7 @@ std::vector<RankCoord> role_coords(const Weights& weights, Communicator& role) {
 }
 
 Sources sources_of(const Weights& weights, const ParallelGroups& groups) {
-  if (weights.layout.ep > 1) {
+  if (experts_apart(weights.model(), weights.layout)) {
     Sources sources{groups.role.get(), role_coords(weights, *groups.role), true, 0};
     const auto root = std::find(sources.coords.begin(), sources.coords.end(), RankCoord{});
     sources.root = static_cast<int>(root - sources.coords.begin());
@@ -299,7 +300,7 @@ void gather_weights(const Weights& weights, const ParallelGroups& groups,
   const bool first_replica = weights.coord.dp_replicate == 0 && weights.coord.dp_shard == 0;
   const bool first = first_replica && weights.coord.cp == 0;
   const bool root = first && weights.coord.tp == 0 && weights.coord.pp == 0;
-  if (!first && weights.layout.ep == 1) return;
+  if (!first && !experts_apart(weights.model(), weights.layout)) return;
   const Sources sources = sources_of(weights, groups);
   for (std::size_t row = 0; row < weights.table.rows.size(); ++row) {
     const torch::Tensor whole = gather_row(weights, sources, static_cast<int>(row));

@@ -22,9 +22,9 @@ namespace tessera {
 /// key-value heads may be replicated; or that it divides both.
 enum class HeadRule { any, query_heads, all_heads };
 
-/// How a served model's experts are spread: not at all; cut as the rest is and dealt to replicas,
-/// or whole (served_expert_refusal); over all ranks of a replica; or as a trained model's.
-enum class ServedExperts { together, cut_alike, whole_replica, any_degree };
+/// How a served model's experts are spread: not at all; cut as the rest is, or into fewer parts,
+/// and dealt out (served_expert_refusal); over all ranks of a replica; or as a trained model's.
+enum class ServedExperts { together, any_part, whole_replica, any_degree };
 
 /// Why experts cannot lie under a layout; empty = they can.
 using ExpertRule = std::string (*)(const ModelSpec& model, const ParallelLayout& layout);

@@ -88,7 +88,7 @@ class LayoutCheck {
       if (can_.training.experts == nullptr) return;
       return check_rule(can_.training.experts(model_, layout_));
     }
-    if (can_.serving.experts == ServedExperts::cut_alike) {
+    if (can_.serving.experts == ServedExperts::any_part) {
       return check_rule(served_expert_refusal(model_, layout_));
     }
     if (layout_.ep == 1) {

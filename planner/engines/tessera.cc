@@ -50,7 +50,7 @@ Engine tessera_engine() {
   can.training.context_parallel = true;  // as a ring and as Ulysses
   can.training.expert_parallel = true;
   can.training.experts = expert_refusal;
-  can.serving.experts = ServedExperts::cut_alike;
+  can.serving.experts = ServedExperts::any_part;
   can.offload.trained = can.offload.rollout = true;
   can.pools.rollout_lags = {0};
   can.params = kTrainableTypes;

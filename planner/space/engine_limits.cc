@@ -131,7 +131,7 @@ std::optional<std::string> instead_of_experts(const PlanRequest& request, const 
   const bool served = role == Role::rollout || (role == Role::reward && table.serving.reward);
   const std::int64_t ep = request.fixed.find(role, Field::ep).value_or(0);
   const bool asks = (field == Field::ep && ep > 1) || (field == Field::etp && ep == 1);
-  const bool own = table.serving.experts == ServedExperts::cut_alike;
+  const bool own = table.serving.experts == ServedExperts::any_part;
   const ExpertRule rule = !served ? table.training.experts : own ? served_expert_refusal : nullptr;
   if (!asks || rule == nullptr) return std::nullopt;
   const std::string why = experts_refused(request, role, rule);

@@ -202,13 +202,13 @@ class Enumeration {
                               }) == stages.end() - 1;
   }
 
-  // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
+  // Other inference engines cut experts as they cut the rest, or spread whole ones over replicas.
   bool experts_allowed() const {
     const ServedExperts spread = served_ ? table_.serving.experts : ServedExperts::any_degree;
     const ParallelLayout cut{{.tp = next_.tp, .ep = next_.ep, .etp = next_.etp}};
-    if (spread == ServedExperts::cut_alike) return served_expert_refusal(model_, cut).empty();
-    if (spread == ServedExperts::any_degree) return true;
-    return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
+    if (spread == ServedExperts::any_part) return served_expert_refusal(model_, cut).empty();
+    if (spread == ServedExperts::any_degree) return !served_ || cut.etp == 1 || cut.etp == cut.tp;
+    return (cut.ep == 1 && cut.etp == cut.tp) || (cut.ep % cut.tp == 0 && cut.etp == 1);
   }
 
   // What the engine asks of trained experts (ExpertRule).
@@ -237,7 +237,7 @@ class Enumeration {
       return;
     }
     for (const int etp : divisors_.of(next_.tp)) {
-      if (!fixed(Field::etp, etp) || (served_ && etp > 1 && etp < next_.tp)) continue;
+      if (!fixed(Field::etp, etp)) continue;
       next_.etp = etp;
       for (const int ep : divisors_.of(ranks / etp)) {
         if (shape_.experts % ep != 0 || !fixed(Field::ep, ep)) continue;

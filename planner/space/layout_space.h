@@ -70,10 +70,10 @@ class SharedLists {
 /// up to 128 Ki tokens per cp rank; rollout slots all of a replica's sequences, a half, a quarter,
 /// ... Where the engine has them: cp as context_degrees.h says, as ring and as Ulysses;
 /// virtual stages that divide the layers, up to 8; the last stage shorter by its head; ep that
-/// divides the experts, with an etp that divides tp (of servers 1 or tp); FSDP over all replicas or
-/// a node's; every recomputation; optimizer, or everything, offloaded between phases; the rollout
-/// unmapped. Sequence parallelism wherever tp > 1, for short sequences also without. In a fixed
-/// order.
+/// divides the experts, with an etp that divides tp (of others' servers 1 or tp); FSDP over all
+/// replicas or a node's; every recomputation; optimizer, or everything, offloaded between phases;
+/// the rollout unmapped. Sequence parallelism wherever tp > 1, for short sequences also without. In
+/// a fixed order.
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus,
                                            DistinctLimits& limits);

@@ -61,7 +61,7 @@ void expect_one_ranks_sums(const Fixture& fixture, const Degrees& degrees, std::
           routed_mlp(weights, *each, drawn_rows(fixture.spec, rows, static_cast<int>(replica)),
                      groups.tp.get(), ExpertOptions{.group = groups.ep.get(), .even = true});
       EXPECT_LE(relative_error(got, want[replica][layer++]), 1e-5)
-          << "tp" << degrees.tp << " ep" << degrees.ep << " rows " << rows;
+          << "tp" << degrees.tp << " ep" << degrees.ep << " etp" << layout.etp << " rows " << rows;
     }
     EXPECT_GT(layer, 0u);
   });
@@ -73,8 +73,11 @@ TEST(EvenExperts, SayWhatOneRankSays) {
                           {.dp = 4, .ep = 4},
                           {.dp = 4, .ep = 2},
                           {.tp = 2, .dp = 2, .ep = 2},
-                          {.tp = 2, .dp = 1, .ep = 2, .whole_experts = true},
-                          {.tp = 2, .dp = 2, .ep = 4, .whole_experts = true}};
+                          {.tp = 2, .dp = 1, .ep = 2, .etp = 1},
+                          {.tp = 2, .dp = 2, .ep = 4, .etp = 1},
+                          {.tp = 4, .dp = 1, .ep = 2, .etp = 1},
+                          {.tp = 4, .dp = 1, .ep = 2, .etp = 2},
+                          {.tp = 4, .dp = 2, .ep = 4, .etp = 2}};
   for (const char* name : {"tiny-mixtral", "tiny-qwen2-moe", "tiny-qwen3-moe"}) {
     Fixture fixture = read_fixture(name);
     fixture.spec.moe->expert_ffn = 48;  // so that halves are grouped, too

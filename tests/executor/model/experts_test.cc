@@ -82,6 +82,53 @@ TEST(Experts, GradientsEqualTransformersWhateverIsRecomputed) {
   }
 }
 
+/// Gradients of the tensor-parallel ranks, added up over those who hold the same.
+Gradients gradients_of_cut(const Fixture& fixture, const Degrees& degrees) {
+  Gradients gradients;
+  on_ranks(fixture.spec, degrees, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    Weights weights = loaded(fixture.spec, layout, groups, fixture.folder);
+    for (Tensor& tensor : weights.tensors) {
+      if (tensor.defined()) tensor.requires_grad_();
+    }
+    const PackedTokens tokens = pack_tokens(fixture.sequences, torch::kCPU);
+    const TensorParallel tp(groups.tp.get(), /*sequence=*/true);
+    const Tensor hidden = gather_tokens(stage_forward(weights, groups, tokens, {}, {}), tp);
+    const Tensor loss = scored_loss(weights, groups, fixture, hidden);
+    expect_close(loss.detach().view({1}), fixture.gradients.at("loss"), "loss");
+    loss.backward();
+    const torch::NoGradGuard no_grad;
+    Weights of_weights = weights;
+    for (std::size_t row = 0; row < of_weights.tensors.size(); ++row) {
+      Tensor& tensor = of_weights.tensors[row];
+      if (!tensor.defined()) continue;
+      tensor = tensor.grad().defined() ? tensor.grad() : torch::zeros_like(tensor);
+      if (weights.table.rows[row].experts > 0) all_reduce_(tensor, groups.edp.get());
+    }
+    reduce_shared_gradients(weights, groups, of_weights.tensors);
+    gather_weights(of_weights, groups, [&](const Parameter& parameter, const Tensor& whole) {
+      gradients[parameter.name] = whole.clone();
+    });
+  });
+  return gradients;
+}
+
+/// Every second of four tensor-parallel ranks has half of the columns of all experts, or of half of
+/// them.
+TEST(Experts, GradientsOfFewerPartsThanRanksEqualTransformers) {
+  for (const char* name : kFixtures) {
+    const Fixture fixture = read_fixture(name);
+    for (const int ep : {1, 2}) {
+      SCOPED_TRACE(std::string(name) + " ep" + std::to_string(ep));
+      const Gradients got =
+          gradients_of_cut(fixture, {.tp = 4, .ep = ep, .etp = 2, .sequence = true});
+      ASSERT_GT(got.size(), 20u);
+      for (const auto& [parameter, gradient] : got) {
+        expect_close(gradient, fixture.gradients.at(parameter), parameter);
+      }
+    }
+  }
+}
+
 TEST(Experts, BalanceLossAndItsGradientsEqualTransformersWhateverIsRecomputed) {
   for (const char* name : kFixtures) {
     SCOPED_TRACE(name);
@@ -190,7 +237,13 @@ TEST(Experts, OfEveryLayoutAreGatheredAsTransformersSavesThem) {
       ASSERT_EQ(static_cast<std::size_t>(whole.nbytes()), view.data.size());
       EXPECT_EQ(std::memcmp(whole.const_data_ptr(), view.data.data(), view.data.size()), 0);
     }
-    for (const Degrees degrees : {Degrees{1, 1, 2, 2}, {2, 1, 2, 2}, {1, 1, 4, 4}, {1, 3, 2, 2}}) {
+    for (const Degrees degrees : {Degrees{1, 1, 2, 2},
+                                  {2, 1, 2, 2},
+                                  {1, 1, 4, 4},
+                                  {1, 3, 2, 2},
+                                  {4, 1, 1, 1, 2},
+                                  {4, 1, 1, 2, 2},
+                                  {2, 1, 1, 1, 1}}) {
       std::size_t gathered = 0;
       on_ranks(fixture.spec, degrees,
                [&](const ParallelLayout& layout, const ParallelGroups& groups) {

@@ -74,13 +74,15 @@ ModelSpec small_model(std::int64_t query_heads, std::int64_t kv_heads, std::int6
 }
 
 ParallelLayout layout_of(const ModelSpec& spec, Degrees degrees) {
+  const int parts = degrees.etp > 0 ? degrees.etp : degrees.tp;
   return {{.tp = degrees.tp,
            .pp = degrees.pp,
            .dp = degrees.dp,
            .ep = degrees.ep,
-           .etp = spec.moe && !degrees.whole_experts ? degrees.tp : 1},
+           .etp = spec.moe ? parts : 1},
           0,
-          even_stages(spec.layers, degrees.pp)};
+          even_stages(spec.layers, degrees.pp),
+          degrees.sequence};
 }
 
 void on_ranks(const ModelSpec& spec, Degrees degrees, const RankBody& fn) {

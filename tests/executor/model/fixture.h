@@ -34,7 +34,8 @@ ModelSpec small_model(std::int64_t query_heads, std::int64_t kv_heads, std::int6
 
 struct Degrees {
   int tp = 1, pp = 1, dp = 1, ep = 1;
-  bool whole_experts = false;  // etp 1, where tp divides ep; else they are cut as the rest is
+  int etp = 0;  // parts of each expert; 0: as many as tp
+  bool sequence = false;
 };
 ParallelLayout layout_of(const ModelSpec& spec, Degrees degrees);
 

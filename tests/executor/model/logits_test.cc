@@ -18,6 +18,7 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
   const Degrees& degrees = info.param.degrees;
   std::string name = info.param.fixture + "_tp" + std::to_string(degrees.tp) + "_pp" +
                      std::to_string(degrees.pp) + "_ep" + std::to_string(degrees.ep);
+  if (degrees.etp > 0) name += "_etp" + std::to_string(degrees.etp);
   for (char& c : name) {
     if (c == '-' || c == '.') c = '_';
   }
@@ -73,7 +74,11 @@ std::vector<Case> cases() {
                                   {3, 1},
                                   {1, 1, 2, 2},
                                   {2, 1, 2, 2},
-                                  {1, 1, 4, 4}}) {
+                                  {1, 1, 4, 4},
+                                  {4, 1, 1, 1, 2},
+                                  {4, 1, 1, 2, 2},
+                                  {4, 1, 2, 4, 2},
+                                  {4, 1, 1, 2, 1}}) {
       all.push_back({name, degrees});
     }
   }

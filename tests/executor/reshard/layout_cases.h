@@ -69,7 +69,8 @@ inline ParallelLayout layout_of(int tp, int pp, int dp, std::int64_t layers, int
   return layout;
 }
 
-/// Experts cut as the rest is or whole, dealt to data-parallel or to all ranks, stored in shards.
+/// Experts cut as the rest is, into fewer parts or whole, dealt to data-parallel or to all ranks,
+/// stored in shards.
 inline std::vector<ParallelLayout> four_rank_expert_layouts(std::int64_t layers) {
   const auto dealt = [&](ParallelLayout layout, int ep, int etp, bool sequence = false) {
     layout.ep = ep;
@@ -83,7 +84,9 @@ inline std::vector<ParallelLayout> four_rank_expert_layouts(std::int64_t layers)
       dealt(layout_of(2, 1, 2, layers), 2, 2),       dealt(layout_of(2, 1, 2, layers), 1, 2),
       dealt(layout_of(2, 1, 2, layers), 4, 1, true), dealt(layout_of(1, 2, 2, layers), 2, 1),
       dealt(layout_of(1, 1, 1, layers, 4), 1, 1),    dealt(layout_of(1, 1, 1, layers, 4), 2, 1),
-      dealt(layout_of(2, 1, 1, layers, 2), 1, 2),    dealt(layout_of(1, 1, 1, layers, 4), 4, 1)};
+      dealt(layout_of(2, 1, 1, layers, 2), 1, 2),    dealt(layout_of(1, 1, 1, layers, 4), 4, 1),
+      dealt(layout_of(4, 1, 1, layers), 1, 2, true), dealt(layout_of(4, 1, 1, layers), 2, 2, true),
+      dealt(layout_of(4, 1, 1, layers), 2, 1, true), dealt(layout_of(4, 1, 1, layers), 1, 1, true)};
 }
 
 inline std::vector<ParallelLayout> four_rank_layouts(std::int64_t layers) {

@@ -135,14 +135,20 @@ std::vector<Degrees> dealt_experts() {
           {.dp = 3, .ep = 3},
           {.dp = 4, .ep = 2},
           {.tp = 2, .dp = 2, .ep = 2},
-          {.tp = 2, .dp = 1, .ep = 2, .whole_experts = true},
-          {.tp = 2, .dp = 2, .ep = 2, .whole_experts = true},
-          {.tp = 2, .dp = 2, .ep = 4, .whole_experts = true}};
+          {.tp = 2, .dp = 1, .ep = 2, .etp = 1},
+          {.tp = 2, .dp = 2, .ep = 2, .etp = 1},
+          {.tp = 2, .dp = 2, .ep = 4, .etp = 1},
+          {.tp = 2, .dp = 1, .ep = 1, .etp = 1},
+          {.tp = 4, .dp = 1, .ep = 1, .etp = 2},
+          {.tp = 4, .dp = 1, .ep = 2, .etp = 1},
+          {.tp = 4, .dp = 1, .ep = 2, .etp = 2},
+          {.tp = 4, .dp = 2, .ep = 2, .etp = 2},
+          {.tp = 4, .dp = 2, .ep = 4, .etp = 2}};
 }
 
 std::string words(const Degrees& d) {
   return "tp" + std::to_string(d.tp) + " dp" + std::to_string(d.dp) + " ep" + std::to_string(d.ep) +
-         (d.whole_experts ? " whole" : "");
+         (d.etp > 0 ? " etp" + std::to_string(d.etp) : "");
 }
 
 TEST(Generate, GreedyDecodingOfExpertsIsRepeatedArgmaxToo) {
@@ -207,7 +213,8 @@ TEST(Generate, NotesTheExpertsThatTheWholeTextGives) {
   crowded.prefill_tokens = 3;
   crowded.note_experts = true;
   for (const Degrees& degrees :
-       {Degrees{}, Degrees{.tp = 2}, Degrees{.tp = 2, .dp = 2, .ep = 4, .whole_experts = true}}) {
+       {Degrees{}, Degrees{.tp = 2}, Degrees{.tp = 2, .dp = 2, .ep = 4, .etp = 1},
+        Degrees{.tp = 4, .dp = 1, .ep = 2, .etp = 2}}) {
     SCOPED_TRACE(words(degrees));
     RolloutCounts counts;
     auto sequences = generated(degrees, all, crowded, &counts, model);
@@ -244,7 +251,7 @@ TEST(Generate, ReplicasThatShareExpertsComputeTransformersLogits) {
         fixture.logits.view({static_cast<std::int64_t>(all.size()), tokens, -1}).select(1, -1);
     const torch::Tensor scores = last.log_softmax(-1);
     testing::on_ranks(
-        fixture.spec, {.tp = 2, .dp = 2, .ep = 4, .whole_experts = true},
+        fixture.spec, {.tp = 2, .dp = 2, .ep = 4, .etp = 1},
         [&](const ParallelLayout& layout, const ParallelGroups& groups) {
           const Weights weights = testing::loaded(fixture.spec, layout, groups, fixture.folder);
           const Rollout rollout =

@@ -24,8 +24,9 @@ using namespace testing_models;  // NOLINT
 struct Cut {
   const char* name;
   int tp = 1, pp = 1, dp = 1, zero = 0, shard = 1, cp = 1;
-  int ep = 1;                      // of a model with experts
-  bool sequence_parallel = false;  // and experts whole
+  int ep = 1;  // of a model with experts
+  bool sequence_parallel = false;
+  int etp = 0;  // 0: as many as tp
 
   int ranks() const { return tp * pp * dp * shard * cp; }
   ParallelLayout layout(const ModelSpec& model) const {
@@ -36,7 +37,7 @@ struct Cut {
     if (!model.moe) return layout;
     layout.ep = ep;
     layout.sequence_parallel = sequence_parallel;
-    layout.etp = sequence_parallel ? 1 : tp;
+    layout.etp = etp > 0 ? etp : tp;
     return layout;
   }
 };
@@ -65,7 +66,10 @@ const Cut kExpertCuts[] = {
     {.name = "ep2zero1", .dp = 2, .zero = 1, .ep = 2},
     {.name = "ep2hsdp", .dp = 2, .zero = 3, .shard = 2, .ep = 2},
     {.name = "ep2tp2pp2", .tp = 2, .pp = 2, .dp = 2, .ep = 2},
-    {.name = "ep4tp2", .tp = 2, .dp = 2, .ep = 4, .sequence_parallel = true},
+    {.name = "ep4tp2", .tp = 2, .dp = 2, .ep = 4, .sequence_parallel = true, .etp = 1},
+    {.name = "tp4etp2", .tp = 4, .sequence_parallel = true, .etp = 2},
+    {.name = "ep2tp4etp2dp2", .tp = 4, .dp = 2, .ep = 2, .sequence_parallel = true, .etp = 2},
+    {.name = "tp2whole", .tp = 2, .sequence_parallel = true, .etp = 1},
 };
 
 /// What the element of a tensor holds in a state: another number for each.

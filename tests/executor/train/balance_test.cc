@@ -65,7 +65,9 @@ TEST(BalanceLoss, EqualsTransformersOverStagesContextAndExperts) {
     for (const ParallelLayout& cut :
          {with(layout(m, 1, 1, 1, 1, 0), 1, 1, 1), with(layout(m, 1, 3, 1, 1, 0), 1, 1, 1),
           with(layout(m, 1, 1, 1, 1, 0), 2, 1, 1), with(layout(m, 1, 3, 1, 1, 0), 2, 2, 1),
-          with(layout(m, 2, 3, 1, 1, 0, true), 1, 2, 1), with(layout(m, 2, 1, 1, 1, 0), 2, 1, 2)}) {
+          with(layout(m, 2, 3, 1, 1, 0, true), 1, 2, 1), with(layout(m, 2, 1, 1, 1, 0), 2, 1, 2),
+          with(layout(m, 4, 1, 1, 1, 0, true), 1, 1, 2),
+          with(layout(m, 4, 1, 1, 1, 0, true), 1, 2, 2)}) {
       SCOPED_TRACE(std::string(name) + " " + describe(cut));
       run_ranks(cut.ranks(), [&](Communicator& world) {
         UpdateResult result;

@@ -50,8 +50,8 @@ std::vector<LayoutCase> layouts() {
   return all;
 }
 
-/// With experts: cut as the rest is, or whole (etp 1); dealt to data-parallel ranks, to
-/// tensor-parallel ranks with tokens of their own, to both.
+/// With experts: cut as the rest is, into fewer parts, or whole (etp 1); dealt to data-parallel
+/// ranks, to tensor-parallel ranks with tokens of their own, to both.
 std::vector<LayoutCase> expert_layouts() {
   std::vector<LayoutCase> all;
   const auto add = [&](const std::string& name, const ModelSpec& model, ParallelLayout layout,
@@ -75,6 +75,10 @@ std::vector<LayoutCase> expert_layouts() {
     add(name + "Ep2Tp2SequenceDp2", m, layout(m, 2, 1, 2, 1, 0, true), 2, 1);
     add(name + "Ep4Tp2SequenceDp2", m, layout(m, 2, 1, 2, 1, 0, true), 4, 1);
     add(name + "Ep2Pp2Dp2", m, layout(m, 1, 2, 2, 1, 0), 2, 1);
+    add(name + "Tp4Etp2", m, layout(m, 4, 1, 1, 1, 0, true), 1, 2);
+    add(name + "Ep2Tp4Etp2", m, layout(m, 4, 1, 1, 1, 0, true), 2, 2);
+    add(name + "Ep2Tp4Etp2Dp2", m, layout(m, 4, 1, 2, 1, 0, true), 2, 2);
+    add(name + "Ep4Tp4Etp2Dp2", m, layout(m, 4, 1, 2, 1, 0, true), 4, 2);
   }
   for (const auto& [name, m] : {std::pair{std::string("Mixtral"), mix}, {"Qwen2Moe", q2}}) {
     add(name + "Ep2Fsdp2", m, layout(m, 1, 1, 1, 2, 3), 2, 1);
@@ -84,7 +88,14 @@ std::vector<LayoutCase> expert_layouts() {
     add(name + "Ep2Zero2", m, layout(m, 1, 1, 2, 1, 2), 2, 1);
     add(name + "Ep4Tp2SequenceFsdp2", m, layout(m, 2, 1, 1, 2, 3, true), 4, 1);
     add(name + "Ep2Tp2Etp2Zero1", m, layout(m, 2, 1, 2, 1, 1), 2, 2);
+    add(name + "Ep4Tp4Etp2Zero1", m, layout(m, 4, 1, 2, 1, 1, true), 4, 2);
+    add(name + "Ep4Tp4Etp2Fsdp2", m, layout(m, 4, 1, 1, 2, 3, true), 4, 2);
   }
+  add("Qwen3MoeTp4Whole", q3, layout(q3, 4, 1, 1, 1, 0, true), 1, 1);
+  add("Qwen3MoeTp2WholeDp2", q3, layout(q3, 2, 1, 2, 1, 0, true), 1, 1);
+  add("Qwen3MoeEp2Tp4Whole", q3, layout(q3, 4, 1, 1, 1, 0, true), 2, 1);
+  add("Qwen3MoeTp4Etp2Dp2", q3, layout(q3, 4, 1, 2, 1, 0, true), 1, 2);
+  add("Qwen3MoeEp2Tp4Etp2Pp2", q3, layout(q3, 4, 2, 1, 1, 0, true), 2, 2, Recompute::full);
   add("Qwen3MoeEp2Fsdp2Pp2", q3, layout(q3, 1, 2, 1, 2, 3), 2, 1, Recompute::full);
   add("Qwen3MoeZero2", q3, layout(q3, 1, 1, 2, 1, 2), 1, 1);
   add("Qwen2MoeHsdp2x2", q2, layout(q2, 1, 1, 2, 2, 3), 1, 1);
@@ -96,6 +107,9 @@ std::vector<LayoutCase> expert_layouts() {
   ParallelLayout ring = layout(q3, 1, 1, 1, 1, 0);
   ring.cp = 2;
   add("Qwen3MoeCp2Ep2", q3, ring, 2, 1);
+  ring = layout(q3, 4, 1, 1, 1, 0, true);
+  ring.cp = 2;
+  add("Qwen3MoeCp2Ep2Tp4Etp2", q3, ring, 2, 2);
   return all;
 }
 
@@ -115,6 +129,8 @@ std::vector<LayoutCase> balanced_layouts() {
   add("Qwen3MoeTp2", q3, layout(q3, 2, 1, 1, 1, 0), 1, 1, 2);
   add("Qwen2MoeTp2Sequence", q2, layout(q2, 2, 1, 1, 1, 0, true), 1, 1, 2);
   add("Qwen3MoeEp2Tp2Sequence", q3, layout(q3, 2, 1, 1, 1, 0, true), 1, 2, 1);
+  add("Qwen3MoeTp4Etp2", q3, layout(q3, 4, 1, 1, 1, 0, true), 1, 1, 2);
+  add("Qwen2MoeEp2Tp4Etp2Dp2", q2, layout(q2, 4, 1, 2, 1, 0, true), 1, 2, 2);
   add("MixtralDp2", mix, layout(mix, 1, 1, 2, 1, 0), 1, 1, 1);
   add("Qwen2MoeFsdp3", q2, layout(q2, 1, 1, 1, 3, 3), 1, 1, 1);
   add("Qwen3MoeFull", q3, layout(q3, 2, 1, 1, 1, 0), 1, 1, 2, Recompute::full);

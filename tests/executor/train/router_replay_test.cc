@@ -92,7 +92,7 @@ constexpr const char* kReplayLayouts[] = {"Qwen2MoeFsdp3",         "Qwen2MoeTp2"
                                           "Qwen2MoeEp2Tp2Etp2Dp2", "Qwen3MoeEp2Tp2SequenceDp2",
                                           "Qwen2MoeEp2Pp2Dp2",     "Qwen3MoeEp2Pp2Virtual2",
                                           "Qwen3MoeEp2Fsdp2Pp2",   "Qwen2MoeTp2SequenceEtp2Ep2",
-                                          "Qwen3MoeCp2Ep2"};
+                                          "Qwen3MoeCp2Ep2",        "Qwen3MoeEp2Tp4Etp2"};
 
 TEST(RouterReplay, EveryLayoutReplaysAndNotesAsOneRankDoes) {
   int cases = 0;

@@ -216,24 +216,37 @@ TEST(Capabilities, ExpertsOfOurOwnEngineLieAsItRunsThem) {
         ParallelLayout{{.dp = 4, .ep = 4}}, ParallelLayout{{.dp = 4, .dp_shard = 4, .ep = 4}, 3},
         ParallelLayout{{.dp = 4, .dp_shard = 2, .ep = 2}, 3}, ParallelLayout{{.dp = 2, .ep = 2}, 1},
         ParallelLayout{{.tp = 2, .dp = 2, .ep = 4}, 0, {}, true},
+        ParallelLayout{{.tp = 2, .dp = 2}, 0, {}, true},
+        ParallelLayout{{.tp = 4, .ep = 2}, 0, {}, true},
+        ParallelLayout{{.tp = 4, .etp = 2}, 0, {}, true},
+        ParallelLayout{{.tp = 4, .dp = 2, .ep = 2, .etp = 2}, 0, {}, true},
+        ParallelLayout{{.tp = 4, .dp = 2, .ep = 4, .etp = 2}, 1, {}, true},
+        ParallelLayout{{.tp = 4, .dp = 2, .dp_shard = 2, .ep = 4, .etp = 2}, 3, {}, true},
         ParallelLayout{{.tp = 2, .pp = 2, .dp = 2, .ep = 2, .etp = 2}}}) {
     EXPECT_EQ(refused_at(trained, {{.tp = 2, .dp = 2, .etp = 2}}), "0") << describe(trained);
   }
   EXPECT_EQ(refused_at({{.tp = 2, .dp = 2}}, whole), "/roles/0/layout/etp expects 2");
   EXPECT_EQ(refused_at({{.tp = 2, .dp = 2, .ep = 2}}, whole), "/roles/0/layout/ep expects 1")
       << "whole experts without sequence parallelism";
+  EXPECT_EQ(refused_at({{.tp = 4, .etp = 2}}, whole), "/roles/0/layout/etp expects 4");
+  EXPECT_EQ(refused_at({{.tp = 4, .dp = 2, .etp = 2}, 1, {}, true}, whole),
+            "/roles/0/layout/etp expects 4")
+      << "two of the ranks that share states hold the same experts";
   EXPECT_EQ(refused_at({{.dp = 4, .dp_shard = 4, .ep = 2}, 3}, whole),
             "/roles/0/layout/ep expects 1");
   EXPECT_EQ(refused_at({{.dp = 4, .ep = 2}, 1}, whole), "/roles/0/layout/ep expects 1");
   for (const ParallelLayout& served :
        {ParallelLayout{{.dp = 4, .ep = 4}}, ParallelLayout{{.dp = 4, .ep = 2}},
         ParallelLayout{{.tp = 2, .dp = 2, .ep = 2, .etp = 2}},
-        ParallelLayout{{.tp = 2, .dp = 2, .ep = 2}}, ParallelLayout{{.tp = 2, .dp = 2, .ep = 4}}}) {
+        ParallelLayout{{.tp = 2, .dp = 2, .ep = 2}}, ParallelLayout{{.tp = 2, .dp = 2, .ep = 4}},
+        ParallelLayout{{.tp = 4}}, ParallelLayout{{.tp = 4, .ep = 2}},
+        ParallelLayout{{.tp = 4, .etp = 2}}, ParallelLayout{{.tp = 4, .ep = 2, .etp = 2}},
+        ParallelLayout{{.tp = 4, .dp = 3, .ep = 2, .etp = 2}}}) {
     EXPECT_EQ(refused_at(whole, served), "0") << describe(served);
   }
-  EXPECT_EQ(refused_at(whole, {{.tp = 4}}), "/roles/1/layout/etp expects 4");
-  EXPECT_EQ(refused_at(whole, {{.tp = 4, .ep = 2}}), "/roles/1/layout/ep expects 1")
-      << "half of a replica's ranks hold each expert";
+  EXPECT_EQ(refused_at(whole, {{.tp = 4, .dp = 3, .ep = 3, .etp = 2}}),
+            "/roles/1/layout/ep expects 1")
+      << "six ranks hold all experts, a replica and a half";
 
   Plan windowed = expert_plan(whole, whole);
   ModelSpec& spec = windowed.models["actor"].spec;
@@ -255,7 +268,9 @@ TEST(Capabilities, PlansWithExpertsForOurOwnEngineAreWhatItRuns) {
   for (const char* fixed :
        {"", "actor.ep=4", "actor.ep=8 actor.zero=3", "actor.tp=2 actor.ep=2 actor.etp=1",
         "rollout.ep=8", "actor.ep=4 rollout.tp=2 rollout.ep=2 rollout.etp=1",
-        "rollout.ep=2 rollout.tp=2"}) {
+        "rollout.ep=2 rollout.tp=2", "actor.tp=4 actor.ep=2 actor.etp=2 actor.zero=0",
+        "actor.tp=4 actor.ep=4 actor.etp=2", "rollout.tp=4 rollout.ep=2 rollout.etp=2",
+        "rollout.tp=4 rollout.ep=1 rollout.etp=2"}) {
     PlanRequest asked = request;
     Problems problems;
     std::istringstream words(fixed);

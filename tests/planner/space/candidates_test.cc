@@ -290,8 +290,8 @@ TEST(PlaceBlocks, NeverCrossesANodeUnlessItFillsWholeOnes) {
   EXPECT_EQ(block_sizes(cluster_of(6, 1, 80)), (std::vector<int>{1, 2, 3, 6}));
 }
 
-// Megatron-Core's expert tensor parallelism is any part of tp; Tessera's own is tp or none, and so
-// is that of servers.
+// Megatron-Core's expert tensor parallelism is any part of tp, and so is Tessera's own, of the
+// rollout too; that of other servers is tp or none.
 TEST(Candidates, CutExpertsByAnyDivisorOfTheTensorParallelDegreeWhereTheEngineDoes) {
   PlanRequest request =
       request_of(awkward_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
@@ -308,7 +308,8 @@ TEST(Candidates, CutExpertsByAnyDivisorOfTheTensorParallelDegreeWhereTheEngineDo
   EXPECT_EQ(degrees("verl-megatron", Role::actor), (std::set{1, 2, 4}));
   EXPECT_EQ(degrees("verl-megatron", Role::rollout), (std::set{1, 4}));
   EXPECT_EQ(degrees("any", Role::actor), (std::set{1, 2, 4}));
-  EXPECT_EQ(degrees("tessera", Role::actor), (std::set{1, 4}));
+  EXPECT_EQ(degrees("tessera", Role::actor), (std::set{1, 2, 4}));
+  EXPECT_EQ(degrees("tessera", Role::rollout), (std::set{1, 2, 4}));
 }
 
 }  // namespace
