@@ -213,6 +213,10 @@ struct ExpertTraits {
   /// Tokens go to a rank once, whatever number of its experts they have chosen, inside a node too,
   /// and lie by expert when they arrive (DeepEP's and HybridEP's kernels, with fused permutation).
   bool merged_dispatch = false;
+  /// Ranks that cut the same experts have all of one another's tokens before these are dealt out,
+  /// and add up what they make of them afterwards: a token passes among them once each way, but
+  /// each of them deals it out. Else its copies by expert pass (Megatron-LM's dispatchers).
+  bool gathered_first = false;
   bool synchronized_routing = false;  // the host reads the counts of routed tokens in every layer
   /// Biases of experts' outputs are added expert by expert in fp32, weighted by the router's
   /// probabilities (Megatron-LM core/transformer/moe/experts.py, TEGroupedMLP._apply_bias).

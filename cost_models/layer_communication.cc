@@ -101,7 +101,9 @@ Seconds layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
   if (!shape.sparse()) return {};
   const double copies = tokens / rank.cp / rank.tp * as_double(shape.experts_per_token) *
                         rank.traits.experts.imbalance;
-  const Traffic bytes{copies * static_cast<double>(size_of(rank.dtype) * shape.expert_width)};
+  const bool gathered_first = rank.traits.experts.gathered_first;
+  const Traffic own{copies * static_cast<double>(size_of(rank.dtype) * shape.expert_width)};
+  const Traffic bytes = own * (gathered_first ? rank.etp : 1);
   Seconds seconds;
   if (rank.ep > 1) {
     const Traffic once = bytes / as_double(shape.experts_per_token);  // one copy of every token
@@ -115,9 +117,16 @@ Seconds layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
                  ? hierarchical_seconds(*rank.model.moe, once, group, cluster, calibration)
                  : collective_seconds(Collective::all_to_all, sent, group, cluster, calibration));
   }
-  if (rank.etp > 1) {
+  if (rank.etp > 1 && gathered_first && !rank.sequence_parallel) {
+    // All have the tokens. Sums are made over the whole of tp; layer_tp_seconds has their gather.
+    const Traffic all{tokens / rank.cp *
+                      static_cast<double>(size_of(rank.dtype) * shape.expert_width)};
+    seconds += collective_seconds(Collective::reduce_scatter, all, group_shape(cluster, rank.tp, 1),
+                                  cluster, calibration);
+  } else if (rank.etp > 1) {
     const GroupShape inner = group_shape(cluster, rank.etp, 1);
-    const Traffic gathered = bytes * rank.etp;
+    const Traffic gathered =
+        gathered_first ? bytes / as_double(shape.experts_per_token) : own * rank.etp;
     seconds +=
         collective_seconds(Collective::all_gather, gathered, inner, cluster, calibration) +
         collective_seconds(Collective::reduce_scatter, gathered, inner, cluster, calibration);

@@ -27,10 +27,11 @@ struct Widths {
   // Routed experts: rows that a token becomes, of their columns and of the stream; what the router
   // and the order of rows take.
   double expert_ffn = 0, expert_stream = 0, routing = 0;
+  double gathered = 0;  // tokens of those who cut the same experts, in place of this rank's
 };
 
-// Rows by expert that a rank works on, per token of its own (executor/model/experts.cc): all k of
-// every token with a part of the columns, or (experts whole) of the tokens of its own.
+// Rows by expert that a rank works on, per token (executor/model/experts.cc): all k of the tokens
+// of those who cut the same experts, with a part of the columns.
 double expert_rows(const RankModel& rank, const LayerShape& shape) {
   return as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.experts.imbalance;
 }
@@ -41,8 +42,11 @@ void add_experts(const RankModel& rank, const LayerShape& shape, Widths& widths)
   const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
   widths.expert_ffn = rows * element * columns;
   widths.expert_stream = rows * element * as_double(shape.hidden);
+  const double routed = static_cast<double>(rank.etp) / rank.tp;  // tokens
+  if (rank.sequence_parallel && rank.etp > 1) {
+    widths.gathered = routed * widths.hidden - widths.stream;
+  }
   // Logits' softmax; scores and weights of the choices, and their order and places.
-  const double routed = rank.etp == rank.tp ? 1.0 : 1.0 / rank.stream_parts();
   widths.routing = routed * (fp32 * as_double(shape.experts) +
                              as_double(shape.experts_per_token) * (2 * fp32 + 3 * index));
 }
@@ -106,8 +110,8 @@ double saved_bytes(const RankModel& rank, const Widths& width, Recompute recompu
   const double attention = 2 * (width.queries + width.keys) + width.per_head;
   const bool made_again = recompute == Recompute::selective && rank.adapter_rank == 0;
   const int inner = made_again ? 2 : 3;
-  const double mlp =
-      inner * width.ffn + inner * width.expert_ffn + 2 * width.expert_stream + width.routing;
+  const double mlp = inner * width.ffn + inner * width.expert_ffn + 2 * width.expert_stream +
+                     width.routing + width.gathered;
   double own_norms = 0;
   if (rank.model.qk_norm) {
     own_norms = width.queries + width.keys + fp32 * as_double(rank.query_heads() + rank.kv_heads());

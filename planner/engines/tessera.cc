@@ -78,6 +78,7 @@ Engine tessera_engine() {
                                    .embedding = 2,
                                    .draw = {.starts = 5, .passes = 1.56},
                                    .draw_without_clusters = {.starts = 10, .passes = 2.16}};
+  engine.traits.experts.gathered_first = true;  // executor/model/experts.cc
   engine.traits.experts.grouped = {.start = Seconds{10e-6}, .rate = 0.6};
   engine.traits.decode.step_gap = Seconds{70e-6};  // 0.06 to 0.09 ms, idle_s / decode_steps
   engine.traits.decode.attention_start = 0.5;

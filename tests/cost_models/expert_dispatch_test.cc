@@ -150,6 +150,33 @@ TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
   EXPECT_NEAR((seconds(2 * tokens) - seconds(tokens)) / direct, 1 - std::pow(7.0 / 8, 8), 0.02);
 }
 
+// As the executor sends them (tests/executor/model/expert_traffic_test.cc).
+TEST_F(ExpertDispatchTest, TokensThatAreGatheredFirstPassOnceAndAreDealtOutByAll) {
+  RankModel rank{{.tp = 4, .ep = 2, .etp = 2}, model_, DType::bf16};
+  rank.kind = LayerKind::sparse;
+  rank.sequence_parallel = true;
+  const double tokens = 65536;
+  const GroupShape pair{2, 1};
+  const auto seconds = [&] { return layer_ep_seconds(rank, tokens, pair, cluster_, calibration_); };
+  const auto of = [&](Collective what, Traffic bytes, int ranks) {
+    return collective_seconds(what, bytes, group_shape(cluster_, ranks, 1), cluster_, calibration_);
+  };
+  const Traffic all{tokens * 2 * 7168}, two = all / 2;  // of all four ranks, of those of a pair
+  const Seconds copies_gathered = seconds();
+  rank.traits.experts.gathered_first = true;
+  const Seconds dealt = 2 * of(Collective::all_to_all, 8 * two, 2);
+  EXPECT_DOUBLE_EQ(seconds(), dealt + of(Collective::all_gather, two, 2) +
+                                  of(Collective::reduce_scatter, two, 2));
+  EXPECT_LT(seconds(), copies_gathered);
+  // Every rank has all tokens, and sums are made over the four.
+  rank.sequence_parallel = false;
+  EXPECT_DOUBLE_EQ(seconds(), dealt + of(Collective::reduce_scatter, all, 4));
+  rank.etp = 1;
+  const Seconds whole = seconds();
+  rank.traits.experts.gathered_first = false;
+  EXPECT_DOUBLE_EQ(seconds(), whole);
+}
+
 TEST_F(ExpertDispatchTest, MergedTokensNeedNoSorting) {
   RankModel rank{{.ep = 8}, model_, DType::bf16};
   const Traffic sorted = layer_elementwise_bytes(rank);
