@@ -156,14 +156,14 @@ constexpr std::array kSentences{
                       "ep %1 for %2 experts over %3 ranks that share weights; ep divides both"),
     QT_TRANSLATE_NOOP("Words", "ep %1, etp %2 with tp %3 for %4 experts; ep may be as many"),
     QT_TRANSLATE_NOOP("Words",
-                      "ep %1, etp %2 with tp %3 beside zero %4; experts that are dealt out are not "
-                      "cut into shards: ep x etp may be %5, or zero 0"),
+                      "ep %1, etp %2 with tp %3 beside zero %4; experts that lie apart from the "
+                      "rest are not cut into shards: ep x etp may be %5, or zero 0"),
     QT_TRANSLATE_NOOP("Words",
                       "ep %1, etp %2 with tp %3; experts are cut as the rest is (etp = tp), or "
-                      "with sequence parallelism whole (etp = 1) where tp divides ep"),
+                      "with sequence parallelism into fewer parts"),
+    QT_TRANSLATE_NOOP("Words", "ep %1, etp %2 with tp %3; etp divides tp"),
     QT_TRANSLATE_NOOP("Words",
-                      "ep %1, etp %2 with tp %3; experts are cut as the rest is (etp = tp), or "
-                      "whole (etp = 1) where tp divides ep"),
+                      "ep %1, etp %2 with tp %3; ep x etp is a multiple or a divisor of tp"),
     QT_TRANSLATE_NOOP("Words",
                       "ep %1, etp %2 with tp %3; without ep experts are cut as the rest is"),
     QT_TRANSLATE_NOOP("Words", "hidden/layers/vocab %1; torchtitan has of this family %2"),

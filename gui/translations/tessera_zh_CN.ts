@@ -6776,16 +6776,20 @@ select it to plan it in full</source>
         <translation>ep %1、etp %2、tp %3，共 %4 个专家；ep 至多为此数</translation>
     </message>
     <message>
-        <source>ep %1, etp %2 with tp %3 beside zero %4; experts that are dealt out are not cut into shards: ep x etp may be %5, or zero 0</source>
-        <translation>ep %1、etp %2、tp %3，且 zero %4；分配出去的专家不再切成分片：ep x etp 可为 %5，或 zero 取 0</translation>
+        <source>ep %1, etp %2 with tp %3 beside zero %4; experts that lie apart from the rest are not cut into shards: ep x etp may be %5, or zero 0</source>
+        <translation>ep %1、etp %2、tp %3，且 zero %4；与其余部分分开放置的专家不再切成分片：ep x etp 可为 %5，或 zero 取 0</translation>
     </message>
     <message>
-        <source>ep %1, etp %2 with tp %3; experts are cut as the rest is (etp = tp), or with sequence parallelism whole (etp = 1) where tp divides ep</source>
-        <translation>ep %1、etp %2、tp %3；专家与其余部分同样切分 (etp = tp)，或在 tp 整除 ep 时配合序列并行保持完整 (etp = 1)</translation>
+        <source>ep %1, etp %2 with tp %3; experts are cut as the rest is (etp = tp), or with sequence parallelism into fewer parts</source>
+        <translation>ep %1、etp %2、tp %3；专家与其余部分同样切分 (etp = tp)，或配合序列并行切成更少的份</translation>
     </message>
     <message>
-        <source>ep %1, etp %2 with tp %3; experts are cut as the rest is (etp = tp), or whole (etp = 1) where tp divides ep</source>
-        <translation>ep %1、etp %2、tp %3；专家与其余部分同样切分 (etp = tp)，或在 tp 整除 ep 时保持完整 (etp = 1)</translation>
+        <source>ep %1, etp %2 with tp %3; etp divides tp</source>
+        <translation>ep %1、etp %2、tp %3；etp 整除 tp</translation>
+    </message>
+    <message>
+        <source>ep %1, etp %2 with tp %3; ep x etp is a multiple or a divisor of tp</source>
+        <translation>ep %1、etp %2、tp %3；ep x etp 须为 tp 的倍数或约数</translation>
     </message>
     <message>
         <source>ep %1, etp %2 with tp %3; without ep experts are cut as the rest is</source>

@@ -243,15 +243,14 @@ TEST_F(ExpertsRun, WhatDoesNotRunIsRefusedByThePlanner) {
     EXPECT_NE(std::system(command.c_str()), 0);
     return text_of(folder_ / "said.txt");
   };
-  EXPECT_THAT(said("rollout.tp=4 rollout.ep=2 rollout.etp=1"),
-              ::testing::HasSubstr("rollout.ep=2 is beyond engine"));
-  EXPECT_THAT(said("rollout.tp=2 rollout.ep=1 rollout.etp=1"),
-              ::testing::HasSubstr("which has etp = tp (not ep 1, etp 1 with tp 2;"));
-  EXPECT_THAT(said("actor.tp=2 actor.ep=1 actor.etp=1"),
-              ::testing::HasSubstr("which has etp = tp (not ep 1, etp 1 with tp 2;"));
+  const std::string shared = "actor.tp=2 actor.pp=1 actor.ep=1 actor.etp=1 actor.zero=1";
+  EXPECT_THAT(said("rollout.tp=4 rollout.ep=1 rollout.etp=3"),
+              ::testing::HasSubstr("which has etp = tp (not ep 1, etp 3 with tp 4;"));
+  EXPECT_THAT(said(shared),
+              ::testing::HasSubstr("which has etp = tp (not ep 1, etp 1 with tp 2 beside zero 1;"));
   EXPECT_NE(plan("no", "actor.tp=1 actor.ep=2 actor.zero=3 " + rest), 0);
-  EXPECT_NE(plan("no", "actor.tp=2 actor.ep=1 actor.etp=1 " + rest), 0);
-  EXPECT_NE(plan("no", "actor.pp=1 rollout.tp=4 rollout.ep=2 rollout.etp=1"), 0);
+  EXPECT_NE(plan("no", shared + " rollout.dp=4"), 0);
+  EXPECT_NE(plan("no", "actor.pp=1 rollout.tp=4 rollout.ep=1 rollout.etp=3"), 0);
   EXPECT_FALSE(fs::exists(folder_ / "no.json"));
 }
 
