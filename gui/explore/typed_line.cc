@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/explore/typed_line.h"
 
-#include <QAbstractSpinBox>
-#include <QComboBox>
 #include <QEvent>
 #include <QFocusEvent>
 #include <utility>
@@ -11,10 +9,10 @@ namespace tessera::gui {
 
 TypedLine::TypedLine(QWidget& form) : QObject(&form) {
   for (QLineEdit* line : form.findChildren<QLineEdit*>()) {
-    if (qobject_cast<QAbstractSpinBox*>(line->parentWidget()) != nullptr) continue;
     connect(line, &QLineEdit::textEdited, this, [this, line] { now_ = line; });
-    auto* list = qobject_cast<QComboBox*>(line->parentWidget());  // it has the focus for its line
-    (list != nullptr ? static_cast<QWidget*>(list) : line)->installEventFilter(this);
+    // A list and a number have the focus for their lines.
+    QWidget* const proxy = line->focusProxy();
+    (proxy != nullptr ? proxy : line)->installEventFilter(this);
   }
 }
 

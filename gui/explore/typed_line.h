@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whether two edits of a form are one: what is typed into a line before it is left.
 //
-// Numbers have their own rule: they are an edit once they are taken by Enter or left. GUI thread.
+// A number is such a line, too. GUI thread.
 #pragma once
 
 #include <QLineEdit>
@@ -14,7 +14,8 @@ class TypedLine : public QObject {
   Q_OBJECT
 
  public:
-  /// Hears of the lines of text that the form has by now, in lists as well. A child of the form.
+  /// Hears of the lines that the form has by now, in lists and numbers as well. A child of the
+  /// form.
   explicit TypedLine(QWidget& form);
 
   /// To be asked once for every edit: it goes on with the one before, in the same line.

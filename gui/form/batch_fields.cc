@@ -58,7 +58,6 @@ void BatchFields::showAlgorithm(const std::optional<Workload>& own, const std::s
 void BatchFields::addLimit(QGridLayout* layout) {
   limit_ = new QSpinBox;
   limit_->setRange(1, 1 << 30);
-  limit_->setKeyboardTracking(false);
   limit_->setToolTip(Words::tr(
       "The limit of a response's length; until it is set here it changes with the mean by the same "
       "factor"));
@@ -88,7 +87,6 @@ void BatchFields::showLimit() {
 BatchFields::Field BatchFields::add(QGridLayout* layout, const QString& label) {
   auto* box = new QSpinBox;
   box->setRange(1, 1 << 30);  // what a workload may have its reader says
-  box->setKeyboardTracking(false);
   StepSlider* slider = addSliderRow(layout, label, box);
   connect(slider, &StepSlider::numberChosen, box,
           [box](double chosen) { box->setValue(static_cast<int>(chosen)); });

@@ -54,6 +54,11 @@ std::string nameIn(const QComboBox* box) {
   return box->currentText() == asOpened() ? std::string() : box->currentText().toStdString();
 }
 
+bool changesByWheel(const QWidget* field) {
+  return qobject_cast<const QAbstractSpinBox*>(field) != nullptr ||
+         qobject_cast<const QComboBox*>(field) != nullptr;
+}
+
 /// Words of the fixed settings: "placement=a | b" may have spaces, others have none.
 struct FixedWords {
   DegreeGrid::Degrees degrees;
@@ -125,7 +130,10 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
     other.batch = {};  // a new workload begins with its own numbers
     showWorkload(other);
   });
-  for (QWidget* child : findChildren<QWidget*>()) child->installEventFilter(this);
+  for (QWidget* child : findChildren<QWidget*>()) {
+    child->installEventFilter(this);
+    if (child->focusPolicy() == Qt::WheelFocus) child->setFocusPolicy(Qt::StrongFocus);
+  }
   pause_.stop();  // filling the lists was no edit
 }
 
@@ -183,7 +191,6 @@ void RequestForm::addTopology(QGridLayout* layout) {
 QSpinBox* RequestForm::addCount(QGridLayout* layout, const QString& label) {
   auto* box = new QSpinBox;
   box->setRange(1, 1'000'000);  // what a cluster may have its reader says
-  box->setKeyboardTracking(false);
   const int row = layout->rowCount();
   layout->addWidget(labelOf(label, box), row, 0);
   layout->addWidget(box, row, 1, 1, 2);
@@ -215,7 +222,6 @@ void RequestForm::addSettings(QGridLayout* layout) {
   risk_->setRange(100 * kLeastRisk, 100 * kMostRisk);
   risk_->setValue(100 * kDefaultRisk);
   risk_->setSuffix(" %");
-  risk_->setKeyboardTracking(false);
   risk_->setToolTip(Words::tr("The probability of running out of memory that a plan may have"));
   risk_slider_ = addSliderRow(layout, Words::tr("Memory risk"), risk_);
   risk_slider_->setSteps(decade_steps(100 * kLeastRisk, 100 * kMostRisk));
@@ -236,7 +242,6 @@ void RequestForm::addPrice(QGridLayout* layout) {
   price_->setDecimals(2);
   price_->setRange(0, 1e6);
   price_->setSpecialValueText(Words::tr("as the cluster says"));
-  price_->setKeyboardTracking(false);
   price_->setToolTip(Words::tr("What a GPU costs an hour, in any money"));
   const int row = layout->rowCount();
   layout->addWidget(labelOf(Words::tr("Price a GP&U hour"), price_), row, 0);
@@ -251,7 +256,8 @@ void RequestForm::freeAll() {
   changed();
 }
 
-// Undo is the window's, of whole edits, wherever the cursor is.
+// Undo is the window's, of whole edits, wherever the cursor is. The wheel is the page's over a
+// field that has not the keys.
 bool RequestForm::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* key = static_cast<QKeyEvent*>(event);
@@ -259,6 +265,11 @@ bool RequestForm::eventFilter(QObject* watched, QEvent* event) {
       event->ignore();
       return true;
     }
+  }
+  const auto* field = qobject_cast<QWidget*>(watched);
+  if (event->type() == QEvent::Wheel && changesByWheel(field) && !field->hasFocus()) {
+    event->ignore();
+    return true;
   }
   return QWidget::eventFilter(watched, event);
 }
@@ -328,6 +339,13 @@ bool RequestForm::isSliding() const {
 // While a slider is held what it passes is asked at even intervals; else the last change counts.
 void RequestForm::changed() {
   if (!isSliding() || !pause_.isActive()) pause_.start();
+  emit edited();
+}
+
+void RequestForm::settle() {
+  if (isSettled()) return;
+  pause_.stop();
+  tell();
 }
 
 void RequestForm::tell() {

@@ -34,8 +34,14 @@ class RequestForm : public QWidget {
   void setQuery(const PlanQuery& query);
   /// As the user's choice of a file. Precondition: a model, a cluster, a workload or a topology.
   void choose(FileKind kind, const QString& file);
+  /// What was changed last has been told.
+  bool isSettled() const { return !pause_.isActive(); }
+  /// Tells at once what was changed; else it is told when typing rests for a moment.
+  void settle();
 
  signals:
+  /// The user changed something: one of the signals below follows.
+  void edited();
   /// Of a change by the user.
   void queryChanged(const tessera::gui::PlanQuery& query);
   /// A slider is on its way; queryChanged() follows when it is let go.

@@ -87,10 +87,26 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   for (const QTabWidget* tabs : findChildren<QTabWidget*>()) {
     connect(tabs, &QTabWidget::currentChanged, this, &MainWindow::allowViewExport, queued);
   }
+  hearForm();
   documentChanged();
   allowViewExport();
   takeDroppedFiles(*this);
   restore(*this, workspace_.layout);
+}
+
+// No command is of a question that the form does not show any more: what was changed last is asked
+// before a key's command is done.
+void MainWindow::hearForm() {
+  RequestForm* const form = explore_->form();
+  connect(form, &RequestForm::edited, this, &MainWindow::documentChanged);
+  connect(form, &RequestForm::queryChanged, this, &MainWindow::documentChanged);
+  connect(form, &RequestForm::sliderMoved, this, &MainWindow::documentChanged);
+  for (QAction* action : commandsOf(*menuBar())) action->installEventFilter(this);
+}
+
+bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Shortcut) explore_->form()->settle();
+  return QMainWindow::eventFilter(watched, event);
 }
 
 void MainWindow::addRecent(QMenu* menu, const QStringList& paths,
@@ -234,10 +250,11 @@ void MainWindow::setTheme(Theme theme) {
 
 void MainWindow::documentChanged() {
   const Document& document = session_.document();
-  const QString no_plan = document.planning ? Words::tr("the question is being planned")
-                                            : Words::tr("no plan answers the question");
+  const bool settled = explore_->form()->isSettled();
+  const QString no_plan = document.planning || !settled ? Words::tr("the question is being planned")
+                                                        : Words::tr("no plan answers the question");
   for (QAction* action : {save_, save_as_, pin_, job_, why_not_}) {
-    allow(*action, document.valid(), no_plan);
+    allow(*action, document.valid() && settled, no_plan);
   }
   allow(*report_, has_report(session_), no_plan);
   goOnWithJob();

@@ -69,6 +69,7 @@ class MainWindow : public QMainWindow {
 
  protected:
   void closeEvent(QCloseEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   /// What of the user's work is in no file.
@@ -89,6 +90,7 @@ class MainWindow : public QMainWindow {
   std::optional<Project> readProject(const QString& file);
   std::vector<BackgroundWork> backgroundWork();
   void hearWork();
+  void hearForm();
   void cancelWork();
   void documentChanged();
   void rememberSoon();

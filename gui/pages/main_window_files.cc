@@ -225,6 +225,7 @@ void MainWindow::exportOneView() {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  explore_->form()->settle();
   rememberNow();  // whatever is answered
   if (!mayGo(unsaved(), Words::tr("Close the window"))) {
     event->ignore();

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <QComboBox>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QToolButton>
+#include <QWheelEvent>
 
 #include "gui/document/text.h"
 #include "gui/form/degree_grid.h"
@@ -117,6 +120,34 @@ TEST_F(MoreSettings, WhatIsTypedBeforeALineIsLeftIsOneChange) {
   type(others, "actor.pp=2");
   window.session().undo();
   EXPECT_EQ(fixed(), Words{});
+}
+
+// Over a field that has not the keys the wheel goes on to the page, and gives it none.
+TEST_F(MoreSettings, AreNotChangedByAWheelThatPasses) {
+  window.resize(1280, 500);
+  ask(small_query());
+  box("Model")->setFocus();
+  QScrollArea* area = nullptr;
+  for (QScrollArea* each : window.findChildren<QScrollArea*>()) {
+    if (each->isAncestorOf(window.explore().form())) area = each;
+  }
+  ASSERT_NE(area, nullptr);
+  ASSERT_TRUE(wait_for([&] { return area->verticalScrollBar()->maximum() > 0; }));
+  const PlanQuery before = window.explore().form()->query();
+  for (const char* name :
+       {"Workload", "Nodes", "Engine", "Prompts a step", "Memory risk", "actor.tp"}) {
+    auto* field = named<QWidget>(window, name);
+    ASSERT_NE(field, nullptr) << name;
+    area->verticalScrollBar()->setValue(0);
+    const QPoint centre = field->rect().center();
+    QWheelEvent wheel(centre, field->mapToGlobal(centre), {}, {0, -240}, Qt::NoButton,
+                      Qt::NoModifier, Qt::NoScrollPhase, false);
+    QSpontaneKeyEvent::setSpontaneous(&wheel);  // as a hand turns it
+    qApp->notify(field, &wheel);
+    EXPECT_GT(area->verticalScrollBar()->value(), 0) << name;
+    EXPECT_FALSE(field->hasFocus()) << name;
+    EXPECT_EQ(window.explore().form()->query(), before) << name;
+  }
 }
 
 }  // namespace

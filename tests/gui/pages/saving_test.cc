@@ -4,6 +4,7 @@
 
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QSpinBox>
 
 #include "planner/plan/plan.h"
 #include "tests/gui/explore_flow.h"
@@ -118,6 +119,67 @@ TEST_F(Saving, ANameWithoutASuffixGetsOneAndTheNextDialogBeginsThere) {
   press(Qt::Key_S);
   EXPECT_EQ(name, "study.json");
   EXPECT_EQ(where, QFileInfo(folder.path()).absoluteFilePath());
+}
+
+// A number counts as it stands in its field, which nobody has to leave first.
+TEST_F(Saving, ANumberThatIsTypedIsAskedBeforeItsFieldIsLeft) {
+  ask(small_query());
+  const std::int64_t before = document().plan->workload.prompts_per_step;
+  auto* prompts = named<QSpinBox>(window, "Prompts a step");
+  prompts->setFocus();
+  prompts->selectAll();
+  for (const QChar digit : QString::number(2 * before)) {
+    QTest::keyClicks(prompts, digit);  // slowly, as some type
+    ASSERT_TRUE(wait_for([&] { return window.explore().form()->isSettled(); }));
+  }
+  ASSERT_TRUE(prompts->hasFocus());
+  ASSERT_TRUE(wait_for([&] {
+    return document().valid() && document().plan->workload.prompts_per_step == 2 * before;
+  }));
+  press(Qt::Key_Z);  // all of it is one edit
+  EXPECT_EQ(document().question, small_query());
+  EXPECT_EQ(prompts->value(), before);
+}
+
+// The file is never of another question than the form's.
+TEST_F(Saving, NothingIsSavedFromTheMomentOfAnEdit) {
+  ask(small_query());
+  const QString file = folder.filePath("a.json");
+  ASSERT_TRUE(window.session().savePlan(file));
+  const auto bytes = [&] {
+    QFile opened(file);
+    return opened.open(QFile::ReadOnly) ? opened.readAll() : QByteArray();
+  };
+  const QByteArray saved = bytes();
+  auto* prompts = named<QSpinBox>(window, "Prompts a step");
+  const auto type = [&](std::int64_t number) {
+    prompts->setFocus();
+    prompts->selectAll();
+    QTest::keyClicks(prompts, QString::number(number));
+  };
+  const std::int64_t twice = 2 * prompts->value();
+  QAction* save = nullptr;
+  for (QAction* action : window.findChildren<QAction*>()) {
+    if (action->shortcut() == QKeySequence(QKeySequence::Save)) save = action;
+  }
+  ASSERT_NE(save, nullptr);
+  ASSERT_TRUE(save->isEnabled());
+  type(twice);
+  EXPECT_FALSE(save->isEnabled());
+  QTest::keyClick(prompts, Qt::Key_Tab);
+  QTest::keyClick(&window, Qt::Key_S, Qt::ControlModifier);
+  EXPECT_EQ(bytes(), saved);
+  ASSERT_TRUE(wait_for(
+      [&] { return document().valid() && document().plan->workload.prompts_per_step == twice; }));
+  ASSERT_TRUE(wait_for([&] { return save->isEnabled(); }));
+  // What changes nothing in the end may be saved again.
+  type(twice);
+  ASSERT_TRUE(wait_for([&] { return save->isEnabled(); }));
+  // A key plans what stands in the field.
+  type(twice / 2);
+  QTest::keyClick(&window, Qt::Key_F5);
+  EXPECT_EQ(document().question.batch, WorkloadChange{});
+  EXPECT_TRUE(document().planning);
 }
 
 }  // namespace
