@@ -297,6 +297,18 @@ CONSTRUCTS = [
     "{{ (1, 2) }}{{ (1,) }}{{ () }}{{ [(1, 'a')] }}{{ {'a': 1}.items() | list }}", "{{ ['x\u200b\u00a0\u00e9\u4f60\u0007\U0001f642'] }}",
     "{{ 2 ** 62 }}|{{ (-2) ** 3 }}|{{ 0 ** 0 }}|{{ 9223372036854775806 + 1 }}",
     "{{ '\\u00e9\\x41\\U0001f642\\u4f60' }}", "{{ not true }}{{ not(true) and false }}{{ - 1 }}", "{{ 'x' is not none and 'x' is not undefined }}",
+    "{% for a in [1] %}{% for b in [1, 2] %}{{ loop.index }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}{{ loop.depth }}{% endfor %}",
+    "{{ ('a',) + ('b',) }}{{ (1, 2, 3)[1:] }}{{ (1,) == [1] }}{{ (1,) == (1.0,) }}{{ [1] + [2] }}", "{{ (1,) + [2] }}", "{{ [1] + {'a': 1}.items() }}",
+    "{{ range(3) }}{{ range(1, 6, 2) }}{{ range(4) | list }}{{ range(3) | length }}{{ range(5)[2] }}", "{{ range(3) | tojson }}",
+    "{{ lipsum is defined }}{{ cycler is defined }}{{ joiner is defined }}{{ cyclist is defined }}",
+    "{{ {'a': 1}.items() }}{{ {'a': 1}.keys() }}{{ {'a': 1, 'b': none}.values() }}{{ {'a': 1}.items() is sequence }}{{ {}.keys() is iterable }}{{ {}.items() == [] }}",
+    "{% if [] | select %}true{% endif %}{% if messages | selectattr('role', 'eq', 'nobody') %}true{% endif %}{{ [1] | map('string') is sequence }}",
+    "{% set g = [1, 2, 3] | map('string') %}{{ g | first }}|{% for i in g %}{{ i }}{% endfor %}|{% for i in g %}{{ i }}{% endfor %}|{{ g | list }}", "{{ messages | map(attribute='role') | length }}",
+    "{{ messages | map(attribute='role') | last }}", "{{ [1, 2] | reverse | reverse | list }}{% for i in [1, 2] | reverse %}{{ i }}{% endfor %}",
+    "{{ '\u0391\u03a3' | lower }}{{ '\u0391\u03a3\u0392 \u03a3 \u0391\u03a3\\'\u0391 \u0391\u03a3.' | lower }}{{ '\u0391\u03a3 \u0391\u03a3\u0392'.title() }}{{ '\u01c6x'.title() }}{{ '\u01c6x' | title }}{{ '\u01c6X' | capitalize }}",
+    "{{ '\u0130'.lower() | length }}{{ '\ufb01 \u0149 \u1fb3 \u1f80' | upper }}{{ '\ufb01x \u1f80x'.title() }}{{ '\ufb01X' | title }}{{ '\u4f60a 1a o\\'neil'.title() }}{{ '\u2170x \u24d0x'.title() }}",
+    "{{ 'a\\r\\nb\\rc\\u2028d\\x0be\\x1cf\\x85g\\n' | indent(2) }}|{{ 'a\\r' | indent(1) }}|{{ '' | indent(3, true) }}|{{ '\\n\\na' | indent(1, blank=true) }}",
+    "{{ '1.5' | int }}{{ '1e2' | int }}{{ ' 12 ' | int }}{{ '+3' | int }}{{ 'x' | int(7) }}{{ 'nan' | int }}{{ 'inf' | int(2) }}{{ '12abc' | int(default=4) }}",
 ]
 
 CONVERSATIONS = [
@@ -306,6 +318,18 @@ CONVERSATIONS = [
     [{"role": "system", "content": "s"}, {"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}, {"role": "user", "content": "{{ 3 }}{% x %}"}],
     [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
     [{"role": "user", "content": "q"}, {"role": "tool", "content": "t1"}, {"role": "tool", "content": "t2"}],
+]
+
+
+MEMBERS = [
+    {"role": "user", "content": "q", "name": "n"},
+    {"content": "", "role": "assistant", "thinking": "T", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"z": 1, "a": [1.5, True]}}}]},
+    {"role": "tool", "content": "r", "tool_call_id": "7"},
+]
+OF_MEMBERS = [
+    "{% for m in messages %}{{ m.role }}:{% if m.thinking is defined %}[{{ m.thinking }}]{% endif %}{{ m.content }}{{ m.name }}{{ m.tool_call_id }};{% endfor %}",
+    "{% for m in messages if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}",
+    "{{ messages }}{{ messages | tojson }}", "{% for m in messages %}{{ m.keys() | list }}{{ m | length }}{% endfor %}",
 ]
 
 
@@ -327,6 +351,8 @@ def main():
         for messages in CONVERSATIONS:
             add(name, template, messages, {})
         add(name, template, CONVERSATIONS[0], {"enable_thinking": False, "reasoning_effort": "low", "date_string": "1 Jan 2025"})
+    for template in OF_MEMBERS:
+        add("members", template, MEMBERS, {})
     for template in CONSTRUCTS:
         add("construct", template, CONVERSATIONS[3], {})
     with open(file, "w") as out:

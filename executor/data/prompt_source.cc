@@ -1,13 +1,23 @@
+// The order of prompts, and how one is written.
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/enum_names.h"
 #include "executor/data/counter_random.h"
 #include "executor/data/prompts.h"
 
 namespace tessera {
 namespace {
+
+constexpr auto kTruncations = enum_names<Truncation>({{Truncation::error, "error"},
+                                                      {Truncation::left, "left"},
+                                                      {Truncation::right, "right"},
+                                                      {Truncation::middle, "middle"}});
 
 constexpr std::size_t kTurns = 1000;  // prompts in a row in which each file has its share
 
@@ -101,6 +111,55 @@ std::vector<std::int64_t> PromptSource::mixed(std::int64_t first, std::int64_t c
     indices.push_back(begin[file] + order[static_cast<std::size_t>(place % counts_[file])]);
   }
   return indices;
+}
+
+bool Prompt::operator==(const Prompt& other) const {
+  const auto content = [](const Prompt& prompt) {
+    return std::tie(prompt.data_source, prompt.messages, prompt.ability, prompt.reward_style,
+                    prompt.ground_truth, prompt.extra_info, prompt.truth_is_text);
+  };
+  return content(*this) == content(other);
+}
+
+std::string_view name_of(Truncation truncation) { return kTruncations[truncation]; }
+
+std::string truth_json(const Prompt& prompt) {
+  return prompt.truth_is_text ? json_line(node_of(prompt.ground_truth)) : prompt.ground_truth;
+}
+
+std::string to_json_line(const Prompt& prompt) {
+  Problems none;
+  const auto parsed = [&](const std::string& json) {
+    auto document = parse_json(json, "", none);
+    TESSERA_CHECK(document.has_value());
+    return std::move(document->root);
+  };
+  Node root = map_node();
+  add(root, "data_source", node_of(prompt.data_source));
+  if (prompt.messages.size() == 1 && prompt.messages[0].role.empty()) {
+    add(root, "prompt", node_of(prompt.messages[0].content));
+  } else {
+    Node chat = list_node();
+    for (const ChatMessage& message : prompt.messages) {
+      if (!message.object.empty()) {
+        chat.items.push_back(parsed(message.object));
+        continue;
+      }
+      Node entry = map_node();
+      add(entry, "role", node_of(message.role));
+      add(entry, "content", node_of(message.content));
+      chat.items.push_back(std::move(entry));
+    }
+    add(root, "prompt", std::move(chat));
+  }
+  add(root, "ability", node_of(prompt.ability));
+  Node reward = map_node();
+  add(reward, "style", node_of(prompt.reward_style));
+  add(reward, "ground_truth",
+      prompt.truth_is_text ? node_of(prompt.ground_truth) : parsed(prompt.ground_truth));
+  add(root, "reward_model", std::move(reward));
+  add(root, "extra_info", parsed(prompt.extra_info));
+  return json_line(root);
 }
 
 }  // namespace tessera

@@ -1,15 +1,14 @@
 #include "executor/data/prompts.h"
 
 #include <algorithm>
-#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <functional>
 #include <map>
-#include <tuple>
 #include <utility>
 
-#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
-#include "cost_models/spec/enum_names.h"
 #include "executor/data/parquet_rows.h"
 
 namespace tessera {
@@ -78,16 +77,24 @@ class LineProblems {
 
 bool is_parquet(const std::filesystem::path& file) { return file.extension() == ".parquet"; }
 
-/// One line or row being read.
+/// "LINE:COLUMN" in a file of what has this place in a text that begins at `number`:`column` there.
+std::string place_in_file(std::int64_t line, std::int64_t at, std::int64_t number,
+                          std::int64_t column) {
+  if (line == 1) at += column - 1;
+  return std::to_string(number + line - 1) + ':' + std::to_string(at);
+}
+
+/// One line, row or element being read.
 struct Line {
   const std::string& file;
   std::int64_t number;
   Problems& problems;
   bool is_row = false;
+  std::int64_t column = 1;  // of the file's line at which the text begins
 
   void refuse(const Node& at, const std::string& key, std::string found, std::string expected) {
     const std::string where = is_row ? "row " + std::to_string(number)
-                                     : std::to_string(number) + ":" + std::to_string(at.column);
+                                     : place_in_file(at.line, at.column, number, column);
     problems.push_back({.file = file,
                         .place = where + (key.empty() ? "" : " (" + key + ")"),
                         .found = std::move(found),
@@ -120,22 +127,16 @@ struct Line {
   }
 };
 
-constexpr auto kTruncations = enum_names<Truncation>({{Truncation::error, "error"},
-                                                      {Truncation::left, "left"},
-                                                      {Truncation::right, "right"},
-                                                      {Truncation::middle, "middle"}});
-
-/// What templates write of a message besides its text, which nobody here hands on to them.
-constexpr std::array kUnread = {"tool_calls", "tool_call_id", "function_call", "name",
-                                "reasoning_content"};
-
-void refuse_unread(Line& line, const Node& item, const std::string& path) {
-  for (const char* key : kUnread) {
-    const Node* node = item.find(key);
-    if (Line::absent(node) || (node->is(Kind::list) && node->items.empty())) continue;
-    line.refuse(*node, path + "/" + key, describe(*node),
-                "nothing: a message's role and content alone reach the chat template");
+/// What a chat template is given of a message with members beside its role and content.
+std::string object_of(const Node& item) {
+  Node object = map_node();
+  bool more = false;
+  for (std::size_t i = 0; i < item.keys.size(); ++i) {
+    if (item.items[i].is(Kind::null)) continue;
+    more = more || (item.keys[i] != "role" && item.keys[i] != "content");
+    add(object, item.keys[i], item.items[i]);
   }
+  return more ? json_line(object) : std::string();
 }
 
 void read_messages(Line& line, const Node& root, Prompt& prompt) {
@@ -156,8 +157,8 @@ void read_messages(Line& line, const Node& root, Prompt& prompt) {
       line.refuse(item, path, describe(item), "an object with role and content");
       continue;
     }
-    refuse_unread(line, item, path);
-    ChatMessage message{line.text(item, path, "role"), line.text(item, path, "content")};
+    ChatMessage message{line.text(item, path, "role"), line.text(item, path, "content"),
+                        object_of(item)};
     const Node* role = item.find("role");
     if (role != nullptr && role->is(Kind::string) && message.role.empty()) {
       line.refuse(*role, path + "/role", "''",
@@ -191,18 +192,121 @@ Prompt read_prompt(Line& line, const Node& root) {
   return prompt;
 }
 
-/// Problems of one line's JSON count columns from the line's start; gives them the line's number.
-void place_in_file(Problems& problems, std::int64_t number) {
+/// Gives Problems of a text's JSON, which count from its start, their places in the file.
+void place_in_file(Problems& problems, std::int64_t number, std::int64_t column) {
   for (Problem& problem : problems) {
-    std::string& place = problem.place;
-    const std::size_t colon = place.find(':');
-    place = std::to_string(number) + (colon == std::string::npos ? "" : place.substr(colon));
+    std::int64_t line = 1, at = 1;
+    int read = 0;
+    if (std::sscanf(problem.place.c_str(), "%" SCNd64 ":%" SCNd64 "%n", &line, &at, &read) < 2) {
+      problem.place = std::to_string(number);
+      continue;
+    }
+    problem.place.replace(0, static_cast<std::size_t>(read),
+                          place_in_file(line, at, number, column));
   }
 }
 
-}  // namespace
+/// An element of an array: its text, and where it begins, from 1; columns are bytes.
+struct JsonElement {
+  std::string_view text;
+  std::int64_t line = 1, column = 1;
+};
 
-namespace {
+constexpr std::string_view kSpace = " \t\r\n";
+
+/// A place in a text, with its line and column.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : text_(text) {}
+
+  void skip_space() {
+    while (!ended() && kSpace.find(text_[at_]) != std::string_view::npos) step();
+  }
+  void step() {
+    if (text_[at_] == '\n') {
+      ++line_;
+      line_start_ = at_ + 1;
+    }
+    ++at_;
+  }
+  /// The element that begins here, up to the comma or bracket after it.
+  JsonElement element() {
+    JsonElement found{.text = {}, .line = line_, .column = column()};
+    const std::size_t begin = at_;
+    std::int64_t depth = 0;
+    bool quoted = false;
+    for (; !ended(); step()) {
+      const char c = text_[at_];
+      if (quoted && c == '\\' && at_ + 1 < text_.size()) {
+        step();
+        continue;
+      }
+      if (c == '"') quoted = !quoted;
+      if (quoted) continue;
+      if (depth == 0 && (c == ',' || c == ']' || c == '}')) break;
+      depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    }
+    found.text = text_.substr(begin, at_ - begin);
+    found.text = found.text.substr(0, found.text.find_last_not_of(kSpace) + 1);
+    return found;
+  }
+  bool ended() const { return at_ >= text_.size(); }
+  char here() const { return ended() ? '\0' : text_[at_]; }
+  std::int64_t column() const { return static_cast<std::int64_t>(at_ - line_start_) + 1; }
+  Problem problem(const std::string& file, std::string expected) const {
+    return {.file = file,
+            .place = std::to_string(line_) + ':' + std::to_string(column()),
+            .found = ended() ? "the end of the text" : "'" + std::string(1, here()) + "'",
+            .expected = std::move(expected)};
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0, line_start_ = 0;
+  std::int64_t line_ = 1;
+};
+
+/// Calls `take` for every element of a text that is one array, so that a tree of one at a time is
+/// in memory. An element's own JSON is not looked at but for where it ends; Problems for what
+/// stands between elements and after the array.
+void take_json_array(std::string_view text, const std::string& file,
+                     const std::function<void(const JsonElement&)>& take, Problems& problems) {
+  Cursor at(text);
+  at.skip_space();
+  at.step();
+  at.skip_space();
+  bool more = at.here() != ']';
+  if (!more) at.step();
+  while (more) {
+    const JsonElement element = at.element();
+    if (element.text.empty()) return problems.push_back(at.problem(file, "an object"));
+    take(element);
+    if (at.here() != ',' && at.here() != ']') {
+      return problems.push_back(at.problem(file, "',' or ']' after an object of the array"));
+    }
+    more = at.here() == ',';
+    at.step();
+    at.skip_space();
+  }
+  at.skip_space();
+  if (!at.ended()) problems.push_back(at.problem(file, "nothing after the array"));
+}
+
+/// Adds the prompt of a text that begins at `number`:`column` of the file.
+void take_text(std::string_view text, std::int64_t number, std::int64_t column,
+               const std::string& file, std::vector<Prompt>& prompts, LineProblems& all) {
+  Problems of_line;
+  const auto document = parse_json(text, file, of_line);
+  place_in_file(of_line, number, column);
+  Line line{file, number, of_line, /*is_row=*/false, column};
+  if (document && document->root.is(Kind::map)) {
+    prompts.push_back(read_prompt(line, document->root));
+  } else if (document) {
+    line.refuse(document->root, "", describe(document->root),
+                "an object per line, or an array of them");
+  }
+  all.add(of_line);
+}
 
 /// What no row of the file has, as its first row, which has every column and field, tells.
 void refuse_missing(const std::string& file, const Node& values, Problems& problems) {
@@ -253,37 +357,32 @@ std::optional<std::vector<Prompt>> parse_prompts(std::string_view text, const st
   const std::size_t before = problems.size();
   std::vector<Prompt> prompts;
   LineProblems all(file, problems);
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first != std::string_view::npos && text[first] == '[') {
+    Problems between;
+    const auto take = [&](const JsonElement& element) {
+      take_text(element.text, element.line, element.column, file, prompts, all);
+    };
+    take_json_array(text, file, take, between);
+    all.add(between);
+    text = {};
+  }
   for (std::int64_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     std::string_view content = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (content.ends_with('\r')) content.remove_suffix(1);
     if (content.find_first_not_of(" \t") == std::string_view::npos) continue;
-    Problems of_line;
-    const auto document = parse_json(content, file, of_line);
-    place_in_file(of_line, number);
-    Line line{file, number, of_line};
-    if (document && document->root.is(Kind::map)) {
-      prompts.push_back(read_prompt(line, document->root));
-    } else if (document) {
-      line.refuse(document->root, "", describe(document->root), "an object per line");
-    }
-    all.add(of_line);
+    take_text(content, number, 1, file, prompts, all);
   }
   all.end();
   if (problems.size() == before && prompts.empty()) {
-    problems.push_back({.file = file, .found = "no prompt", .expected = "one prompt per line"});
+    problems.push_back({.file = file,
+                        .found = "no prompt",
+                        .expected = "one prompt per line, or an array of prompts"});
   }
   if (problems.size() != before) return std::nullopt;
   return prompts;
-}
-
-bool Prompt::operator==(const Prompt& other) const {
-  const auto content = [](const Prompt& prompt) {
-    return std::tie(prompt.data_source, prompt.messages, prompt.ability, prompt.reward_style,
-                    prompt.ground_truth, prompt.extra_info, prompt.truth_is_text);
-  };
-  return content(*this) == content(other);
 }
 
 std::string place_of(const Prompt& prompt, const std::filesystem::path& file) {
@@ -296,43 +395,6 @@ std::optional<std::vector<Prompt>> read_prompts(const std::filesystem::path& fil
   const auto text = read_text_file(file, kLargestFile, problems);
   if (!text) return std::nullopt;
   return parse_prompts(*text, file.string(), problems);
-}
-
-std::string_view name_of(Truncation truncation) { return kTruncations[truncation]; }
-
-std::string truth_json(const Prompt& prompt) {
-  return prompt.truth_is_text ? json_line(node_of(prompt.ground_truth)) : prompt.ground_truth;
-}
-
-std::string to_json_line(const Prompt& prompt) {
-  Node root = map_node();
-  add(root, "data_source", node_of(prompt.data_source));
-  if (prompt.messages.size() == 1 && prompt.messages[0].role.empty()) {
-    add(root, "prompt", node_of(prompt.messages[0].content));
-  } else {
-    Node chat = list_node();
-    for (const ChatMessage& message : prompt.messages) {
-      Node entry = map_node();
-      add(entry, "role", node_of(message.role));
-      add(entry, "content", node_of(message.content));
-      chat.items.push_back(std::move(entry));
-    }
-    add(root, "prompt", std::move(chat));
-  }
-  add(root, "ability", node_of(prompt.ability));
-  Node reward = map_node();
-  add(reward, "style", node_of(prompt.reward_style));
-  Problems none;
-  const auto parsed = [&](const std::string& json) {
-    auto document = parse_json(json, "", none);
-    TESSERA_CHECK(document.has_value());
-    return std::move(document->root);
-  };
-  add(reward, "ground_truth",
-      prompt.truth_is_text ? node_of(prompt.ground_truth) : parsed(prompt.ground_truth));
-  add(root, "reward_model", std::move(reward));
-  add(root, "extra_info", parsed(prompt.extra_info));
-  return json_line(root);
 }
 
 }  // namespace tessera

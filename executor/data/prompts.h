@@ -1,5 +1,5 @@
-// Prompts of reinforcement learning: JSON lines or Parquet with verl's five fields, and which of
-// them a step takes.
+// Prompts of reinforcement learning: JSON lines, a JSON array or Parquet with verl's five fields,
+// and which of them a step takes.
 //
 // {"data_source": text, "prompt": text or [{"role", "content"}...], "ability": text,
 //  "reward_model": {"style": text, "ground_truth": any}, "extra_info": {...}}
@@ -20,6 +20,9 @@ namespace tessera {
 
 struct ChatMessage {
   std::string role, content;
+  /// JSON of the whole message, without what is null, where it has other members; empty: it has
+  /// none.
+  std::string object;
   bool operator==(const ChatMessage&) const = default;
 };
 
@@ -32,7 +35,7 @@ struct Prompt {
   std::string ground_truth;
   std::string extra_info = "{}";  // a JSON object, which reward programs are given
   bool truth_is_text = true;
-  std::int64_t line = 0;  // of its file (JSONL), or its row (Parquet), from 1; 0 = of no file
+  std::int64_t line = 0;  // at which it begins (JSON), or its row (Parquet), from 1; 0 = of no file
 
   /// The same prompt, wherever it stands.
   bool operator==(const Prompt& other) const;
@@ -41,9 +44,10 @@ struct Prompt {
 /// Where a prompt of `file` stands, as messages say it: "12", "row 12".
 std::string place_of(const Prompt& prompt, const std::filesystem::path& file);
 
-/// Every line of a JSONL file, or every row of a file that ends in .parquet; nullopt when anything
-/// was appended to `problems` (place = line:column, or the row). Blank lines are skipped, a file
-/// without a prompt is refused, keys beside the five are allowed as in verl.
+/// Every line of a JSONL file, every object of a file that is one JSON array, or every row of a
+/// file that ends in .parquet; nullopt when anything was appended to `problems` (place =
+/// line:column, or the row). Blank lines are skipped, a file without a prompt is refused, keys
+/// beside the five are allowed as in verl.
 std::optional<std::vector<Prompt>> read_prompts(const std::filesystem::path& file,
                                                 Problems& problems);
 std::optional<std::vector<Prompt>> parse_prompts(std::string_view text, const std::string& file,

@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include "cost_models/documents/problem.h"
+#include "executor/data/unicode.h"
 
 namespace tessera {
 namespace {
@@ -79,7 +80,8 @@ std::optional<SplitPattern> SplitPattern::compile(const std::string& pattern,
 std::vector<std::string_view> SplitPattern::isolate(std::string_view text) const {
   const auto* code = static_cast<const pcre2_code*>(code_.get());
   const MatchData match(code);
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  const std::optional<std::string> older = in_older_characters(text);  // at the same places
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(older ? older->data() : text.data());
   std::vector<std::string_view> pieces;
   std::size_t done = 0, from = 0;
   while (from < text.size()) {

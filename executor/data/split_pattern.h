@@ -1,8 +1,9 @@
 // The regular expression that cuts text into words before byte-pair merging.
 //
 // Hugging Face's tokenizers match with Oniguruma; here PCRE2 in Unicode mode, with \s spelled out
-// as the White_Space property (PCRE2's own \s also holds U+180E). Immutable once compiled; find()
-// may be called from any number of threads.
+// as the White_Space property (PCRE2's own \s also holds U+180E), and with the general categories
+// of Unicode 16, as tokenizers 0.23 has them, whatever PCRE2's tables are. Immutable once compiled;
+// find() may be called from any number of threads.
 #pragma once
 
 #include <memory>

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,11 @@ std::string valid_utf8(std::string_view text);
 /// Length of the longest prefix that no later byte can change: all but a code point that the end
 /// of the text cuts.
 std::size_t complete_prefix(std::string_view text);
+
+/// `text` with every character that came with Unicode 15 to 16 replaced by an older one of the same
+/// general category and length: what tables of Unicode 14 on (PCRE2 10.42 has these) say of the one
+/// is what those of Unicode 16 say of the other. nullopt: it has none. Precondition: valid UTF-8.
+std::optional<std::string> in_older_characters(std::string_view text);
 
 /// Normalization form C. Precondition: valid UTF-8.
 std::string nfc(std::string_view text);

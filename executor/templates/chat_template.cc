@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 
@@ -51,6 +52,17 @@ std::string with_plain_line_ends(std::string_view source) {
     text += source[i] == '\r' ? '\n' : source[i];
   }
   return text;
+}
+
+JinjaValue value_of(const ChatMessage& message) {
+  if (!message.object.empty()) {
+    Problems none;
+    const auto read = parse_json(message.object, "", none);
+    TESSERA_CHECK(read.has_value());
+    return jinja_of(read->root);
+  }
+  return jinja_of(
+      JinjaValue::Map{{"role", jinja_of(message.role)}, {"content", jinja_of(message.content)}});
 }
 
 }  // namespace
@@ -102,10 +114,7 @@ std::optional<ChatTemplate> ChatTemplate::parse(std::string_view source, const s
 std::string ChatTemplate::render(std::span<const ChatMessage> messages,
                                  const JinjaValue::Map& options) const {
   JinjaValue::List said;
-  for (const ChatMessage& message : messages) {
-    said.push_back(jinja_of(
-        JinjaValue::Map{{"role", jinja_of(message.role)}, {"content", jinja_of(message.content)}}));
-  }
+  for (const ChatMessage& message : messages) said.push_back(value_of(message));
   JinjaValue::Map variables{{"messages", jinja_of(std::move(said))},
                             {"tools", jinja_none()},
                             {"documents", jinja_none()},

@@ -60,10 +60,12 @@ JinjaValue jinja_arithmetic(const std::string& sign, const Value& a, const Value
     if (each->is(Kind::undefined)) throw TemplateError("'" + each->text + "' is undefined");
   }
   if (sign == "+" && a.is(Kind::string) && b.is(Kind::string)) return jinja_of(a.text + b.text);
-  if (sign == "+" && a.is(Kind::list) && b.is(Kind::list)) {
+  using Sequence = Value::Sequence;
+  const bool added = a.is(Sequence::list) || a.is(Sequence::tuple);
+  if (sign == "+" && added && b.is(a.sequence)) {
     Value::List items = *a.list;
     items.insert(items.end(), b.list->begin(), b.list->end());
-    return jinja_of(std::move(items));
+    return jinja_of(std::move(items), a.sequence);
   }
   if (sign == "*" && a.is(Kind::string) && b.is(Kind::integer)) {
     std::string text;

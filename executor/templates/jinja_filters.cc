@@ -11,6 +11,7 @@ namespace tessera {
 namespace {
 
 using Kind = JinjaValue::Kind;
+using Sequence = JinjaValue::Sequence;
 using Value = JinjaValue;
 using Arguments = JinjaArguments;
 
@@ -21,7 +22,7 @@ std::string text_or(const Value* value, const std::string& otherwise) {
 Value mapped(const Value& subject, const Arguments& given) {
   const Value *attribute = given.find(1, "attribute"), *otherwise = given.find(2, "default");
   Value::List items;
-  if (!is_true(subject)) return jinja_of(std::move(items));  // none has no items either
+  if (!is_true(subject)) return jinja_of(std::move(items), Sequence::generator);  // none, too
   for (const Value& item : items_of(subject)) {
     if (attribute != nullptr && given.values.empty()) {
       const Value found = member_at(item, text_of(*attribute));
@@ -33,7 +34,7 @@ Value mapped(const Value& subject, const Arguments& given) {
       throw TemplateError("map without an attribute or a filter");
     }
   }
-  return jinja_of(std::move(items));
+  return jinja_of(std::move(items), Sequence::generator);
 }
 
 /// select, reject, selectattr and rejectattr.
@@ -51,13 +52,29 @@ Value selected(const Value& subject, const Arguments& given, bool keep, bool by_
     rest.erase(rest.begin());
   }
   Value::List items;
-  if (!is_true(subject)) return jinja_of(std::move(items));
+  if (!is_true(subject)) return jinja_of(std::move(items), Sequence::generator);
   for (const Value& item : items_of(subject)) {
     const Value looked_at = by_attribute ? member_at(item, attribute) : item;
     const bool passes = test.empty() ? is_true(looked_at) : apply_test(test, looked_at, {rest, {}});
     if (passes == keep) items.push_back(item);
   }
-  return jinja_of(std::move(items));
+  return jinja_of(std::move(items), Sequence::generator);
+}
+
+/// str.splitlines of the text and one more line end, as the filter `indent` calls it.
+std::vector<std::u32string> lines_of(std::u32string_view text) {
+  constexpr std::u32string_view kEnds = U"\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029";
+  std::vector<std::u32string> lines(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (kEnds.find(text[i]) == std::u32string_view::npos) {
+      lines.back() += text[i];
+      continue;
+    }
+    const bool both = text[i] == U'\r' && (i + 1 == text.size() || text[i + 1] == U'\n');
+    if (both) ++i;
+    if (i < text.size()) lines.emplace_back();
+  }
+  return lines;
 }
 
 Value indented(const Value& subject, const Arguments& given) {
@@ -70,7 +87,7 @@ Value indented(const Value& subject, const Arguments& given) {
           : std::string(static_cast<std::size_t>(width == nullptr ? 4 : width->as_integer()), ' ');
   std::string result;
   bool is_first = true;
-  for (const std::u32string& line : split_at(code_points(text_of(subject)), U"\n")) {
+  for (const std::u32string& line : lines_of(code_points(text_of(subject)))) {
     const bool skip = is_first ? first == nullptr || !is_true(*first)
                                : line.empty() && (blank == nullptr || !is_true(*blank));
     if (!is_first) result += '\n';
@@ -108,11 +125,19 @@ Value by_key(const Value& subject, const Arguments& given) {
 Value integer_filter(const Value& subject, const Arguments& given) {
   if (subject.is(Kind::number)) return jinja_of(static_cast<std::int64_t>(subject.number));
   if (subject.is_number()) return jinja_of(subject.as_integer());
-  const std::string text = stripped_text(text_of(subject), nullptr, true, true);
-  std::int64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (!text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size()) {
-    return jinja_of(value);
+  if (given.find(1, "base") != nullptr) throw TemplateError("int with a base");
+  std::string text = stripped_text(text_of(subject), nullptr, true, true);
+  if (text.find('_') != std::string::npos) throw TemplateError("int of '" + text + "'");
+  if (text.starts_with('+') && !text.starts_with("+-")) text.erase(0, 1);
+  const auto end = text.data() + text.size();
+  std::int64_t whole = 0;
+  const auto read = std::from_chars(text.data(), end, whole);
+  if (read.ec == std::errc::result_out_of_range) throw TemplateError("an integer beyond 64 bits");
+  if (read.ec == std::errc() && read.ptr == end) return jinja_of(whole);
+  double number = 0;  // "42.5" is 42
+  const auto as_double = std::from_chars(text.data(), end, number);
+  if (as_double.ec == std::errc() && as_double.ptr == end && std::abs(number) < 0x1p63) {
+    return jinja_of(static_cast<std::int64_t>(number));
   }
   const Value* otherwise = given.find(0, "default");
   return otherwise == nullptr ? jinja_of(std::int64_t{0}) : *otherwise;
@@ -138,15 +163,25 @@ Value json_filter(const Value& subject, const Arguments& given) {
 }
 
 Value end_of(const Value& subject, bool last) {
+  if (subject.is(Sequence::generator)) {  // `first` takes one item, and leaves the others
+    if (last) throw TemplateError("the last item of a generator");
+    if (subject.list->empty()) return jinja_undefined("first");
+    Value item = std::move(subject.list->front());
+    subject.list->erase(subject.list->begin());
+    return item;
+  }
   const Value::List items = items_of(subject);
   if (items.empty()) return jinja_undefined(last ? "last" : "first");
   return last ? items.back() : items.front();
 }
 
 Value reversed(const Value& subject) {
+  const bool whole = subject.is(Sequence::generator);  // is made a list of first
   Value::List items = items_of(subject);
   std::ranges::reverse(items);
-  if (!subject.is(Kind::string)) return jinja_of(std::move(items));
+  if (!subject.is(Kind::string)) {
+    return jinja_of(std::move(items), whole ? Sequence::list : Sequence::generator);
+  }
   std::string text;
   for (const Value& item : items) text += item.text;
   return jinja_of(std::move(text));
@@ -171,16 +206,23 @@ Value case_filter(const Value& subject, const Arguments&) {
 /// Words of the filter `title` begin after spaces, hyphens and opening brackets alone; those of
 /// Python's method after anything that is no letter.
 Value title_filter(const Value& subject, const Arguments&) {
-  std::string text, word;
+  std::string text;
+  std::u32string word;
   const auto end_word = [&] {
-    text += in_case(word, JinjaCase::capital);
+    if (word.empty()) return;
+    text += in_case(utf8_of(word.substr(0, 1)), JinjaCase::upper);
+    text += in_case(utf8_of(word.substr(1)), JinjaCase::lower);
     word.clear();
   };
   for (const char32_t c : code_points(text_of(subject))) {
     const bool between =
         is_python_space(c) || std::u32string_view(U"-({[<").find(c) != std::u32string_view::npos;
     if (between) end_word();
-    (between ? text : word) += utf8_of(std::u32string_view(&c, 1));
+    if (between) {
+      text += utf8_of(std::u32string_view(&c, 1));
+    } else {
+      word += c;
+    }
   }
   end_word();
   return jinja_of(text);
@@ -213,7 +255,8 @@ constexpr Filter kFilters[] = {
     {"list", [](const Value& s, const Arguments&) { return jinja_of(items_of(s)); }},
     {"items",
      [](const Value& s, const Arguments&) {
-       return s.is(Kind::undefined) ? jinja_of(Value::List{}) : call_method("items", s, {});
+       const Value pairs = s.is(Kind::undefined) ? Value() : call_method("items", s, {});
+       return jinja_of(items_of(pairs), Sequence::generator);
      }},
     {"map", mapped},
     {"select", [](const Value& s, const Arguments& a) { return selected(s, a, true, false); }},
@@ -251,7 +294,9 @@ constexpr Test kTests[] = {
      }},
     {"sequence",
      [](const Value& s, const Arguments&) {
-       return s.is(Kind::list) || s.is(Kind::map) || s.is(Kind::string) || s.is(Kind::undefined);
+       const bool unordered = s.is(Sequence::view) || s.is(Sequence::generator);
+       return (s.is(Kind::list) && !unordered) || s.is(Kind::map) || s.is(Kind::string) ||
+              s.is(Kind::undefined);
      }},
     {"number", [](const Value& s, const Arguments&) { return s.is_number(); }},
     {"integer", [](const Value& s, const Arguments&) { return s.is(Kind::integer); }},

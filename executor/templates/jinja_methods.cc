@@ -1,10 +1,9 @@
 // Methods and members of values, and the text functions that filters share with them.
-#include <utf8proc.h>
-
 #include <algorithm>
 
 #include "executor/data/python_text.h"
 #include "executor/templates/jinja_text.h"
+#include "executor/templates/python_case.h"
 
 namespace tessera {
 namespace {
@@ -48,26 +47,34 @@ Value split_text(const std::string& text, const Arguments& given) {
   }
 }
 
+Value view_of(Value::List items, const char* type) {
+  Value view = jinja_of(std::move(items), Value::Sequence::view);
+  view.text = type;
+  return view;
+}
+
 Value pairs_of(const Value& map) {
   Value::List items;
   for (const auto& [key, value] : *map.map) {
-    items.push_back(jinja_of(Value::List{jinja_of(key), value}));
-    items.back().tuple = true;
+    items.push_back(jinja_of(Value::List{jinja_of(key), value}, Value::Sequence::tuple));
   }
-  return jinja_of(std::move(items));
+  return view_of(std::move(items), "dict_items");
 }
 
 Value values_of(const Value& map) {
   Value::List items;
   for (const auto& [key, value] : *map.map) items.push_back(value);
-  return jinja_of(std::move(items));
+  return view_of(std::move(items), "dict_values");
 }
 
 Value string_method(std::string_view name, const std::string& text, const Arguments& given) {
   const Value* first = given.find(0, "");
   const auto affix = [&](bool start) {
-    if (first == nullptr) throw TemplateError(std::string(name) + " of nothing");
-    for (const Value& each : first->is(Kind::list) ? *first->list : Value::List{*first}) {
+    if (given.values.size() != 1 || !given.named.empty()) {
+      throw TemplateError(std::string(name) + " with other than one argument");
+    }
+    const bool several = first->is(Value::Sequence::tuple);
+    for (const Value& each : several ? *first->list : Value::List{*first}) {
       const std::string& part = string_of(each, "startswith");
       if (start ? text.starts_with(part) : text.ends_with(part)) return jinja_of(true);
     }
@@ -87,7 +94,7 @@ Value string_method(std::string_view name, const std::string& text, const Argume
   if (name == "join" && first != nullptr) {
     return joined(*first, text);
   }
-  if (name == "find" && first != nullptr) {
+  if (name == "find" && given.values.size() == 1) {
     const std::size_t found = code_points(text).find(code_points(string_of(*first, "find")));
     return jinja_of(found == std::u32string::npos ? std::int64_t{-1}
                                                   : static_cast<std::int64_t>(found));
@@ -118,20 +125,13 @@ std::string stripped_text(const std::string& text, const Value* set, bool left, 
 }
 
 std::string in_case(const std::string& text, JinjaCase wanted) {
-  constexpr char32_t kSharpS = U'\u00df';  // two letters in capitals
+  const std::u32string points = code_points(text);
   std::u32string changed;
   bool inside = false;  // a word, or the text after its first character
-  for (const char32_t c : code_points(text)) {
-    const auto point = static_cast<utf8proc_int32_t>(c);
+  for (std::size_t i = 0; i < points.size(); ++i) {
     const bool up = wanted == JinjaCase::upper || (wanted != JinjaCase::lower && !inside);
-    if (c == kSharpS && up) {
-      changed += wanted == JinjaCase::upper ? U"SS" : U"Ss";
-    } else {
-      changed += static_cast<char32_t>(up ? utf8proc_toupper(point) : utf8proc_tolower(point));
-    }
-    const auto category = utf8proc_category(point);
-    const bool letter = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
-    inside = wanted == JinjaCase::capital || letter;
+    changed += up ? upper_case(points[i], wanted != JinjaCase::upper) : lower_case(points, i);
+    inside = wanted == JinjaCase::capital || is_cased(points[i]);
   }
   return utf8_of(changed);
 }
@@ -172,7 +172,7 @@ Value call_method(std::string_view name, const Value& subject, const Arguments& 
   if (subject.is(Kind::string)) return string_method(name, subject.text, arguments);
   if (subject.is(Kind::map)) {
     if (name == "items") return pairs_of(subject);
-    if (name == "keys") return jinja_of(items_of(subject));
+    if (name == "keys") return view_of(items_of(subject), "dict_keys");
     if (name == "values") return values_of(subject);
     const Value *key = arguments.find(0, ""), *otherwise = arguments.find(1, "");
     if (name == "get" && key != nullptr) {
@@ -191,7 +191,9 @@ Value item_of(const Value& subject, const Value& key) {
     const Value* found = member(subject, key.text);
     return found == nullptr ? jinja_undefined(key.text) : *found;
   }
-  const bool has_items = subject.is(Kind::list) || subject.is(Kind::string);
+  const bool unordered =
+      subject.is(Value::Sequence::view) || subject.is(Value::Sequence::generator);
+  const bool has_items = (subject.is(Kind::list) && !unordered) || subject.is(Kind::string);
   if (has_items && (key.is(Kind::integer) || key.is(Kind::boolean))) {
     const Value::List items = subject.is(Kind::list) ? Value::List{} : items_of(subject);
     const Value::List& all = subject.is(Kind::list) ? *subject.list : items;

@@ -13,11 +13,13 @@ using Expression = JinjaExpression;
 using Statement = JinjaStatement;
 using Value = JinjaValue;
 using Kind = JinjaValue::Kind;
+using Sequence = JinjaValue::Sequence;
 
 constexpr int kDeepest = 100;  // macro calls
 constexpr std::int64_t kLongestRange = 100'000;
-constexpr std::string_view kFunctions[] = {"raise_exception", "namespace", "range", "strftime_now",
-                                           "dict"};
+/// The last three are defined, and nothing else: a call is refused by name.
+constexpr std::string_view kFunctions[] = {
+    "raise_exception", "namespace", "range", "strftime_now", "dict", "lipsum", "cycler", "joiner"};
 
 enum class Flow { on, stop, skip };  // of a loop
 
@@ -133,10 +135,15 @@ class Run {
 
   static Value loop_variable(const Value::List& items, std::size_t at) {
     const auto i = static_cast<std::int64_t>(at), n = static_cast<std::int64_t>(items.size());
-    Value::Map loop{{"index", jinja_of(i + 1)},        {"index0", jinja_of(i)},
-                    {"first", jinja_of(i == 0)},       {"last", jinja_of(i + 1 == n)},
-                    {"length", jinja_of(n)},           {"revindex", jinja_of(n - i)},
-                    {"revindex0", jinja_of(n - i - 1)}};
+    Value::Map loop{{"index", jinja_of(i + 1)},
+                    {"index0", jinja_of(i)},
+                    {"first", jinja_of(i == 0)},
+                    {"last", jinja_of(i + 1 == n)},
+                    {"length", jinja_of(n)},
+                    {"revindex", jinja_of(n - i)},
+                    {"revindex0", jinja_of(n - i - 1)},
+                    {"depth", jinja_of(std::int64_t{1})},
+                    {"depth0", jinja_of(std::int64_t{0})}};  // recursive loops are refused
     if (i > 0) loop.emplace_back("previtem", items[at - 1]);
     if (i + 1 < n) loop.emplace_back("nextitem", items[at + 1]);
     return jinja_of(std::move(loop));
@@ -171,9 +178,7 @@ class Run {
       case Expression::Kind::list: {
         Value::List items;
         for (const auto& part : e.parts) items.push_back(value(*part));
-        Value made = jinja_of(std::move(items));
-        made.tuple = e.tuple;
-        return made;
+        return jinja_of(std::move(items), e.tuple ? Sequence::tuple : Sequence::list);
       }
       case Expression::Kind::map: {
         Value::Map members;
@@ -216,6 +221,9 @@ class Run {
 
   Value slice(const Expression& e) {
     const Value subject = value(*e.parts[0]);
+    if (subject.is(Kind::list) && !subject.is(Sequence::list) && !subject.is(Sequence::tuple)) {
+      throw TemplateError("a slice of a " + std::string(type_name(subject)));
+    }
     const Value::List items = items_of(subject);
     const auto n = static_cast<std::int64_t>(items.size());
     const auto bound = [&](std::size_t i) -> std::optional<std::int64_t> {
@@ -237,7 +245,7 @@ class Run {
     for (std::int64_t i = from; step > 0 ? i < to : i > to; i += step) {
       chosen.push_back(items[static_cast<std::size_t>(i)]);
     }
-    if (!subject.is(Kind::string)) return jinja_of(std::move(chosen));
+    if (!subject.is(Kind::string)) return jinja_of(std::move(chosen), subject.sequence);
     std::string text;
     for (const Value& item : chosen) text += item.text;
     return jinja_of(std::move(text));
@@ -273,6 +281,11 @@ class Run {
       return made;
     }
     if (name == "strftime_now") return now(given);
+    if (name == "range") return range(given);
+    throw TemplateError("the function '" + name + "'");
+  }
+
+  static Value range(const JinjaArguments& given) {
     std::int64_t from = 0, to = 0, step = 1;
     const auto at = [&](std::size_t i) { return given.values.at(i).as_integer(); };
     if (given.values.empty() || given.values.size() > 3) throw TemplateError("range of nothing");
@@ -286,7 +299,10 @@ class Run {
         throw TemplateError("a range that long");
       items.push_back(jinja_of(i));
     }
-    return jinja_of(std::move(items));
+    Value made = jinja_of(std::move(items), Sequence::range);
+    made.text = "range(" + std::to_string(from) + ", " + std::to_string(to) +
+                (step == 1 ? "" : ", " + std::to_string(step)) + ")";
+    return made;
   }
 
   /// Of dict() and namespace(): those of a map, then the named ones in its place.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "executor/data/python_text.h"
 
@@ -12,6 +13,7 @@ namespace tessera {
 namespace {
 
 using Kind = JinjaValue::Kind;
+using Sequence = JinjaValue::Sequence;
 
 JinjaValue of_kind(Kind kind) {
   JinjaValue value;
@@ -74,39 +76,43 @@ std::string quoted(const std::string& text) {
   return result + static_cast<char>(quote);
 }
 
+std::string_view type_name(Sequence sequence, std::string_view of_view) {
+  switch (sequence) {
+    case Sequence::list:
+      return "list";
+    case Sequence::tuple:
+      return "tuple";
+    case Sequence::range:
+      return "range";
+    case Sequence::view:
+      return of_view;
+    case Sequence::generator:
+      return "generator";
+  }
+  return "";
+}
+
+std::string repr_of_list(const JinjaValue& value) {
+  if (value.is(Sequence::range)) return value.text;
+  if (value.is(Sequence::generator)) throw TemplateError("the text of a generator");
+  std::string text;
+  for (const JinjaValue& item : *value.list) text += (text.empty() ? "" : ", ") + repr_of(item);
+  if (value.is(Sequence::tuple)) return "(" + text + (value.list->size() == 1 ? ",)" : ")");
+  return value.is(Sequence::view) ? value.text + "([" + text + "])" : "[" + text + "]";
+}
+
 std::string json_string(const std::string& text) {
+  constexpr std::string_view kNamed = "\"\\\n\r\t\b\f", kNames = "\"\\nrtbf";
+  constexpr char kHex[] = "0123456789abcdef";
   std::string result = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '"':
-        result += "\\\"";
-        break;
-      case '\\':
-        result += "\\\\";
-        break;
-      case '\n':
-        result += "\\n";
-        break;
-      case '\r':
-        result += "\\r";
-        break;
-      case '\t':
-        result += "\\t";
-        break;
-      case '\b':
-        result += "\\b";
-        break;
-      case '\f':
-        result += "\\f";
-        break;
-      default:
-        if (byte < 0x20) {
-          constexpr char kHex[] = "0123456789abcdef";
-          result += std::string("\\u00") + kHex[byte >> 4] + kHex[byte & 15];
-        } else {
-          result += c;
-        }
+    if (const std::size_t named = kNamed.find(c); named != std::string_view::npos) {
+      (result += '\\') += kNames[named];
+    } else if (byte < 0x20) {
+      result += std::string("\\u00") + kHex[byte >> 4] + kHex[byte & 15];
+    } else {
+      result += c;
     }
   }
   return result + "\"";
@@ -135,8 +141,9 @@ JinjaValue jinja_of(std::string value) {
   result.text = std::move(value);
   return result;
 }
-JinjaValue jinja_of(JinjaValue::List items) {
+JinjaValue jinja_of(JinjaValue::List items, Sequence sequence) {
   JinjaValue result = of_kind(Kind::list);
+  result.sequence = sequence;
   result.list = std::make_shared<JinjaValue::List>(std::move(items));
   return result;
 }
@@ -194,7 +201,7 @@ bool is_true(const JinjaValue& value) {
     case Kind::string:
       return !value.text.empty();
     case Kind::list:
-      return !value.list->empty();
+      return value.is(Sequence::generator) || !value.list->empty();
     case Kind::map:
       return !value.map->empty();
     case Kind::space:
@@ -211,6 +218,8 @@ bool equal(const JinjaValue& a, const JinjaValue& b) {
     case Kind::string:
       return a.text == b.text;
     case Kind::list: {
+      if (a.sequence != b.sequence) return false;
+      if (a.is(Sequence::generator)) return a.list == b.list;
       if (a.list->size() != b.list->size()) return false;
       for (std::size_t i = 0; i < a.list->size(); ++i) {
         if (!equal((*a.list)[i], (*b.list)[i])) return false;
@@ -267,12 +276,8 @@ std::string repr_of(const JinjaValue& value) {
       return number_text(value.number);
     case Kind::string:
       return quoted(value.text);
-    case Kind::list: {
-      std::string text;
-      for (const JinjaValue& item : *value.list) text += (text.empty() ? "" : ", ") + repr_of(item);
-      if (value.tuple) return "(" + text + (value.list->size() == 1 ? ",)" : ")");
-      return "[" + text + "]";
-    }
+    case Kind::list:
+      return repr_of_list(value);
     case Kind::map: {
       std::string text;
       for (const auto& [key, item] : *value.map) {
@@ -281,9 +286,8 @@ std::string repr_of(const JinjaValue& value) {
       return "{" + text + "}";
     }
     case Kind::space:
-      return "<Namespace>";
     case Kind::macro:
-      return "<Macro>";
+      throw TemplateError("the text of a " + std::string(type_name(value)));
   }
   return {};
 }
@@ -307,6 +311,9 @@ std::string json_of(const JinjaValue& value, int indent, int depth) {
     case Kind::string:
       return json_string(value.text);
     case Kind::list:
+      if (!value.is(Sequence::list) && !value.is(Sequence::tuple)) {
+        throw TemplateError("tojson of " + std::string(type_name(value)));
+      }
       for (const JinjaValue& item : *value.list) {
         text += (text.empty() ? "" : comma) + line + json_of(item, indent, depth + 1);
       }
@@ -335,7 +342,7 @@ JinjaValue::List items_of(const JinjaValue& value) {
     case Kind::undefined:
       return items;
     case Kind::list:
-      return *value.list;
+      return value.is(Sequence::generator) ? std::exchange(*value.list, {}) : *value.list;
     case Kind::map:
       for (const auto& [key, unused] : *value.map) items.push_back(jinja_of(key));
       return items;
@@ -350,6 +357,7 @@ JinjaValue::List items_of(const JinjaValue& value) {
 }
 
 std::int64_t length_of(const JinjaValue& value) {
+  if (value.is(Sequence::generator)) throw TemplateError("the length of a generator");
   return static_cast<std::int64_t>(items_of(value).size());
 }
 
@@ -368,7 +376,7 @@ std::string_view type_name(const JinjaValue& value) {
     case Kind::string:
       return "str";
     case Kind::list:
-      return "list";
+      return type_name(value.sequence, value.text);
     case Kind::map:
       return "dict";
     case Kind::space:

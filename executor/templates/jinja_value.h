@@ -1,7 +1,7 @@
 // Values of Jinja templates, with Python's rules for truth, equality and text.
 //
-// Plain values; lists and maps are shared and, but for namespaces, not changed once made. One
-// thread.
+// Plain values; lists and maps are shared and, but for namespaces and generators, not changed once
+// made. One thread.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,14 @@ struct JinjaValue {
     space,  // a namespace(), whose members a template may set
     macro
   };
+  /// What a list is to Python: its text, and what else it can.
+  enum class Sequence : std::uint8_t {
+    list,
+    tuple,
+    range,     // its text is JinjaValue::text
+    view,      // of a map; JinjaValue::text is the name of its type
+    generator  // of filters: true whatever it has, and empty once its items are taken
+  };
   using List = std::vector<JinjaValue>;
   using Map = std::vector<std::pair<std::string, JinjaValue>>;  // in order of insertion
 
@@ -43,13 +51,14 @@ struct JinjaValue {
   bool boolean = false;
   std::int64_t integer = 0;
   double number = 0;
-  std::string text;  // of a string; of an undefined value its name
+  std::string text;  // of a string, and as Sequence says; of an undefined value its name
   std::shared_ptr<List> list;
-  bool tuple = false;        // of a list: Python's text of it has round brackets
+  Sequence sequence = Sequence::list;
   std::shared_ptr<Map> map;  // of a space, too
   const JinjaStatement* macro = nullptr;
 
   bool is(Kind other) const { return kind == other; }
+  bool is(Sequence other) const { return kind == Kind::list && sequence == other; }
   bool is_number() const {
     return kind == Kind::integer || kind == Kind::number || kind == Kind::boolean;
   }
@@ -65,7 +74,8 @@ JinjaValue jinja_of(bool value);
 JinjaValue jinja_of(std::int64_t value);
 JinjaValue jinja_of(double value);
 JinjaValue jinja_of(std::string value);
-JinjaValue jinja_of(JinjaValue::List items);
+JinjaValue jinja_of(JinjaValue::List items,
+                    JinjaValue::Sequence sequence = JinjaValue::Sequence::list);
 JinjaValue jinja_of(JinjaValue::Map members);
 JinjaValue jinja_of(const Node& node);
 JinjaValue jinja_undefined(std::string name);
@@ -83,8 +93,8 @@ std::string json_of(const JinjaValue& value, int indent, int depth = 0);
 
 /// The member of a map, or nullptr.
 const JinjaValue* member(const JinjaValue& map, std::string_view key);
-/// What a for loop takes: items of a list, keys of a map, characters of a string, nothing of an
-/// undefined value. Throws TemplateError for others.
+/// What a for loop takes: items of a list (a generator has none afterwards), keys of a map,
+/// characters of a string, nothing of an undefined value. Throws TemplateError for others.
 JinjaValue::List items_of(const JinjaValue& value);
 std::int64_t length_of(const JinjaValue& value);
 

@@ -49,6 +49,54 @@ TEST(Prompts, TakesWhatVerlTakes) {
   EXPECT_EQ((*prompts)[1].ground_truth, "true");
 }
 
+/// What datasets' reader of JSON, which verl calls, takes as well: one array in the file.
+TEST(Prompts, AnArrayIsAsManyLines) {
+  const std::string other = R"({"data_source":"],[","prompt":"\\\"}","reward_model":)"
+                            R"({"ground_truth":[1,{"a":"]"}]}})";
+  Problems problems;
+  const auto lines = parse_prompts(kGood + "\n" + other + "\n", "p.jsonl", problems);
+  ASSERT_TRUE(lines) << to_string(problems.at(0));
+  for (const std::string& text :
+       {"[" + kGood + "," + other + "]", "\n [\r\n  " + kGood + " ,\n\n" + other + "\n] \n"}) {
+    const auto prompts = parse_prompts(text, "p.json", problems);
+    ASSERT_TRUE(prompts) << to_string(problems.at(0));
+    EXPECT_EQ(*prompts, *lines);
+  }
+}
+
+TEST(Prompts, WhatIsWrongInAnArrayIsNamedWithFileAndLine) {
+  const auto told = [](const std::string& text) {
+    Problems problems;
+    EXPECT_FALSE(parse_prompts(text, "p.json", problems));
+    return problems.empty() ? "" : to_string(problems[0]);
+  };
+  const auto has = [&](const std::string& text, const std::string& part) {
+    EXPECT_NE(told(text).find(part), std::string::npos) << told(text);
+  };
+  has("[" + kGood + ",\n  {\n \"data_source\": 7}]", "p.json:3:17 (/data_source)");
+  has("[" + kGood + ",\n {\"prompt\": 7}]", "p.json:2:2 (/data_source)");
+  has("[" + kGood + ",\n 7]", "p.json:2:2: found 7, expected an object");
+  has("[" + kGood + ",\n {\"a\": tru}]", "p.json:2:");
+  has("[" + kGood + ",\n]", "p.json:2:1: found ']', expected an object");
+  has("[" + kGood + "\n", "p.json:2:1: found the end of the text, expected ',' or ']'");
+  has("[" + kGood + "]\n" + kGood, "p.json:2:1: found '{', expected nothing after the array");
+  has("[]", "no prompt");
+}
+
+TEST(Prompts, OtherMembersOfAMessageAreKeptForTheTemplate) {
+  Problems problems;
+  const std::string text =
+      R"({"data_source":"d","prompt":[{"content":"a","thinking":"T","role":"assistant","name":null},)"
+      R"({"role":"user","content":"b","name":null}],"ability":"","reward_model":{"style":"",)"
+      R"("ground_truth":"t"},"extra_info":{}})";
+  const auto prompts = parse_prompts(text, "p.jsonl", problems);
+  ASSERT_TRUE(prompts) << to_string(problems.at(0));
+  const std::vector<ChatMessage>& messages = (*prompts)[0].messages;
+  EXPECT_EQ(messages[0].object, R"({"content":"a","thinking":"T","role":"assistant"})");
+  EXPECT_EQ(messages[1].object, "");
+  EXPECT_EQ(parse_prompts(to_json_line((*prompts)[0]), "p", problems)->at(0), (*prompts)[0]);
+}
+
 TEST(Prompts, ALineReadsBackAsTheSameValue) {
   const Prompt prompt{.data_source = "d\"\n\u4f60",
                       .messages = {{"system", "s"}, {"user", "u\t"}},
@@ -86,8 +134,6 @@ TEST(Prompts, EveryMalformedLineIsNamedWithFileAndLine) {
       {with(user, "[]"), "not empty"},
       {with(user, "[1]"), "/prompt/0"},
       {with(R"("role":"user",)", ""), "/prompt/0/role"},
-      {with(R"("role":"user",)", R"("role":"user","tool_calls":[{"id":1}],)"),
-       "/prompt/0/tool_calls"},
       {with(R"("user")", R"("")"), "/prompt/0/role"},
       {with(R"("content":"2+2?")", R"("content":null)"), "/prompt/0/content"},
       {with(R"("style":"rule")", R"("style":1)"), "/reward_model/style"},

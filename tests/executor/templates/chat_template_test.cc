@@ -15,7 +15,7 @@
 namespace tessera {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 JinjaValue::Map map_of(const json& object) {
   Problems problems;
@@ -30,7 +30,10 @@ std::string rendered(const std::string& source, const json& messages, const json
   const auto chat = ChatTemplate::parse(source, "template", map_of(tokens), problems);
   if (!chat) return "error: " + to_string(problems.at(0));
   std::vector<ChatMessage> said;
-  for (const json& message : messages) said.push_back({message["role"], message["content"]});
+  for (const json& message : messages) {
+    said.push_back(
+        {message["role"], message["content"], message.size() > 2 ? message.dump() : std::string()});
+  }
   try {
     return chat->render(said, map_of(options));
   } catch (const TemplateError& error) {
@@ -59,13 +62,19 @@ TEST(ChatTemplate, RendersAsTransformersDoes) {
       EXPECT_NE(text.find(row["error"].get<std::string>()), std::string::npos) << text;
     }
   }
-  EXPECT_EQ(families.size(), 14u);
+  EXPECT_EQ(families.size(), 15u);
 }
 
 TEST(ChatTemplate, RefusesWhatItDoesNotKnowByNameAndLine) {
   const std::pair<std::string, std::string> unknown[] = {
       {"a\n{% include 'x' %}", "line 2: the statement 'include'"},
       {"{{ 1 | xmlattr }}", "the filter 'xmlattr'"},
+      {"{{ lipsum(3) }}", "the function 'lipsum'"},
+      {"{{ messages | map('upper') }}", "the text of a generator"},
+      {"{{ range(3)[1:] }}", "a slice of a range"},
+      {"{{ 'abc'.startswith('b', 1) }}", "startswith with other than one argument"},
+      {"{{ '0x1f' | int(base=16) }}", "int with a base"},
+      {"{{ namespace(a=1) }}", "the text of a namespace"},
       {"{{ 1 is callable }}", "the test 'callable'"},
       {"{% for x in y recursive %}{% endfor %}", "a recursive for"},
       {"{{ f(*args) }}", "arguments with '*'"},
