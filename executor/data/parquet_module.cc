@@ -22,8 +22,9 @@ namespace {
 struct UnknownType {
   std::string type;
 };
-struct Infinite {
-  double value = 0;
+struct UnknownNumber {
+  std::string value;
+  const char* expected = nullptr;
   std::string path = {};
 };
 
@@ -40,14 +41,17 @@ Node integer_at(const arrow::Array& array, std::int64_t i) {
 /// NaN is pandas' missing value.
 Node number_at(double value) {
   if (std::isnan(value)) return {};
-  if (std::isinf(value)) throw Infinite{value};
+  if (std::isinf(value)) {
+    throw UnknownNumber{arrow::DoubleScalar(value).ToString(), "a finite number"};
+  }
   return node_of(value);
 }
 
-/// Beyond the integers of a document a number.
 Node unsigned_at(std::uint64_t value) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (value > kMost) return node_of(static_cast<double>(value));
+  if (value > kMost) {
+    throw UnknownNumber{std::to_string(value), "an integer of 64 bits with a sign"};
+  }
   return node_of(static_cast<std::int64_t>(value));
 }
 
@@ -57,7 +61,7 @@ Node node_at(const arrow::Array& array, std::int64_t i);
 Node member_at(const arrow::Array& array, std::int64_t i, const std::string& name) {
   try {
     return node_at(array, i);
-  } catch (Infinite& value) {
+  } catch (UnknownNumber& value) {
     value.path.insert(0, "/" + name);
     throw;
   }
@@ -197,10 +201,10 @@ arrow::Status read_groups(const std::string& file, const std::vector<std::string
                      .found = "a column of type " + unknown.type,
                      .expected = "texts, numbers, booleans, dates, lists and structs"};
           return arrow::Status::OK();
-        } catch (const Infinite& value) {
+        } catch (const UnknownNumber& value) {
           refused = {.place = "row " + std::to_string(row) + " (" + value.path + ")",
-                     .found = arrow::DoubleScalar(value.value).ToString(),
-                     .expected = "a finite number"};
+                     .found = value.value,
+                     .expected = value.expected};
           return arrow::Status::OK();
         }
       }

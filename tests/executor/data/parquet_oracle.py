@@ -31,6 +31,8 @@ pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["p", "p"], "rewar
                          "extra_info": [{"x": 1.0, "y": [{"z": 0.0}]}, {"x": float("nan"), "y": [{"z": float("nan")}]}]}), f"{folder}/nan.parquet")
 pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["p", "p"], "reward_model": [{"ground_truth": "t"}] * 2,
                          "extra_info": [{"y": [{"z": 0.0}]}, {"y": [{"z": 1.0}, {"z": float("-inf")}]}]}), f"{folder}/inf.parquet")
+pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["p", "p"], "reward_model": [{"ground_truth": "t"}] * 2,
+                         "extra_info": pa.StructArray.from_arrays([pa.array([2**63 - 1, 2**64 - 1], pa.uint64())], ["a"])}), f"{folder}/unsigned.parquet")
 pq.write_table(large.append_column("prompt", pa.array(["again"] * 1000)), f"{folder}/twice.parquet")
 pq.write_table(large.append_column("extra", pa.array(["x"] * 1000)).append_column("extra", pa.array(["y"] * 1000)), f"{folder}/twice_unread.parquet")
 twice = pa.StructArray.from_arrays([pa.array(["a"]), pa.array(["b"])], ["ground_truth", "ground_truth"])

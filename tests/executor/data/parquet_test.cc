@@ -79,6 +79,14 @@ TEST_F(ParquetPrompts, NaNIsNullAndAnInfiniteNumberIsNamed) {
       << told();
 }
 
+TEST_F(ParquetPrompts, AnIntegerThatNoDocumentHasIsNamedAsInJson) {
+  EXPECT_FALSE(read("unsigned.parquet"));
+  EXPECT_NE(told().find("unsigned.parquet:row 2 (/extra_info/a): found 18446744073709551615, "
+                        "expected an integer of 64 bits"),
+            std::string::npos)
+      << told();
+}
+
 TEST_F(ParquetPrompts, ANameThatStandsTwiceIsRefused) {
   EXPECT_FALSE(read("twice.parquet"));
   EXPECT_NE(told().find("twice.parquet:/prompt: found two columns of this name"), std::string::npos)
