@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -62,18 +63,6 @@ Tensor held_part(const ArenaSlot& slot, Tensor whole) {
   return whole.movedim(slot.outer_dim, 0);
 }
 
-/// Tensors of the folder that are none of these adapters.
-void refuse_others(const SafetensorsFile& file, const ParameterTable& table,
-                   const std::string& name, Problems& problems) {
-  for (const TensorView& view : file.tensors) {
-    if (table.find(view.name)) continue;
-    problems.push_back({.file = name,
-                        .place = view.name,
-                        .found = "a tensor of no adapter of this model",
-                        .expected = "adapters of the matrices that target_modules names"});
-  }
-}
-
 }  // namespace
 
 Weights make_adapters(const Weights& weights, const Lora& lora) {
@@ -106,20 +95,10 @@ void load_adapters(Weights& adapters, const std::filesystem::path& folder, Probl
   const torch::NoGradGuard no_grad;
   const auto file = open_peft_tensors(folder, problems);
   if (!file) return;
-  refuse_others(*file, adapters.table, folder.string(), problems);
+  if (!check_peft_tensors(*file, folder, adapters.table, problems)) return;
   for (const ArenaSlot& slot : adapters.arena.slots) {
-    const Parameter& parameter = adapters.table.rows[index(slot.tensor)];
-    const TensorView* found = nullptr;
-    for (const TensorView& view : file->tensors) {
-      if (view.name == parameter.name) found = &view;
-    }
-    if (found == nullptr || found->shape != parameter.shape) {
-      problems.push_back({.file = folder.string(),
-                          .place = parameter.name,
-                          .found = found == nullptr ? "no such tensor" : "another shape",
-                          .expected = "A [rank, in] and B [out, rank] of each adapted matrix"});
-      continue;
-    }
+    const std::string& name = adapters.table.rows[index(slot.tensor)].name;
+    const auto found = std::ranges::find(file->tensors, name, &TensorView::name);
     Tensor host = torch::empty(slot.memory_shape(), scalar_type(adapters.dtype));
     if (read_box(*found, slot.box, slot.outer_dim, host.mutable_data_ptr(), adapters.dtype,
                  problems)) {

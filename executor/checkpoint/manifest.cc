@@ -27,6 +27,8 @@ Node node_of_role(const CheckpointRole& role) {
   add(node, "dtype", node_of(name_of(role.dtype)));
   add(node, "optimizer_steps", node_of(role.optimizer_steps));
   add(node, "layout", node_of(role.layout));
+  if (!role.base.empty()) add(node, "base", node_of(role.base));
+  if (role.adapter_scale != 0) add(node, "adapter_scale", node_of(role.adapter_scale));
   return node;
 }
 
@@ -124,6 +126,8 @@ CheckpointManifest read(ObjectReader& root) {
       reader->required("dtype", role.dtype, kWeightTypes);
       reader->required("optimizer_steps", role.optimizer_steps, kNotNegative);
       reader->required("layout", role.layout, true);
+      reader->optional("base", role.base);  // older checkpoints have neither
+      reader->optional("adapter_scale", role.adapter_scale, kFromZero);
     }
   }
   root.required("kl_coef", manifest.kl_coef);

@@ -1,6 +1,7 @@
 #include "executor/checkpoint/peft_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -17,12 +18,27 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfigName = "adapter_config.json";
 constexpr const char* kTensorsName = "adapter_model.safetensors";
+constexpr const char* kPickleName = "adapter_model.bin";
 constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
 constexpr std::int64_t kLargestRank = 1 << 16;
 
 bool says_nothing(const Node& value) {
   return value.is(Node::Kind::null) ||
          ((value.is(Node::Kind::list) || value.is(Node::Kind::map)) && value.items.empty());
+}
+
+/// How adapters began is past, but for beginnings that peft repeats when it reads the folder: those
+/// of PiSSA, OLoRA, CorDA and LoftQ take from the base's weights what A and B were given.
+void refuse_changed_base(ObjectReader& reader) {
+  static constexpr std::array kKept = {"gaussian", "eva", "orthogonal"};
+  const Node* const given = reader.find("init_lora_weights");
+  if (given == nullptr || given->is(Node::Kind::null) || given->is(Node::Kind::boolean)) return;
+  if (given->is(Node::Kind::string) && std::ranges::find(kKept, given->text) != kKept.end()) return;
+  reader.refuse(
+      "init_lora_weights",
+      "true, false, gaussian, eva or orthogonal: adapters beside the base's own weights",
+      "peft's save_pretrained writes adapters of the base itself where "
+      "path_initial_model_for_weight_conversion is given; init_lora_weights is true then");
 }
 
 /// Refuses what makes adapters others than Tessera's.
@@ -39,7 +55,7 @@ void refuse_other_kinds(ObjectReader& reader) {
   }
   for (const char* key : {"modules_to_save", "rank_pattern", "alpha_pattern", "layers_to_transform",
                           "exclude_modules", "layer_replication", "target_parameters",
-                          "trainable_token_indices", "alora_invocation_tokens"}) {
+                          "trainable_token_indices", "alora_invocation_tokens", "arrow_config"}) {
     const Node* const given = reader.find(key);
     if (given != nullptr && !says_nothing(*given)) {
       reader.refuse(key, "null: adapters of one rank beside whole layers");
@@ -97,7 +113,7 @@ std::string config_text(const PeftFolderContents& contents) {
 
 }  // namespace
 
-std::optional<Lora> read_peft_settings(const fs::path& folder, Problems& problems) {
+std::optional<PeftSettings> read_peft_settings(const fs::path& folder, Problems& problems) {
   const std::size_t before = problems.size();
   const fs::path file = folder / kConfigName;
   const auto text = read_text_file(file, kLargestConfig, problems);
@@ -106,17 +122,55 @@ std::optional<Lora> read_peft_settings(const fs::path& folder, Problems& problem
   if (!document) return std::nullopt;
   ObjectReader reader(*document, problems);
   if (problems.size() != before) return std::nullopt;
-  Lora lora;
+  PeftSettings settings;
+  Lora& lora = settings.lora;
   reader.required("r", lora.rank, Whole{.least = 1, .most = kLargestRank});
   reader.required("lora_alpha", lora.alpha, kFromZero);
   read_targets(reader, lora.targets);
   refuse_other_kinds(reader);
+  refuse_changed_base(reader);
+  const Node* const base = reader.find("base_model_name_or_path");
+  if (base != nullptr && base->is(Node::Kind::string)) settings.base_model = base->text;
   if (problems.size() != before) return std::nullopt;
-  return lora;
+  return settings;
 }
 
 std::optional<SafetensorsFile> open_peft_tensors(const fs::path& folder, Problems& problems) {
-  return open_safetensors(folder / kTensorsName, problems);
+  const fs::path file = folder / kTensorsName;
+  std::error_code error;
+  if (!fs::exists(file, error) && fs::exists(folder / kPickleName, error)) {
+    problems.push_back({.file = file.string(),
+                        .found = "no such file",
+                        .expected = "the adapters' tensors",
+                        .hint = std::string(kPickleName) +
+                                " is pickle and is never opened; save it again with "
+                                "save_pretrained(safe_serialization=True)"});
+    return std::nullopt;
+  }
+  return open_safetensors(file, problems);
+}
+
+bool check_peft_tensors(const SafetensorsFile& file, const fs::path& folder,
+                        const ParameterTable& adapters, Problems& problems) {
+  const std::size_t before = problems.size();
+  std::map<std::string, const TensorView*> by_name;
+  for (const TensorView& view : file.tensors) {
+    by_name[view.name] = &view;
+    if (adapters.find(view.name)) continue;
+    problems.push_back({.file = folder.string(),
+                        .place = view.name,
+                        .found = "a tensor of no adapter of this model",
+                        .expected = "adapters of the matrices that target_modules names"});
+  }
+  for (const Parameter& row : adapters.rows) {
+    const auto found = by_name.find(row.name);
+    if (found != by_name.end() && found->second->shape == row.shape) continue;
+    problems.push_back({.file = folder.string(),
+                        .place = row.name,
+                        .found = found == by_name.end() ? "no such tensor" : "another shape",
+                        .expected = "A [rank, in] and B [out, rank] of each adapted matrix"});
+  }
+  return problems.size() == before;
 }
 
 bool write_peft_folder(const fs::path& folder, const PeftFolderContents& contents,

@@ -18,13 +18,25 @@
 
 namespace tessera {
 
+struct PeftSettings {
+  Lora lora;
+  std::string
+      base_model;  // folder or name of the model that they were trained beside; may be empty
+};
+
 /// What the adapters of a folder are; nullopt with a Problem for each thing that Tessera's are not
-/// (rank-stabilised scales, DoRA, biases, ranks by module, ...).
-std::optional<Lora> read_peft_settings(const std::filesystem::path& folder, Problems& problems);
+/// (rank-stabilised scales, DoRA, biases, ranks by module, a changed base, ...).
+std::optional<PeftSettings> read_peft_settings(const std::filesystem::path& folder,
+                                               Problems& problems);
 
 /// The folder's tensors; nullopt with Problems.
 std::optional<SafetensorsFile> open_peft_tensors(const std::filesystem::path& folder,
                                                  Problems& problems);
+
+/// Appends a Problem for every tensor of `adapters` (adapter_table of cost_models/adapters.h) that
+/// the file has not, or has in another shape, and for every other one. True when none was appended.
+bool check_peft_tensors(const SafetensorsFile& file, const std::filesystem::path& folder,
+                        const ParameterTable& adapters, Problems& problems);
 
 struct PeftFolderContents {
   Lora lora;                        // its targets are the names of modules

@@ -29,6 +29,8 @@ struct CheckpointRole {
   DType dtype = DType::fp32;         // of the weights; master weights and moments are fp32
   std::int64_t optimizer_steps = 0;  // that were applied
   std::string layout;                // of the ranks that saved it, for people
+  std::string base;                  // digest of what adapters stand beside; empty: there are none
+  double adapter_scale = 0;          // alpha / rank of the adapters; 0: there are none
   bool operator==(const CheckpointRole&) const = default;
 };
 

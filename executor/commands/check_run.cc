@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "cost_models/layout/parameter_table.h"
 #include "executor/checkpoint/model_folder.h"
+#include "executor/checkpoint/peft_folder.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/commands/run_rules.h"
 #include "executor/loop/resume.h"
@@ -48,6 +50,16 @@ void check_weights(const RunInputs& inputs, std::vector<std::string>& notes, Pro
                     " tensors that the model has not, which are left out: " + others.front() +
                     (others.size() > 1 ? ", ..." : ""));
   }
+}
+
+/// Adapters to begin with, by the head of their file.
+void check_adapters(const RunInputs& inputs, Problems& problems) {
+  const ActorConfig& actor = inputs.config.actor;
+  if (actor.adapters.empty()) return;
+  const auto file = open_peft_tensors(actor.adapters, problems);
+  if (!file) return;
+  const ParameterTable table = parameter_table(inputs.plan.model_of(Role::actor));
+  check_peft_tensors(*file, actor.adapters, adapter_table(table, actor.lora), problems);
 }
 
 /// A path to go on from holds a checkpoint whose files are whole.
@@ -96,6 +108,7 @@ void check_run(const TrainOptions& options, const RunInputs& inputs) {
   check_rewards(inputs, problems);
   std::vector<std::string> notes;
   check_weights(inputs, notes, problems);
+  check_adapters(inputs, problems);
   try {
     const std::vector<std::string> more = notes_of(inputs, read_run_prompts(inputs));
     notes.insert(notes.end(), more.begin(), more.end());

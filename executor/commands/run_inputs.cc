@@ -1,13 +1,19 @@
 #include "executor/commands/run_inputs.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/layout/parameter_table.h"
+#include "executor/checkpoint/base_digest.h"
+#include "executor/checkpoint/peft_folder.h"
 #include "executor/config/dataflow_check.h"
 #include "executor/config/run_config_lora.h"
 #include "executor/config/run_config_vllm.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/hub_name.h"
 
 namespace tessera {
 namespace {
@@ -129,6 +135,45 @@ std::string endless_note(const Plan& plan) {
          "tokenizer_config.json";
 }
 
+/// Whether adapters that were trained beside `stated`, a folder or a repository, may stand beside
+/// the weights in `path`: the same ones, or, where the former are not here, ones of the same name.
+bool is_base(const std::string& stated, const ModelSource& model) {
+  std::error_code error;
+  if (fs::exists(stated, error)) {
+    if (fs::equivalent(stated, model.path, error)) return true;
+    Problems none;
+    const ParameterTable table = parameter_table(model.spec);
+    const auto theirs = base_digest(stated, table, none);
+    if (theirs) return theirs == base_digest(model.path, table, none);
+  }
+  const auto last_part = [](const std::string& path) {
+    const fs::path whole = fs::path(path + '/').lexically_normal().parent_path();
+    return whole.filename().string();
+  };
+  if (stated == weights_of(model) || last_part(stated) == last_part(model.path)) return true;
+  std::string cached = "models--" + stated;  // a folder of the hub's cache
+  for (std::size_t at = 0; (at = cached.find('/', at)) != std::string::npos;) {
+    cached.replace(at, 1, "--");
+  }
+  const fs::path path = model.path;
+  return std::find(path.begin(), path.end(), fs::path(cached)) != path.end();
+}
+
+/// Adapters to begin with that were trained beside another model than the run's.
+std::string base_note(const RunInputs& inputs) {
+  const fs::path& folder = inputs.config.actor.adapters;
+  if (folder.empty()) return {};
+  Problems none;
+  const auto settings = read_peft_settings(folder, none);
+  const ModelSource& model = inputs.plan.models.at(inputs.plan.find(Role::actor)->model);
+  if (!settings || settings->base_model.empty() || is_base(settings->base_model, model)) return {};
+  return "[Start] the adapters of " + folder.string() + " were trained beside " +
+         settings->base_model +
+         ", as base_model_name_or_path of its adapter_config.json says, and "
+         "stand beside the weights of " +
+         model.path + " here";
+}
+
 }  // namespace
 
 std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& prompts) {
@@ -146,6 +191,7 @@ std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& 
     all.push_back(note);
   if (const std::string note = adapter_note(inputs.plan, inputs.config.actor.lora); !note.empty())
     all.push_back(note);
+  if (std::string note = base_note(inputs); !note.empty()) all.push_back(std::move(note));
   return all;
 }
 

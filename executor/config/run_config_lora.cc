@@ -52,8 +52,9 @@ bool same_targets(const ParameterTable& table, const Lora& a, const Lora& b) {
 /// What the folder's adapters are, held against what the file says.
 void take_folder(ObjectReader& reader, const ParameterTable& table,
                  const std::optional<std::vector<std::string>>& targets, ActorConfig& actor) {
-  const auto found = read_peft_settings(actor.adapters, reader.problems());
-  if (!found) return;
+  const auto settings = read_peft_settings(actor.adapters, reader.problems());
+  if (!settings) return;
+  const Lora* const found = &settings->lora;
   const Lora stated{.rank = reader.find("lora_rank") != nullptr ? actor.lora.rank : 0,
                     .targets = targets.value_or(found->targets)};
   if (stated.used() && stated.rank != found->rank) {

@@ -1,13 +1,16 @@
 #include "executor/loop/resume.h"
 
+#include <cstdio>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/checkpoint/base_digest.h"
 #include "executor/loop/share.h"
 #include "executor/run_state/generator_state.h"
 #include "executor/run_state/restore.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {
@@ -30,6 +33,12 @@ std::optional<Problem> ruin_of(const fs::path& folder, const CheckpointConfig& c
                  .found = "a state that is ruined: " + how,
                  .expected = "a checkpoint that the step after it has not shown to be so",
                  .hint = "trainer.resume_ruined: true takes it all the same"};
+}
+
+std::string number_text(double number) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.6g", number);
+  return text;
 }
 
 std::string lines(const Problems& problems) {
@@ -58,6 +67,43 @@ void tell_differences(const CheckpointManifest& manifest, const CheckpointData& 
   }
 }
 
+/// What is trained must be what was saved, and adapters are differences to certain weights by a
+/// certain scale. Rank 0 knows the weights' digest.
+void check_trained(const Worker& worker, const OpenCheckpoint& checkpoint, const Lora& lora,
+                   Problems& problems) {
+  const auto refuse = [&](const std::string& place, std::string found, std::string expected,
+                          const char* hint) {
+    problems.push_back({.file = (checkpoint.folder / kManifestName).string(),
+                        .place = "roles/" + place,
+                        .found = std::move(found),
+                        .expected = std::move(expected),
+                        .hint = hint});
+  };
+  for (const auto& [name, saved] : checkpoint.manifest.roles) {
+    const Role role = name == name_of(Role::actor) ? Role::actor : Role::critic;
+    const RoleWorker* const own = worker.find(role);
+    if (own == nullptr || !own->member()) continue;
+    const std::int64_t trained = own->trained().table.elements();
+    if (saved.parameters == trained) continue;
+    refuse(name + "/parameters", std::to_string(saved.parameters) + " that were trained",
+           std::to_string(trained) + ", as the run trains", "");
+  }
+  const auto actor = checkpoint.manifest.roles.find(std::string(name_of(Role::actor)));
+  if (!lora.used() || actor == checkpoint.manifest.roles.end()) return;
+  const CheckpointRole& saved = actor->second;  // of older ones neither is known
+  const double scale = lora.alpha / static_cast<double>(lora.rank);
+  if (saved.adapter_scale != 0 && saved.adapter_scale != scale) {
+    refuse("actor/adapter_scale", "adapters that are scaled by " + number_text(saved.adapter_scale),
+           number_text(scale) + ", lora_alpha / rank of the run",
+           "leave the scale as the run began; another begins anew with lora_adapter_path");
+  }
+  if (!saved.base.empty() && !worker.base.empty() && saved.base != worker.base) {
+    refuse("actor/base", "adapters of other weights (" + saved.base + ")",
+           "of those of the plan's model (" + worker.base + ")",
+           "give the plan the model that the run began with");
+  }
+}
+
 /// Restores what this rank holds of the checkpoint.
 void restore(Worker& worker, const OpenCheckpoint& checkpoint, Problems& problems) {
   for (const Role role : {Role::actor, Role::critic}) {
@@ -79,6 +125,17 @@ void restore(Worker& worker, const OpenCheckpoint& checkpoint, Problems& problem
 }
 
 }  // namespace
+
+std::string base_of(const Plan& plan, const ParameterTable& table, const RunConfig& config) {
+  if (!config.actor.lora.used()) return {};
+  const TrainerConfig& trainer = config.trainer;
+  if (trainer.random_weights) return "drawn with seed " + std::to_string(trainer.seed);
+  Problems problems;
+  const std::string& folder = plan.models.at(plan.find(Role::actor)->model).path;
+  auto digest = base_digest(folder, table, problems);
+  if (!digest) throw Error(ExitCode::bad_input, std::move(problems));
+  return *std::move(digest);
+}
 
 std::vector<fs::path> sound_checkpoints(const CheckpointConfig& config, const fs::path& run,
                                         const Note& note, Problems& problems) {
@@ -139,6 +196,7 @@ CheckpointManifest resume(Worker& worker, const std::vector<fs::path>& candidate
   for (const fs::path& folder : candidates) {
     Problems problems;
     const auto checkpoint = open_checkpoint(folder, problems);
+    if (checkpoint) check_trained(worker, *checkpoint, config.actor.lora, problems);
     std::string wrong = share_problems(host, problems);
     if (wrong.empty()) {
       restore(worker, *checkpoint, problems);

@@ -25,6 +25,10 @@ std::vector<std::filesystem::path> sound_checkpoints(const CheckpointConfig& con
                                                      const std::filesystem::path& run,
                                                      const Note& note, Problems& problems);
 
+/// Which weights the actor's adapters stand beside, for its checkpoints: their digest, or what drew
+/// them. Empty: it has no adapters.
+std::string base_of(const Plan& plan, const ParameterTable& table, const RunConfig& config);
+
 /// The step of a checkpoint's folder.
 std::int64_t step_of_checkpoint(const std::filesystem::path& folder);
 

@@ -27,6 +27,11 @@ std::string described(const ParallelLayout& layout) {
   return text;
 }
 
+double adapter_scale(const RunConfig& config) {
+  const Lora& lora = config.actor.lora;
+  return lora.used() ? lora.alpha / static_cast<double>(lora.rank) : 0;
+}
+
 constexpr std::int64_t kNone = -1;  // no step
 
 std::string steps_name(std::int64_t step) {
@@ -125,7 +130,9 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
                             .parameters = parameters_.at(role),
                             .dtype = planned.dtypes.param,
                             .optimizer_steps = static_cast<std::int64_t>(count),
-                            .layout = described(planned.layout)};
+                            .layout = described(planned.layout),
+                            .base = role == Role::actor ? worker_.base : std::string(),
+                            .adapter_scale = role == Role::actor ? adapter_scale(config_) : 0};
   }
   return manifest;
 }

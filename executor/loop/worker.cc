@@ -12,6 +12,7 @@
 #include "executor/adapters/adapter_weights.h"
 #include "executor/comm/group_name.h"
 #include "executor/data/init_model.h"
+#include "executor/loop/resume.h"
 #include "executor/loop/rollout_servers.h"
 #include "executor/reshard/gpu_site.h"
 #include "executor/tensor/fused_settings.h"
@@ -304,6 +305,7 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
               place_weights(worker.memory, plan, tables, role, config.reshard));
     if (context.memory != nullptr) context.memory->hold_limit();
   }
+  if (context.world->rank() == 0) worker.base = base_of(plan, tables.of(Role::actor), config);
   if (const RoleWorker* rollout = worker.find(Role::rollout);
       rollout != nullptr && rollout->weights != nullptr) {
     worker.generation = std::make_unique<RolloutEngine>(*rollout->weights, rollout->groups,
@@ -338,12 +340,6 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
                          .coef = algorithm.kl_ctrl.kl_coef,
                          .target_kl = algorithm.kl_ctrl.target_kl,
                          .horizon = algorithm.kl_ctrl.horizon};
-}
-
-Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context) {
-  Worker worker;
-  fill_worker(worker, plan, config, context);
-  return worker;
 }
 
 namespace {

@@ -94,6 +94,7 @@ struct Worker {
   std::unique_ptr<WeightReshard> weight_reshard;    // carries a minimal reshard out
   std::optional<WeightCertificate> certificate;     // of the reshard, where digests verify it
   std::unique_ptr<AdapterReshard> adapter_reshard;  // where the actor trains adapters, else nullptr
+  std::string base;           // digest of the weights that these stand beside, on rank 0
   bool frozen_moved = false;  // the rollout has the weights that its adapters stand beside
   std::unique_ptr<RolloutEngine> generation;  // where this rank generates; else nullptr
   std::unique_ptr<VllmRollout> vllm;          // instead, where vLLM generates
@@ -125,11 +126,16 @@ bool shares_layers(const Plan& plan);
 /// Makes groups, weights and optimizers of every role and loads the models' folders. Collective
 /// over the world. Throws Error: bad_input for a plan that its own digests or the world contradict,
 /// or weights that do not fit.
-Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context);
-/// The same into an empty worker: what was made stays there when it throws, so that the memory that
-/// is in use then can be told.
+/// What was made stays in `worker`, which was empty, when it throws, so that the memory that is in
+/// use then can be told.
 void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
                  const RunContext& context);
+/// The same into a new one.
+inline Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context) {
+  Worker worker;
+  fill_worker(worker, plan, config, context);
+  return worker;
+}
 
 /// Moves the actor's weights into the rollout's layout, or waits for the reshard that update_actor
 /// began; where adapters are trained, those alone as soon as the rollout has the rest. Returns what

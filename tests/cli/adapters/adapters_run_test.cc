@@ -134,6 +134,58 @@ TEST_F(AdaptersRun, ARunThatGoesOnIsTheRunThatWentThrough) {
       << "a run of whole weights cannot go on from adapters";
 }
 
+/// Adapters are differences to the weights beside which they were trained.
+TEST_F(AdaptersRun, AdaptersOfOtherWeightsDoNotGoOn) {
+  fs::copy(folder_ / "model", folder_ / "own");
+  ASSERT_EQ(run("plan --model " + at("own") + " --cluster local-cpu --workload grpo-digits -o " +
+                at("base.json")),
+            0);
+  const std::string saving = kLora + "--set trainer.save_freq=1 ";
+  ASSERT_EQ(train_adapters("base", 1, saving, "base.json"), 0) << messages();
+  EXPECT_EQ(
+      train_adapters("base", 2, saving + "--resume --set actor_rollout_ref.model.lora_alpha=64",
+                     "base.json"),
+      65);
+  EXPECT_THAT(messages(), testing::HasSubstr("adapters that are scaled by 2"));
+  const std::string fewer = "'actor_rollout_ref.model.target_modules=[q_proj]'";
+  EXPECT_EQ(train_adapters("base", 2, saving + "--resume --set " + fewer, "base.json"), 65);
+  EXPECT_THAT(messages(), testing::HasSubstr("roles/actor/parameters"));
+  const fs::path weights = folder_ / "own/model.safetensors";
+  const std::string before = text_of(weights);
+  std::string other = before;
+  other.replace(other.size() - 2, 2, "!?");
+  std::ofstream(weights, std::ios::binary) << other;
+  EXPECT_EQ(train_adapters("base", 2, saving + "--resume", "base.json"), 65);
+  EXPECT_THAT(messages(), testing::HasSubstr("adapters of other weights"));
+  std::ofstream(weights, std::ios::binary) << before;
+  EXPECT_EQ(train_adapters("base", 2, saving + "--resume", "base.json"), 0) << messages();
+  // A folder of adapters says by name only what it was trained beside.
+  const fs::path named = folder_ / "named";
+  fs::copy(folder_ / "base/hf", named);
+  std::string config = text_of(named / "adapter_config.json");
+  config.replace(config.find(at("own")), at("own").size(), "Qwen/Qwen3-8B");
+  std::ofstream(named / "adapter_config.json") << config;
+  const std::string begin = "--set actor_rollout_ref.model.lora_adapter_path=";
+  ASSERT_EQ(train_adapters("elsewhere", 1, begin + named.string()), 0) << messages();
+  EXPECT_THAT(text_of(folder_ / "elsewhere/log.txt"),
+              testing::HasSubstr("were trained beside Qwen/Qwen3-8B"));
+  ASSERT_EQ(train_adapters("copy", 1, begin + at("base/hf")), 0) << messages();
+  EXPECT_EQ(text_of(folder_ / "copy/log.txt").find("were trained beside"), std::string::npos)
+      << "the same weights in another folder";
+}
+
+TEST_F(AdaptersRun, AFoldersTensorsAreLookedAtBeforeRanksStart) {
+  const fs::path adapters = folder_ / "pickled";
+  fs::create_directories(adapters);
+  std::ofstream(adapters / "adapter_config.json")
+      << R"({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"]})";
+  std::ofstream(adapters / "adapter_model.bin") << "PK";
+  const std::string begin = "--set actor_rollout_ref.model.lora_adapter_path=";
+  EXPECT_EQ(train_adapters("unread", 1, begin + adapters.string()), 65);
+  EXPECT_THAT(messages(), testing::HasSubstr("adapter_model.bin is pickle"));
+  EXPECT_FALSE(fs::exists(folder_ / "unread")) << "a rank makes files there";
+}
+
 /// A second run begins with the adapters of the first; its samples have peft's log-probs.
 TEST_F(AdaptersRun, PeftComputesWhatTheRolloutHasDrawn) {
   const std::string python = python_with("peft");
