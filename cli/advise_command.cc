@@ -37,7 +37,8 @@ void advise_command(const AdviseCommand& command) {
   if (error) throw Error(ExitCode::io, folder.string() + ": " + error.message());
   const LearnedRuns lesson = learn_from_runs(runs, base);
   if (is_poor(worth_of(lesson))) {
-    std::fprintf(stderr, "advise: learned constants: %s\n", worth_text(lesson).c_str());
+    std::fprintf(stderr, "advise: learned constants: %s; the changes are guesses\n",
+                 worth_text(lesson).c_str());
   }
   Calibration learned = lesson.learned.calibration;
   learned.name = base.name + ", learned";

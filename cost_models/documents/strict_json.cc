@@ -106,11 +106,18 @@ class TreeBuilder {
     std::string reason = error.what();
     if (const auto cut = reason.find("; last read"); cut != std::string::npos) reason.resize(cut);
     if (const auto cut = reason.rfind(": "); cut != std::string::npos) reason.erase(0, cut + 2);
-    problems_.push_back({.file = document_.file,
-                         .place = line_column(text_, offset) + pointer(),
-                         .found = ended ? "the end of the text" : "'" + token.substr(0, 60) + "'",
-                         .expected = "JSON",
-                         .hint = reason});
+    // A line's end in a string is the last that there is of a file that was cut off.
+    const bool in_string =
+        reason == "missing closing quote" || reason.starts_with("control character");
+    const bool cut_off =
+        in_string && text_.find_first_not_of(" \t\r\n", offset) == std::string_view::npos;
+    if (cut_off) reason = "the file ends within a string";
+    problems_.push_back(
+        {.file = document_.file,
+         .place = line_column(text_, offset) + pointer(),
+         .found = ended || cut_off ? "the end of the text" : "'" + token.substr(0, 60) + "'",
+         .expected = "JSON",
+         .hint = reason});
     ++problems_here_;
     return false;
   }

@@ -337,7 +337,10 @@ Calibration fit_calibration(const Calibration& base, std::span<const Calibration
                             Problems& problems) {
   Fitting fitting(base, context, report, problems);
   fitting.fit(samples);
-  return fitting.take();
+  Calibration fitted = fitting.take();
+  fitted.note =
+      "Measured by " + context.origin + ". What that does not measure is of '" + base.name + "'.";
+  return fitted;
 }
 
 }  // namespace tessera

@@ -62,10 +62,10 @@ struct FitReport {
 };
 
 /// `base` (a shipped calibration) with every constant replaced that the samples determine; those
-/// are marked as measured. Ratio tables of `base` are kept as shapes: rates are fitted under them;
-/// attention samples that fill a grid of sizes make a new table.
-/// Where kernels do not run behind the host, samples that are mostly dispatch do not count. Kinds
-/// with too few samples keep the base's constants and append a Problem.
+/// are marked as measured, and the note says whose the others are. Ratio tables of `base` are kept
+/// as shapes: rates are fitted under them; attention samples that fill a grid of sizes make a new
+/// table. Where kernels do not run behind the host, samples that are mostly dispatch do not count.
+/// Kinds with too few samples keep the base's constants and append a Problem.
 Calibration fit_calibration(const Calibration& base, std::span<const CalibrationSample> samples,
                             const FitContext& context, std::vector<FitReport>& report,
                             Problems& problems);

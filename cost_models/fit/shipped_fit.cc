@@ -200,6 +200,7 @@ Calibration fit_shipped(const Calibration& base, const PublishedTables& tables,
                                "(Apache-2.0, copyright NVIDIA CORPORATION & AFFILIATES)"};
   Calibration fitted = fit_calibration(cut, samples, context, report, problems);
   // Constants that the data do not show stay the base's, and so do the circumstances.
+  fitted.note = base.note;
   fitted.cores = base.cores;
   fitted.ranks = base.ranks;
   fitted.created = base.created;

@@ -101,20 +101,22 @@ QString margin_text(const Certificate& found) {
     return Words::tr(
         "Margin: no plan on as few GPUs; errors of the predicted times do not change that.");
   }
+  if (found.margin == 0) return Words::tr("Margin: none, another plan is as good.");
   const QString text =
       Words::tr(
-          "Margin: another plan wins if the predictions of the two err by %1 in opposite "
-          "directions")
+          "Margin: another plan would win if it took %1 less than predicted and this one %1 "
+          "more.")
           .arg(differenceText(found.margin));
   const double deviations = found.margin_deviations;
-  if (found.margin == 0) return Words::tr("%1; a tie: the nearest is as good.").arg(text);
-  if (deviations <= 0) return Words::tr("%1.").arg(text);
-  const QString sentence =
-      deviations < 1
-          ? Words::tr("%1; a tie: the nearest is %2 standard deviations of the difference behind.")
-          : Words::tr("%1; the nearest is %2 standard deviations of the difference behind.");
-  return sentence.arg(
-      text, deviations > 1000 ? Words::tr("more than 1000") : QString::number(deviations, 'f', 1));
+  if (deviations <= 0) return text;
+  const QString far =
+      deviations > 1000 ? Words::tr("more than 1000") : QString::number(deviations, 'f', 1);
+  return (deviations < 1
+              ? Words::tr("%1 The constants leave that open (it is %2 standard deviations of the "
+                          "difference): take the two as equally good.")
+              : Words::tr("%1 By the constants that is unlikely: it is %2 standard deviations of "
+                          "the difference."))
+      .arg(text, far);
 }
 
 QString joined(const std::vector<std::string>& settings) {

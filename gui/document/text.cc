@@ -22,6 +22,17 @@ std::string beginning(const std::string& text) {
          (text.size() > kLongest ? "..." : "");
 }
 
+struct TimeUnit {
+  double seconds;
+  const char* name;
+  int digits;
+};
+TimeUnit unit_of(double seconds) {
+  if (std::abs(seconds) >= 1) return {1, "s", 2};
+  if (std::abs(seconds) >= 1e-3) return {1e-3, "ms", 1};
+  return {1e-6, "us", 1};
+}
+
 // A path or a key stays as it is; "the topology" and "dataflow call 2 (gen)" are words.
 QString placeText(const std::string& place) {
   return place.find(' ') == place.npos ? toText(place) : said(place);
@@ -35,19 +46,19 @@ QString numberText(double number, int digits) {
                                      : QString::number(number, 'g', 3);
 }
 
-QString secondsText(double seconds) {
-  if (std::abs(seconds) >= 1) return numberText(seconds, 2) + " s";
-  if (std::abs(seconds) >= 1e-3) return QString::number(seconds * 1e3, 'f', 1) + " ms";
-  return QString::number(seconds * 1e6, 'f', 1) + " us";
+QString secondsText(double seconds) { return secondsTextAs(seconds, seconds); }
+
+QString secondsTextAs(double seconds, double whole) {
+  const TimeUnit unit = unit_of(whole);
+  return numberText(seconds / unit.seconds, unit.digits) + " " + unit.name;
 }
 
 QString secondsText(double seconds, double error) {
   if (!(error > 0)) return secondsText(seconds);
-  const double unit = std::abs(seconds) >= 1 ? 1 : std::abs(seconds) >= 1e-3 ? 1e-3 : 1e-6;
-  const char* const name = unit == 1 ? "s" : unit == 1e-3 ? "ms" : "us";
-  const int digits = unit == 1 ? 2 : 1;
+  const TimeUnit unit = unit_of(seconds);
   return QString("%1 +- %2 %3")
-      .arg(numberText(seconds / unit, digits), numberText(error / unit, digits), name);
+      .arg(numberText(seconds / unit.seconds, unit.digits),
+           numberText(error / unit.seconds, unit.digits), unit.name);
 }
 
 QString withUnitsKept(QString sentence) {

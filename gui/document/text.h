@@ -15,6 +15,8 @@ namespace tessera::gui {
 QString numberText(double number, int digits);
 /// "1.50 s", "12.3 ms", "4.0 us".
 QString secondsText(double seconds);
+/// In the unit in which `whole` is told: "0.22 s" of 7.36 s.
+QString secondsTextAs(double seconds, double whole);
 /// "144.38 +- 3.41 s"; without an error as above.
 QString secondsText(double seconds, double error);
 /// "5.71 GiB", "12.0 MiB", "512 B".

@@ -9,11 +9,12 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "cost_models/documents/preset.h"
 #include "gui/document/headline.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/form/fixed_words.h"
 #include "gui/form/form_row.h"
+#include "gui/form/sorted_presets.h"
 #include "gui/topology/node_topology.h"
 #include "gui/translations/said.h"
 #include "planner/engines/engine.h"
@@ -42,8 +43,6 @@ void chooseName(QComboBox* box, const std::string& name) {
   chooseText(box, name.empty() ? asOpened() : QString::fromStdString(name));
 }
 
-const QString kFree = "";  // data of the entry that fixes no placement
-
 /// The placement of these words, which the list has in the window's language.
 void choosePlacement(QComboBox* box, const QString& words) {
   if (box->findData(words) < 0) box->insertItem(0, said(words.toStdString()), words);
@@ -57,35 +56,6 @@ std::string nameIn(const QComboBox* box) {
 bool changesByWheel(const QWidget* field) {
   return qobject_cast<const QAbstractSpinBox*>(field) != nullptr ||
          qobject_cast<const QComboBox*>(field) != nullptr;
-}
-
-/// Words of the fixed settings: "placement=a | b" may have spaces, others have none.
-struct FixedWords {
-  DegreeGrid::Degrees degrees;
-  QString placement = kFree;
-  QStringList others;
-};
-
-FixedWords sorted(const std::vector<std::string>& fixed, const DegreeGrid& grid) {
-  FixedWords words;
-  for (const std::string& text : fixed) {
-    const QString word = QString::fromStdString(text);
-    if (word.startsWith("placement=")) {
-      words.placement = word.section('=', 1);
-      continue;
-    }
-    bool known = false;
-    for (const Role role : kEveryRole) {
-      for (const Field field : every_field()) {
-        const QString key = toText(name_of(role)) + "." + toText(name_of(field));
-        if (word.section('=', 0, 0) != key || !grid.has({role, field})) continue;
-        words.degrees[{role, field}] = word.section('=', 1);
-        known = true;
-      }
-    }
-    if (!known) words.others << word;
-  }
-  return words;
 }
 
 }  // namespace
@@ -140,9 +110,7 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
 QComboBox* RequestForm::addChoice(QGridLayout* layout, const QString& label, const char* kind,
                                   const char* extension, const QString& filter) {
   auto* box = new QComboBox;
-  for (const std::string& name : preset_names(kind, extension)) {
-    box->addItem(QString::fromStdString(name));
-  }
+  box->addItems(sortedPresets(kind, extension));
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   box->setMinimumContentsLength(14);
   auto* open = new QPushButton("...");

@@ -28,8 +28,11 @@ QLabel* wrapped(const QString& text, Qt::TextFormat format = Qt::PlainText) {
   return label;
 }
 
-QString gainText(const RunAdvice& advice, const AdvisedChange& change) {
-  return Words::tr("<b>%1 a step</b> instead of %2: %3 less, fits with %4 %")
+QString gainText(const Lesson& lesson, const AdvisedChange& change) {
+  const RunAdvice& advice = lesson.advice;
+  return (is_poor(lesson.worth)
+              ? Words::tr("perhaps %1 a step instead of %2: %3 less, fits with %4 %")
+              : Words::tr("<b>%1 a step</b> instead of %2: %3 less, fits with %4 %"))
       .arg(secondsText(change.step_s), secondsText(advice.step_s),
            secondsText(change.gain_s, change.gain_deviation_s), numberText(100 * change.fits, 1));
 }
@@ -42,6 +45,11 @@ AdviceDialog::AdviceDialog(const Lesson& lesson, Plans plans, QWidget* parent)
   resize(fittingSize(*parent));
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(worthLabel(lesson_));
+  if (is_poor(lesson_.worth)) {
+    layout->addWidget(
+        wrapped(Words::tr("The changes below are priced by these constants: they are guesses. "
+                          "Measure one before you rely on it.")));
+  }
   layout->addWidget(wrapped(
       Words::tr("A step takes %1 as measured, %2 by the learned constants.")
           .arg(secondsText(lesson_.advice.measured_s), secondsText(lesson_.advice.step_s))));
@@ -78,7 +86,7 @@ QWidget* AdviceDialog::panelOf(std::size_t number) {
   panel->setFrameShape(QFrame::StyledPanel);
   auto* rows = new QVBoxLayout(panel);
   const QString ordinal = QString::number(number + 1);
-  rows->addWidget(wrapped(ordinal + ". " + gainText(lesson_.advice, change), Qt::RichText));
+  rows->addWidget(wrapped(ordinal + ". " + gainText(lesson_, change), Qt::RichText));
   rows->addWidget(wrapped(said(change.what)));
   if (!change.keys.empty()) {
     QStringList keys;

@@ -82,6 +82,14 @@ QStringList ComparisonModel::gaps() const {
   return lines;
 }
 
+// The step stands first: what it is made of may not all be in sight.
+std::size_t ComparisonModel::placeOf(int row) const {
+  const auto& phases = run_.times.phases;
+  const auto step = std::ranges::find(phases, "step", &PhaseComparison::phase) - phases.begin();
+  const bool moved = row <= step && step < std::ssize(phases);
+  return static_cast<std::size_t>(!moved ? row : row == 0 ? step : row - 1);
+}
+
 int ComparisonModel::rowCount(const QModelIndex& parent) const {
   if (parent.isValid()) return 0;
   return static_cast<int>(run_.times.phases.size() + run_.times.bytes.size());
@@ -93,8 +101,8 @@ int ComparisonModel::columnCount(const QModelIndex& parent) const {
 
 QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const auto row = static_cast<std::size_t>(index.row());
   const std::size_t phases = run_.times.phases.size();
+  const std::size_t row = placeOf(index.row());
   const bool is_phase = row < phases;
   switch (role) {
     case Qt::DisplayRole:
@@ -190,6 +198,9 @@ QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, i
     }
     if (section == Deviation) {
       return Words::tr("One standard deviation of the mean over the measured steps");
+    }
+    if (section == RelativeError) {
+      return Words::tr("The prediction against what was measured: below 0 it is too short");
     }
   }
   if (role != Qt::DisplayRole) return {};

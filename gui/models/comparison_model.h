@@ -45,6 +45,8 @@ class ComparisonModel : public QAbstractTableModel {
                       int role = Qt::DisplayRole) const override;
 
  private:
+  /// Of a row among the phases, and behind them among the bytes.
+  std::size_t placeOf(int row) const;
   QVariant text(const PhaseComparison& row, int column) const;
   QVariant text(const BytesComparison& row, int column) const;
 

@@ -147,7 +147,11 @@ void PinnedModel::setPlans(std::vector<SharedPlan> plans) {
 }
 
 void PinnedModel::setParts(const PartsByPlan& parts) {
-  if (parts == parts_) return;
+  const bool same = std::ranges::equal(parts, parts_, [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.parts == b.second.parts &&
+           a.second.constants == b.second.constants;
+  });
+  if (same) return;
   beginResetModel();
   parts_ = parts;
   build();
@@ -189,7 +193,7 @@ void PinnedModel::addParts() {
   for (const SharedPlan& plan : plans_) {
     const auto found = parts_.find(plan);
     if (found == parts_.end() || count() < 2) return;
-    known.push_back(&found->second);
+    known.push_back(&found->second.parts);
   }
   const auto fastest = static_cast<std::size_t>(fastest_and_slowest(plans_).first - plans_.begin());
   for (const StepPart part : kEveryStepPart) {

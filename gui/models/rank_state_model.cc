@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/workload.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -39,13 +40,25 @@ bool isWorse(const RankStateModel::Row& a, const RankStateModel::Row& b) {
   return place(a) < place(b);
 }
 
+QString endText(int code) {
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::ok:
+      return Words::tr("finished (%1)").arg(code);
+    case ExitCode::stopped:
+    case ExitCode::requeue:
+      return Words::tr("stopped (%1)").arg(code);
+    default:
+      return Words::tr("failed (%1)").arg(code);
+  }
+}
+
 }  // namespace
 
 QString stateText(const RankStateModel::Row& row) {
   if (!row.fault.isEmpty()) return row.fault;
   switch (row.status.state) {
     case RankState::finished:
-      return Words::tr("finished (%1)").arg(row.status.exit_code);
+      return endText(row.status.exit_code);
     case RankState::terminated:
       return Words::tr("terminated");
     default:

@@ -132,6 +132,10 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
   }
   news.summary = summary_of(seen.ranks, seen.lives, requested_stop(run_), meanStep(),
                             written_ns(run_ / "metrics.jsonl"), news.now_ns, seen.unread);
+  if (seen.ranks.empty() && seen.unread.empty() && !steps_.empty()) {
+    news.summary.text = Words::tr("%1 steps were measured; its ranks left nothing here")
+                            .arg(countText(static_cast<double>(steps_.size())));
+  }
   if (old) {
     const QDateTime last = QDateTime::fromMSecsSinceEpoch(seen.mirror->reached_ns / 1'000'000);
     news.summary = {

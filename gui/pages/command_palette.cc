@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "gui/document/words.h"
+#include "gui/translations/language.h"
 
 namespace tessera::gui {
 namespace {
@@ -59,13 +60,28 @@ bool isMeant(const QString& name, const QString& typed) {
                      [&](const QString& word) { return name.contains(word, Qt::CaseInsensitive); });
 }
 
+// In a menu within a menu an action is told by that, too: "Language: English".
+QString spelled(const QAction& action, QString (*as)(const QString&)) {
+  QString name = as(action.text());
+  for (const QObject* place : action.associatedObjects()) {
+    const auto* menu = qobject_cast<const QMenu*>(place);
+    if (menu != nullptr && qobject_cast<const QMenu*>(menu->parentWidget()) != nullptr) {
+      name = Words::tr("%1: %2").arg(as(menu->title()), name);
+    }
+  }
+  static const QRegularExpression access_key(R"(\(&.\))");  // "打开(&O)"
+  return name.remove(access_key).remove('&').remove("...");
+}
+
+QString asShown(const QString& text) { return text; }
+
 void fill(QListWidget& list, const QList<QAction*>& commands, const QString& typed) {
   list.clear();
   QListWidgetItem* first = nullptr;
   for (QAction* action : commands) {
     const QString name = nameOf(*action), why = whyNot(*action);
     const bool told = action->isEnabled() || !why.isEmpty();
-    if (!told || !isMeant(name, typed)) continue;
+    if (!told || !(isMeant(name, typed) || isMeant(spelled(*action, englishOf), typed))) continue;
     const QString keys = action->shortcut().toString(QKeySequence::NativeText);
     QString text = keys.isEmpty() ? name : name + "    " + keys;
     if (!action->isEnabled()) text += "    " + why;
@@ -86,18 +102,7 @@ QList<QAction*> commandsOf(const QMenuBar& menus) {
   return commands;
 }
 
-// In a menu within a menu an action is told by that, too: "Language: English".
-QString nameOf(const QAction& action) {
-  QString name = action.text();
-  for (const QObject* place : action.associatedObjects()) {
-    const auto* menu = qobject_cast<const QMenu*>(place);
-    if (menu != nullptr && qobject_cast<const QMenu*>(menu->parentWidget()) != nullptr) {
-      name = Words::tr("%1: %2").arg(menu->title(), name);
-    }
-  }
-  static const QRegularExpression access_key(R"(\(&.\))");  // "打开(&O)"
-  return name.remove(access_key).remove('&').remove("...");
-}
+QString nameOf(const QAction& action) { return spelled(action, asShown); }
 
 void allow(QAction& action, bool allowed, const QString& otherwise) {
   action.setEnabled(allowed);

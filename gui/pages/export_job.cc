@@ -139,7 +139,8 @@ ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
       plan_(std::move(plan)),
       target_(new QComboBox),
       folder_(new QLineEdit(free_folder())),
-      files_(new QPlainTextEdit) {
+      files_(new QPlainTextEdit),
+      fault_(new MessageBar(Words::tr("Why nothing was written"))) {
   setWindowTitle(Words::tr("Export a job"));
   resize(640, 420);
   for (const ExportTarget& target : every_export_target()) {
@@ -168,6 +169,7 @@ ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(files_, 1);
+  layout->addWidget(fault_);
   layout->addWidget(buttons);
   write_->setDefault(true);  // of the dialog that it is in by now
   connect(folder_, &QLineEdit::textChanged, this, &ExportJob::allow);
@@ -191,7 +193,14 @@ ExportJob::ExportJob(SharedPlan plan, QWidget* parent)
   connect(target_, &QComboBox::currentIndexChanged, this, &ExportJob::check);
 }
 
-void ExportJob::write() const { write_export(*made_, folder().toStdString()); }
+void ExportJob::accept() {
+  try {
+    write_export(*made_, folder().toStdString());
+  } catch (const Error& error) {
+    return fault_->say(problemsText(error.problems()), Tone::bad);
+  }
+  QDialog::accept();
+}
 
 void ExportJob::chooseFolder() {
   const QString folder =
@@ -245,6 +254,7 @@ void ExportJob::check() {
 }
 
 void ExportJob::allow() {
+  fault_->say({}, Tone::calm);
   write_->setEnabled(made_.has_value() && !folder().isEmpty());
   const bool lost = write_->isEnabled() && replaces(*made_, folder());
   write_->setText(lost ? Words::tr("Over&write") : Words::tr("&Write"));

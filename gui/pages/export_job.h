@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "gui/document/shared_plan.h"
+#include "gui/views/message_bar.h"
 #include "planner/interop/export.h"
 
 namespace tessera::gui {
@@ -29,8 +30,8 @@ class ExportJob : public QDialog {
   /// What the question is to be asked for instead, with the dialog closed; empty = nothing.
   const QString& engineWanted() const { return engine_wanted_; }
   QString folder() const { return folder_->text().trimmed(); }
-  /// Writes the files. Throws Error(io). Precondition: the dialog was accepted.
-  void write() const;
+  /// Writes the files; what cannot be written is said, and the dialog stays as it is.
+  void accept() override;
 
  private:
   void chooseFolder();
@@ -45,6 +46,7 @@ class ExportJob : public QDialog {
   QComboBox* target_;
   QLineEdit* folder_;
   QPlainTextEdit* files_;
+  MessageBar* fault_;
   QPushButton *write_, *plan_for_;
 };
 

@@ -86,7 +86,7 @@ void saveReport(MainWindow& window, const QString& file) {
     write_report(window.session(), file);
     window.statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).fileName()), 5000);
   } catch (const Error& error) {
-    window.tell(problemsText(error.problems()));
+    window.tellHere(problemsText(error.problems()));
   }
 }
 
@@ -137,6 +137,7 @@ void save_page(MainWindow& window, QWidget& page, const QString& name,
       auto* view = page.findChild<QWidget*>(kind.name);
       if (view == nullptr) continue;
       bringToFront(*view);
+      if (!view->isVisible()) continue;  // the run has nothing for it
       waitForWork(window, kind.name);
       to.picture(*view, kind.name);
       if (to.formats.whole) to.png(window, QString("window_") + kind.name);
@@ -209,7 +210,7 @@ void chooseViewExport(MainWindow& window, QWidget& view) {
   const ViewKind* const kind = kindOf(view);
   QString problem;
   const auto chosen = chooseViewFile(&window, *kind, problem);
-  if (!problem.isEmpty()) return window.tell(problem);
+  if (!problem.isEmpty()) return window.tellHere(problem);
   if (!chosen) return;
   Session& session = window.session();
   waitForWork(window, kind->name);
@@ -218,10 +219,10 @@ void chooseViewExport(MainWindow& window, QWidget& view) {
       const QString file = QFileInfo(chosen->file).absoluteFilePath();
       window.statusBar()->showMessage(Words::tr("Saved %1").arg(file), 5000);
     } else {
-      window.tell(Words::tr("%1 was not written: the view shows nothing").arg(chosen->file));
+      window.tellHere(Words::tr("%1 was not written: the view shows nothing").arg(chosen->file));
     }
   } catch (const Error& error) {
-    window.tell(problemsText(error.problems()));
+    window.tellHere(problemsText(error.problems()));
   }
 }
 

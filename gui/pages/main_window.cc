@@ -287,7 +287,7 @@ void MainWindow::chooseExport() {
     const QStringList written = exportViews(*this, folder, kAllFormats);
     statusBar()->showMessage(Words::tr("%1 files written").arg(written.size()), 5000);
   } catch (const Error& error) {
-    tell(problemsText(error.problems()));
+    tellHere(problemsText(error.problems()));
   }
 }
 
@@ -295,13 +295,8 @@ void MainWindow::chooseJob() {
   ExportJob job(session_.document().plan, this);
   job.prefer(std::exchange(job_target_, {}));
   if (job.exec() != QDialog::Accepted) return planForJob(job.engineWanted(), job.target());
-  try {
-    job.write();
-    const QString folder = QFileInfo(job.folder()).absoluteFilePath();
-    statusBar()->showMessage(Words::tr("Saved %1").arg(folder), 5000);
-  } catch (const Error& error) {
-    tell(problemsText(error.problems()));
-  }
+  const QString folder = QFileInfo(job.folder()).absoluteFilePath();
+  statusBar()->showMessage(Words::tr("Saved %1").arg(folder), 5000);
 }
 
 // The same question for an engine that the job's target runs; its plan is then exported.

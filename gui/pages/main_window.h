@@ -38,6 +38,8 @@ class MainWindow : public QMainWindow {
   void showPage(QWidget* page) { pages_->setCurrentWidget(page); }
   /// Shows the page Explore, where it stands why something could not be done.
   void tell(const QString& problems);
+  /// Says it on whatever page is shown: of what was to be written.
+  void tellHere(const QString& problems);
   const Workspace& workspace() const { return workspace_; }
 
   /// Asks what was asked last, or this where nothing is remembered.

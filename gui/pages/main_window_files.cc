@@ -27,6 +27,11 @@ void MainWindow::tell(const QString& problems) {
   pages_->setCurrentWidget(explore_);
 }
 
+void MainWindow::tellHere(const QString& problems) {
+  session_.report(problems);
+  statusBar()->showMessage(problems.section('\n', 0, 0));
+}
+
 bool MainWindow::openPlan(const QString& file) {
   if (!session_.openPlan(file)) {
     pages_->setCurrentWidget(explore_);

@@ -19,6 +19,7 @@
 #include "gui/layout/low_room.h"
 #include "gui/pages/command_palette.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/run_views/chart_grid.h"
 #include "gui/run_views/start_dialog.h"
 #include "gui/run_views/step_chart.h"
 #include "gui/views/view.h"
@@ -28,6 +29,18 @@ namespace tessera::gui {
 namespace {
 
 constexpr int kLogLines = 8;  // that stand behind the state
+
+// False of a run of another program, which has measured steps and nothing else.
+bool hasRanks(RunFollower& run) {
+  return run.ranks()->rowCount() > 0 || run.steps()->rowCount() == 0;
+}
+
+QStringList withoutReshard(const RunModel& steps) {
+  QStringList names;
+  if (!steps.has("reshard/gbps")) names << "reshard_rate";
+  if (!steps.has("reshard/bytes")) names << "reshard_bytes";
+  return names;
+}
 
 }  // namespace
 
@@ -197,16 +210,14 @@ QWidget* RunPage::header() {
 }
 
 QWidget* RunPage::charts() {
-  auto* panel = new QWidget;
-  auto* grid = new QGridLayout(panel);
-  grid->setContentsMargins(0, 0, 0, 0);
-  int cell = 0;
+  auto* panel = new ChartGrid;
   for (const ViewKind& kind : viewsOf(Place::charts)) {
-    const int row = cell / 2;
-    grid->addWidget(makeTitledView(kind, session_), row, cell % 2);
-    grid->setRowStretch(row, std::max(grid->rowStretch(row), kind.stretch));
-    ++cell;
+    panel->add(makeTitledView(kind, session_), kind.name, kind.stretch);
   }
+  RunFollower* const run = session_.run();
+  connect(run, &RunFollower::polled, panel, [panel, run] {
+    panel->leaveOut(hasRanks(*run) ? QStringList() : withoutReshard(*run->steps()));
+  });
   const auto all = panel->findChildren<StepChart*>();
   for (StepChart* chart : all) {  // they point to the same step
     connect(chart, &StepChart::pointedTo, this, [all](std::optional<double> step) {
@@ -221,7 +232,11 @@ QWidget* RunPage::tables() {
   auto* layout = new QVBoxLayout(panel);
   layout->setContentsMargins(0, 0, 0, 0);
   for (const ViewKind& kind : viewsOf(Place::tables)) {
-    layout->addWidget(makeTitledView(kind, session_), kind.stretch);
+    QWidget* const view = makeTitledView(kind, session_);
+    layout->addWidget(view, kind.stretch);
+    if (QString(kind.name) != "ranks") continue;
+    RunFollower* const run = session_.run();
+    connect(run, &RunFollower::polled, view, [view, run] { view->setVisible(hasRanks(*run)); });
   }
   return panel;
 }

@@ -8,6 +8,7 @@
 #include <QString>
 
 #include "gui/document/shared_plan.h"
+#include "gui/plans/plan_parts.h"
 #include "planner/pricing/step_parts.h"
 
 namespace tessera::gui {
@@ -15,7 +16,7 @@ namespace tessera::gui {
 struct NamedPlan {
   QString name;  // "row 1", "the plan without actor.tp=8"
   SharedPlan plan;
-  const StepParts* parts = nullptr;  // nullptr = not known, or not yet
+  const PricedStep* priced = nullptr;  // nullptr = not known, or not yet
 };
 
 /// "communication", within a sentence.

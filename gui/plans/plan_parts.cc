@@ -2,13 +2,36 @@
 #include "gui/plans/plan_parts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <utility>
 
 #include "planner/plan/plan.h"
+#include "planner/pricing/plan_pricing.h"
 #include "planner/request/plan_constants.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera::gui {
+namespace {
+
+PricedStep priced_step(const Plan& plan, const Calibration& calibration) {
+  const PlanRequest request = priced_request_of(plan, calibration);
+  return {step_parts(plan, calibration),
+          step_sensitivities(request, solution_of(plan), deal_of(plan, request)),
+          std::make_shared<const Calibration>(calibration)};
+}
+
+}  // namespace
+
+std::optional<Seconds> deviation_apart(const PricedStep& one, const PricedStep& other) {
+  if (!one.constants || !other.constants) return std::nullopt;
+  if (*one.constants == *other.constants) {
+    return step_deviation(difference(one.sensitivities, other.sensitivities), *one.constants);
+  }
+  const Seconds first = step_deviation(one.sensitivities, *one.constants);
+  const Seconds second = step_deviation(other.sensitivities, *other.constants);
+  return Seconds{std::hypot(first.value, second.value)};
+}
 
 PartsByPlan parts_of(const std::vector<SharedPlan>& plans) {
   PartsByPlan parts;
@@ -16,7 +39,7 @@ PartsByPlan parts_of(const std::vector<SharedPlan>& plans) {
     try {
       Problems unheard;  // views say what they lack
       const auto constants = constants_of(*plan, unheard);
-      if (constants) parts[plan] = step_parts(*plan, constants->calibration);
+      if (constants) parts[plan] = priced_step(*plan, constants->calibration);
     } catch (const std::exception&) {
       // It is compared by its phases alone.
     }
@@ -45,7 +68,7 @@ void PlanParts::want(const std::vector<SharedPlan>& plans) {
               });
 }
 
-const StepParts* PlanParts::of(const SharedPlan& plan) const {
+const PricedStep* PlanParts::of(const SharedPlan& plan) const {
   const auto found = known_.find(plan);
   return found == known_.end() ? nullptr : &found->second;
 }

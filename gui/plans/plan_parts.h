@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the steps of some plans are made of (planner/pricing/step_parts.h), worked out in the
-// background once somebody compares them.
+// What the steps of some plans are made of (planner/pricing/step_parts.h), and how far what they
+// are apart may be off (uncertainty.h), worked out in the background once somebody compares them.
 //
 // Each under the constants that its plan was made with; a plan whose constants are not here, or
 // whose layouts cannot be priced, has none. Seconds. GUI thread.
@@ -8,15 +8,29 @@
 
 #include <QObject>
 #include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "cost_models/calibration.h"
 #include "gui/document/shared_plan.h"
 #include "gui/threads/newest.h"
 #include "planner/pricing/step_parts.h"
+#include "planner/pricing/uncertainty.h"
 
 namespace tessera::gui {
 
-using PartsByPlan = std::map<SharedPlan, StepParts>;
+struct PricedStep {
+  StepParts parts;
+  std::vector<Sensitivity> sensitivities;  // of the step
+  std::shared_ptr<const Calibration>
+      constants;  // that price it; nullptr: sensitivities say nothing
+};
+using PartsByPlan = std::map<SharedPlan, PricedStep>;
+
+/// One standard deviation of the difference of two steps: what both owe to the same constants
+/// cancels. nullopt where it is not known of both.
+std::optional<Seconds> deviation_apart(const PricedStep& one, const PricedStep& other);
 
 /// Of those plans of which it can be known; any thread. Never throws.
 PartsByPlan parts_of(const std::vector<SharedPlan>& plans);
@@ -30,7 +44,7 @@ class PlanParts : public QObject {
   /// These plans and no others; nothing is worked out again.
   void want(const std::vector<SharedPlan>& plans);
   /// nullptr where it is not known, or not yet.
-  const StepParts* of(const SharedPlan& plan) const;
+  const PricedStep* of(const SharedPlan& plan) const;
   const PartsByPlan& known() const { return known_; }
   bool isBusy() const { return work_.isBusy(); }
 

@@ -66,7 +66,11 @@ WhyNotAnswer why_not_answer(const SharedPlan& plan, const PlanQuery& question,
     return {problemsText(*problems), std::nullopt};
   }
   if (const auto* none = std::get_if<Infeasible>(&found.result)) {
-    return {headline_of(*none) + "\n" + saidLines(describe(*none)), std::nullopt};
+    // Their first line says nothing more, nor the second where the headline has the reason.
+    const QStringList more = saidLines(describe(*none)).split('\n', Qt::SkipEmptyParts);
+    const QStringList lines =
+        QStringList{headline_of(*none)} + more.mid(none->shortages.empty() ? 2 : 1);
+    return {lines.join('\n'), std::nullopt};
   }
   return {with_it(plan, std::get<SharedPlan>(found.result), word), asked};
 }

@@ -82,7 +82,7 @@ void add_compared(Markup& to, const Session& session) {
   PinnedModel compared;
   PartsByPlan parts;
   for (const NamedPlan& one : {pair->other, pair->shown}) {
-    if (one.parts != nullptr) parts[one.plan] = *one.parts;
+    if (one.priced != nullptr) parts[one.plan] = *one.priced;
   }
   compared.setPlans({pair->other.plan, pair->shown.plan});
   compared.setNames({pair->other.name, pair->shown.name});

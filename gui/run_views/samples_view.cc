@@ -5,12 +5,14 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPlainTextEdit>
+#include <QScrollBar>
 #include <QShortcut>
 #include <QSpinBox>
 #include <QSplitter>
 #include <QTimer>
 #include <QVBoxLayout>
 #include <limits>
+#include <optional>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -64,6 +66,8 @@ class SamplesView : public QWidget {
   QWidget* texts();
   QWidget* tokens();
   void filesChanged();
+  void keepRowInPlace();
+  void notePlace();
   void showCount();
   void showSample(const QModelIndex& index);
 
@@ -76,6 +80,8 @@ class SamplesView : public QWidget {
   MessageBar* problems_;
   TextPane prompt_, response_, truth_;
   TokenModel* tokens_;
+  bool chosen_ = false;      // by the user: else the first row is looked at
+  std::optional<int> down_;  // rows of the chosen one below the first in sight; nullopt: it is not
 };
 
 SamplesView::SamplesView(Session& session)
@@ -117,6 +123,12 @@ SamplesView::SamplesView(Session& session)
   layout->addWidget(split, 1);
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this](const QModelIndex& index) { showSample(index); });
+  for (const auto signal : {&QTableView::clicked, &QTableView::activated}) {
+    connect(table_, signal, this, [this] { chosen_ = true; });
+  }
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          &SamplesView::notePlace, Qt::QueuedConnection);
+  connect(table_->verticalScrollBar(), &QScrollBar::valueChanged, this, &SamplesView::notePlace);
   connect(&samples_, &SampleFollower::changed, this, [this] { filesChanged(); });
   filesChanged();
 }
@@ -202,9 +214,25 @@ void SamplesView::filesChanged() {
   const QSignalBlocker quiet(last_);  // another run begins with its newest
   last_->setValue(static_cast<int>(samples_.upTo().value_or(kNewest)));
   if (samples_.model()->rowCount() == 0) showSample({});
-  const bool none = !table_->currentIndex().isValid() && order_->rowCount() > 0;
-  if (none) table_->setCurrentIndex(order_->index(0, 0));
+  if (!table_->currentIndex().isValid()) chosen_ = false;
+  if (!chosen_ && order_->rowCount() > 0) table_->setCurrentIndex(order_->index(0, 0));
+  keepRowInPlace();
   showCount();
+}
+
+// New samples come above it: the chosen one stays where it is looked at.
+void SamplesView::keepRowInPlace() {
+  if (!down_ || !table_->currentIndex().isValid()) return;
+  const int down = *down_;
+  table_->doItemsLayout();  // before the range of the bar is asked
+  table_->verticalScrollBar()->setValue(table_->currentIndex().row() - down);
+}
+
+void SamplesView::notePlace() {
+  const QModelIndex current = table_->currentIndex();
+  const bool seen =
+      current.isValid() && table_->viewport()->rect().intersects(table_->visualRect(current));
+  down_ = seen ? std::optional(current.row() - table_->verticalScrollBar()->value()) : std::nullopt;
 }
 
 // A sample that is no longer kept stays to be read.

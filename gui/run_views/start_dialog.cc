@@ -47,6 +47,16 @@ QString hintOf(const Plan& plan) {
   return Words::tr("No driver of a GPU is seen on this machine. %1").arg(instead);
 }
 
+// It wraps: all of it is read before it is carried out.
+QPlainTextEdit* commandLines() {
+  auto* lines = new QPlainTextEdit;
+  lines->setReadOnly(true);
+  lines->setTabChangesFocus(true);
+  lines->setMaximumHeight(4 * lines->fontMetrics().lineSpacing());
+  lines->setAccessibleName(Words::tr("Command"));
+  return lines;
+}
+
 }  // namespace
 
 StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
@@ -54,8 +64,8 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
       plan_(std::move(plan)),
       config_(new QComboBox),
       settings_(new QPlainTextEdit),
-      folder_(new QLineEdit),
-      command_(new QLineEdit),
+      folder_(new QLineEdit(QDir().relativeFilePath(newFolderIn(".", "run")))),
+      command_(commandLines()),
       problem_(new QLabel) {
   setWindowTitle(Words::tr("Start a run"));
   resize(720, 360);
@@ -71,9 +81,8 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
       Words::tr("KEY=VALUE, one a line, as data.train_files=[digits.jsonl]"));
   settings_->setTabChangesFocus(true);
   folder_->setAccessibleName(Words::tr("Folder of the run"));
+  folder_->selectAll();  // what is typed replaces it
   folder_->setPlaceholderText(Words::tr("a new folder"));
-  command_->setReadOnly(true);
-  command_->setAccessibleName(Words::tr("Command"));
   problem_->setWordWrap(true);
   problem_->setAccessibleName(Words::tr("What is missing"));
   auto* form = new QFormLayout;
@@ -160,8 +169,7 @@ void StartDialog::check() {
   const QString why = whyNoStart(asked);
   problem_->setText(why);
   start_->setEnabled(why.isEmpty());
-  command_->setText(why.isEmpty() ? commandText(wordsOf(asked)) : QString());
-  command_->setCursorPosition(0);
+  command_->setPlainText(why.isEmpty() ? commandText(wordsOf(asked)) : QString());
 }
 
 }  // namespace tessera::gui

@@ -33,7 +33,8 @@ class StartDialog : public QDialog {
   std::shared_ptr<const Plan> plan_;
   QComboBox* config_;
   QPlainTextEdit* settings_;
-  QLineEdit *folder_, *command_;
+  QLineEdit* folder_;
+  QPlainTextEdit* command_;
   QLabel* problem_;
   QPushButton* start_;
 };

@@ -2,12 +2,18 @@
 #include "gui/run_views/step_chart.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "gui/document/words.h"
 #include "gui/metrics/smoothing.h"
 
 namespace tessera::gui {
+namespace {
+
+constexpr int kApart = 6, kPadding = 4;  // pixels, of the crosshair's text
+
+}  // namespace
 
 StepChart::StepChart(const QString& title, QWidget* parent) : Chart(title, parent) {}
 
@@ -59,6 +65,53 @@ QStringList StepChart::said() const {
   return said;
 }
 
+QRect StepChart::textBox() const {
+  const QSize text = fontMetrics().size(0, said().join('\n'));
+  const int x = static_cast<int>(xAxis->coordToPixel(pointed().value_or(0)));
+  return freest(text + QSize(2 * kPadding, 2 * kPadding), x, kApart);
+}
+
+// Beside the step, where it covers the least of the lines: on its right or left, up or down.
+QRect StepChart::freest(QSize size, int x, int apart) const {
+  const QRect room = axisRect()->rect();
+  const int right = x + apart, left = x - apart - size.width();
+  const int top = room.top() + apart, bottom = room.bottom() - apart - size.height();
+  std::optional<QRect> best;
+  std::size_t least = 0;
+  for (const QPoint corner :
+       {QPoint(right, top), QPoint(left, top), QPoint(right, bottom), QPoint(left, bottom)}) {
+    const QRect box(corner, size);
+    if (box.left() < room.left() || box.right() > room.right() || box.top() < top) continue;
+    const std::size_t covered = drawnIn(box);
+    if (best && covered >= least) continue;
+    best = box;
+    least = covered;
+  }
+  if (best) return *best;
+  QRect box({right + size.width() <= room.right() ? right : std::max(room.left(), left), top},
+            size);
+  box.moveTop(std::clamp(height() - box.height(), 0, box.top()));  // all of it is in sight
+  return box;
+}
+
+// Columns of pixels in which a line runs through the box.
+std::size_t StepChart::drawnIn(const QRect& box) const {
+  std::size_t columns = 0;
+  for (const ChartLine& line : lines_) {
+    for (int x = box.left(); x <= box.right(); ++x) {
+      const double step = xAxis->pixelToCoord(x);
+      const auto after = std::ranges::lower_bound(line.points, step, {}, &QPointF::x);
+      if (after == line.points.begin() || after == line.points.end()) continue;
+      const QPointF before = *std::prev(after);
+      const double part = (step - before.x()) / (after->x() - before.x());
+      const double value = before.y() + part * (after->y() - before.y());
+      const double y = yAxis->coordToPixel(value);
+      if (y >= box.top() && y <= box.bottom()) ++columns;
+    }
+  }
+  return columns;
+}
+
 void StepChart::paintEvent(QPaintEvent* event) {
   Chart::paintEvent(event);
   const QStringList texts = said();
@@ -69,18 +122,13 @@ void StepChart::paintEvent(QPaintEvent* event) {
   const int x = static_cast<int>(xAxis->coordToPixel(*step));
   painter.setPen(QPen(palette().color(QPalette::Text), 1, Qt::DotLine));
   painter.drawLine(x, room.top(), x, room.bottom());
-  const QString text = texts.join('\n');
-  constexpr int kApart = 6, kPadding = 4;
-  QRect box({}, fontMetrics().size(0, text) + QSize(2 * kPadding, 2 * kPadding));
-  const bool right = x + kApart + box.width() <= room.right();
-  box.moveTopLeft(
-      {right ? x + kApart : std::max(room.left(), x - kApart - box.width()), room.top() + kApart});
-  box.moveTop(std::clamp(height() - box.height(), 0, box.top()));  // all of it is in sight
+  const QRect box = textBox();
   QColor base = palette().color(QPalette::Base);
   base.setAlphaF(0.9F);
   painter.fillRect(box, base);
   painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(box.adjusted(kPadding, kPadding, 0, 0), Qt::AlignLeft | Qt::AlignTop, text);
+  painter.drawText(box.adjusted(kPadding, kPadding, 0, 0), Qt::AlignLeft | Qt::AlignTop,
+                   texts.join('\n'));
 }
 
 void StepChart::mouseMoveEvent(QMouseEvent* event) {

@@ -31,6 +31,8 @@ class StepChart : public Chart {
   std::optional<double> pointed() const;
   /// The step and then each line with what it has there; empty without a crosshair.
   QStringList said() const;
+  /// Where that stands: beside the step, where it covers the least of the lines.
+  QRect textBox() const;
 
  signals:
   /// The pointer, `.` or `,` asks for the crosshair at a step, or the pointer left.
@@ -49,6 +51,10 @@ class StepChart : public Chart {
   void setLines(const std::vector<ChartLine>& lines) { lines_ = lines; }
 
  private:
+  /// Of a text beside the step, which is at `x`, `apart` pixels from it.
+  QRect freest(QSize size, int x, int apart) const;
+  std::size_t drawnIn(const QRect& box) const;
+
   std::vector<ChartLine> lines_;
   std::optional<double> step_;
 };

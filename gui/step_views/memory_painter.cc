@@ -138,7 +138,8 @@ class MemoryPainting {
     std::vector<Room> rooms(classes.size());
     int before = plot_.bottom();
     QColor shade = text_;  // of what a pixel falls to; the classes are seen through it
-    shade.setAlphaF(0.55F);
+    shade.setAlphaF(0.2F);
+    bool dense = false;  // the column before has several samples: its shade is its edge
     for (const MemoryColumn& column : columns_of(picture_.steps, picture_.axis, plot_.width())) {
       const std::vector<Band> bands = bandsOf(column.sample);
       const int x = plot_.left() + column.from, wide = column.to - column.from;
@@ -150,7 +151,9 @@ class MemoryPainting {
       const int top = topOf(column.sample);
       painter_.fillRect(x, top, wide, topOf(column.least) - top, shade);
       painter_.fillRect(x, top - 1, wide, 2, text_);  // all together, whatever the colours
-      if (column.from > 0) {
+      const bool edge = !dense || column.least == column.sample;
+      dense = column.least != column.sample;
+      if (column.from > 0 && edge) {
         painter_.fillRect(x, std::min(top, before) - 1, 1, std::abs(top - before) + 2, text_);
       }
       before = top;

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kLeastText = 26;     // pixels of a span that says its name
 constexpr int kNameWidth = 118;    // of the ranks, left of the streams' names
+constexpr int kNamesApart = 6;     // pixels between a rank's and a stream's name
 constexpr int kLeastBar = 12;      // pixels of a span that has a bar on top
 constexpr int kCommunication = 3;  // pixels of the bar that says how much is communication
 constexpr int kShades = 32;        // of a pixel that is covered in part
@@ -217,6 +218,13 @@ class Painting {
                       : row.lane.rank == picture_.view.rank;
   }
 
+  // Of a trace's process: the room that its line's name leaves.
+  int nameWidth(const TimelineRow& at, int room) const {
+    if (!index_.trace) return kNameWidth;
+    const int beside = QFontMetrics(small_).horizontalAdvance(laneText(index_, at.lane));
+    return std::max(kNameWidth, room - beside - kNamesApart);
+  }
+
   void name(int row) {
     const TimelineRow& at = picture_.rows[static_cast<std::size_t>(row)];
     const QRect place(0, picture_.topOf(row), TimelinePicture::kNames, TimelinePicture::kRow);
@@ -226,6 +234,7 @@ class Painting {
                         picture_.palette.color(QPalette::Highlight));
     }
     const QRect room = place.adjusted(8, 0, -6, 0);
+    const int name_width = nameWidth(at, room.width());
     painter_.setPen(text_);
     if (at.first) {
       const RankGroup& group = index_.groups[static_cast<std::size_t>(at.group)];
@@ -236,10 +245,10 @@ class Painting {
                                                     : Words::tr("rank %1").arg(at.lane.rank);
       painter_.setFont(bold_);
       const QFontMetrics metrics(bold_);
-      const bool fits = metrics.horizontalAdvance(mark + who) <= kNameWidth;
+      const bool fits = metrics.horizontalAdvance(mark + who) <= name_width;
       const QString brief =
           index_.trace
-              ? metrics.elidedText(mark + who, Qt::ElideRight, kNameWidth)
+              ? metrics.elidedText(mark + who, Qt::ElideRight, name_width)
               : mark + Words::tr("%1 ranks, first %2").arg(group.ranks.size()).arg(at.lane.rank);
       painter_.drawText(room, Qt::AlignLeft | Qt::AlignVCenter, fits ? mark + who : brief);
       painter_.fillRect(0, place.top(), picture_.size.width(), 1,
@@ -247,7 +256,7 @@ class Painting {
       painter_.setFont(small_);
     }
     painter_.setPen(picture_.palette.color(QPalette::PlaceholderText));
-    const int left = at.first ? room.width() - kNameWidth - 6 : room.width();
+    const int left = at.first ? room.width() - name_width - kNamesApart : room.width();
     painter_.drawText(
         room, Qt::AlignRight | Qt::AlignVCenter,
         QFontMetrics(small_).elidedText(laneText(index_, at.lane), Qt::ElideRight, left));

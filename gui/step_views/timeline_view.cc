@@ -165,6 +165,7 @@ QWidget* TimelineView::below() {
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->verticalHeader()->hide();
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table->horizontalHeader()->setStretchLastSection(false);
   auto* sums = new QVBoxLayout;
   beside_->setAccessibleName(Words::tr("The simulated step beside the predicted one"));
   sums->addWidget(beside_);

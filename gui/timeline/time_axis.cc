@@ -10,8 +10,11 @@ namespace {
 constexpr double kLeastNsPerPixel = 1e-3;
 
 // With as many digits as two ticks need to differ.
-QString tick_text(double ns, double step_ns) {
-  const double unit = step_ns >= 1e8 ? 1e9 : step_ns >= 1e5 ? 1e6 : step_ns >= 1e2 ? 1e3 : 1;
+// A number below 10,000 stands before the unit.
+QString tick_text(double ns, double step_ns, double last_ns) {
+  constexpr double kLong = 1e4;
+  double unit = step_ns >= 1e8 ? 1e9 : step_ns >= 1e5 ? 1e6 : step_ns >= 1e2 ? 1e3 : 1;
+  while (unit < 1e9 && last_ns / unit >= kLong) unit *= 1e3;
   const char* const name = unit == 1e9 ? "s" : unit == 1e6 ? "ms" : unit == 1e3 ? "us" : "ns";
   const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step_ns / unit) + 1e-9)));
   return QString::number(ns / unit, 'f', digits) + " " + name;
@@ -52,7 +55,7 @@ std::vector<Tick> ticks_of(const TimeAxis& axis, int width, int apart) {
   }
   std::vector<Tick> ticks;
   for (double at = std::ceil(axis.start_ns / step - 1e-9); at * step <= axis.time_at(width); ++at) {
-    ticks.push_back({axis.x_of(at * step), tick_text(at * step, step)});
+    ticks.push_back({axis.x_of(at * step), tick_text(at * step, step, axis.time_at(width))});
   }
   return ticks;
 }

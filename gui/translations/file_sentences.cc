@@ -65,7 +65,7 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "string literal"), QT_TRANSLATE_NOOP("Words", "number literal"),
     QT_TRANSLATE_NOOP("Words", "invalid literal"), QT_TRANSLATE_NOOP("Words", "invalid number"),
     QT_TRANSLATE_NOOP("Words", "'[', '{', or a literal"),
-    QT_TRANSLATE_NOOP("Words", "missing closing quote"),
+    QT_TRANSLATE_NOOP("Words", "the file ends within a string"),
     // The YAML parser's own words (yaml-cpp/exceptions.h).
     QT_TRANSLATE_NOOP("Words", "end of map not found"),
     QT_TRANSLATE_NOOP("Words", "end of map flow not found"),

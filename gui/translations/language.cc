@@ -4,9 +4,11 @@
 #include <QCoreApplication>
 #include <QDir>
 #include <QLibraryInfo>
+#include <QMutex>
 #include <QTranslator>
+#include <map>
 #include <memory>
-#include <vector>
+#include <type_traits>
 
 #ifdef TESSERA_TRANSLATIONS
 // Of a static library only what is named is linked. Outside of namespaces, as Qt demands.
@@ -20,6 +22,37 @@ namespace {
 
 const QString kEnglish = "en";
 const QString kPrefix = "tessera_", kSuffix = ".qm";
+
+/// Remembers what it was asked for; texts are asked for in any thread.
+class Remembering : public QTranslator {
+ public:
+  QString translate(const char* context, const char* text, const char* which,
+                    int number) const override {
+    QString shown = QTranslator::translate(context, text, which, number);
+    if (shown.isEmpty()) return shown;
+    const QMutexLocker alone(&mutex_);
+    english_.try_emplace(shown, QString::fromUtf8(text));
+    return shown;
+  }
+  QString englishOf(const QString& shown) const {
+    const QMutexLocker alone(&mutex_);
+    const auto found = english_.find(shown);
+    return found == english_.end() ? shown : found->second;
+  }
+
+ private:
+  mutable QMutex mutex_;
+  mutable std::map<QString, QString> english_;  // at most the texts of the language's file
+};
+
+struct Spoken {
+  std::unique_ptr<QTranslator> of_qt;
+  std::unique_ptr<Remembering> own;
+};
+Spoken& spoken() {
+  static Spoken spoken;
+  return spoken;
+}
 
 }  // namespace
 
@@ -53,17 +86,18 @@ QString languageOf(const QLocale& locale) {
 
 // Also what Qt says itself, as the buttons of its dialogs.
 void speak(const QString& language) {
-  static std::vector<std::unique_ptr<QTranslator>> translators;
-  translators.clear();  // uninstalls them
+  spoken() = {};  // uninstalls them
   if (language == kEnglish) return;
-  const auto take = [&](const QString& name, const QString& folder) {
-    auto translator = std::make_unique<QTranslator>();
-    if (!translator->load(name, folder)) return;
-    QCoreApplication::installTranslator(translator.get());
-    translators.push_back(std::move(translator));
+  const auto take = [](auto& translator, const QString& name, const QString& folder) {
+    translator = std::make_unique<std::decay_t<decltype(*translator)>>();
+    if (translator->load(name, folder)) QCoreApplication::installTranslator(translator.get());
   };
-  take("qtbase_" + language, QLibraryInfo::path(QLibraryInfo::TranslationsPath));
-  take(kPrefix + language, ":/translations");
+  take(spoken().of_qt, "qtbase_" + language, QLibraryInfo::path(QLibraryInfo::TranslationsPath));
+  take(spoken().own, kPrefix + language, ":/translations");
+}
+
+QString englishOf(const QString& shown) {
+  return spoken().own ? spoken().own->englishOf(shown) : shown;
 }
 
 }  // namespace tessera::gui

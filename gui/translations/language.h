@@ -20,5 +20,8 @@ QString languageOf(const QLocale& locale);
 /// From now on texts are in that language; those that are shown already stay as they are.
 /// Precondition: one of languages().
 void speak(const QString& language);
+/// The English text that is shown as this one in the language that is spoken; itself where it is
+/// English, or no text of the window.
+QString englishOf(const QString& shown);
 
 }  // namespace tessera::gui

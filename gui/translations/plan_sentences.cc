@@ -71,8 +71,7 @@ constexpr std::array kSentences{
                       "%1: a step has only %2 sequences, and each replica needs one at least"),
     QT_TRANSLATE_NOOP("Words", "%1 does not divide the %2 sequences of a mini-batch"),
     QT_TRANSLATE_NOOP("Words", "%1 does not divide the %2 sequences of a step"),
-    QT_TRANSLATE_NOOP("Words",
-                      "%1 is beyond engine '%2', which has %3 there; plan with --engine %4"),
+    QT_TRANSLATE_NOOP("Words", "%1 is beyond engine '%2', which has %3 there; plan for engine %4"),
     QT_TRANSLATE_NOOP("Words", "%1 is beyond engine '%2', which has %3 there")};
 
 }  // namespace

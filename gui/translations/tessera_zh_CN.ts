@@ -3516,24 +3516,8 @@ select it to plan it in full</source>
         <translation>裕度：没有方案只用这么少的 GPU；预测时间的误差不会改变这一点。</translation>
     </message>
     <message>
-        <source>Margin: another plan wins if the predictions of the two err by %1 in opposite directions</source>
-        <translation>裕度：两个方案的预测朝相反方向各偏差 %1 时，另一方案才会胜出</translation>
-    </message>
-    <message>
-        <source>%1; a tie: the nearest is as good.</source>
-        <translation>%1；不相上下：最接近的方案同样好。</translation>
-    </message>
-    <message>
         <source>%1.</source>
         <translation>%1。</translation>
-    </message>
-    <message>
-        <source>%1; a tie: the nearest is %2 standard deviations of the difference behind.</source>
-        <translation>%1；不相上下：最接近的方案落后 %2 个差值标准差。</translation>
-    </message>
-    <message>
-        <source>%1; the nearest is %2 standard deviations of the difference behind.</source>
-        <translation>%1；最接近的方案落后 %2 个差值标准差。</translation>
     </message>
     <message>
         <source>more than 1000</source>
@@ -3748,8 +3732,8 @@ select it to plan it in full</source>
         <translation>%1 不能整除一步的 %2 条序列</translation>
     </message>
     <message>
-        <source>%1 is beyond engine &apos;%2&apos;, which has %3 there; plan with --engine %4</source>
-        <translation>%1 超出引擎 &apos;%2&apos; 的能力，它在此处只有 %3；可改用 --engine %4</translation>
+        <source>%1 is beyond engine &apos;%2&apos;, which has %3 there; plan for engine %4</source>
+        <translation>%1 超出引擎 &apos;%2&apos; 的能力，它在此处只有 %3；可改用引擎 %4</translation>
     </message>
     <message>
         <source>%1 is beyond engine &apos;%2&apos;, which has %3 there</source>
@@ -6372,10 +6356,6 @@ select it to plan it in full</source>
         <translation>权重如何从 actor 到 rollout</translation>
     </message>
     <message>
-        <source>a variable&apos;s name</source>
-        <translation>变量名</translation>
-    </message>
-    <message>
         <source>every variable once</source>
         <translation>每个变量恰好一次</translation>
     </message>
@@ -6860,8 +6840,8 @@ select it to plan it in full</source>
         <translation>&apos;[&apos;、&apos;{&apos; 或字面值</translation>
     </message>
     <message>
-        <source>missing closing quote</source>
-        <translation>缺少右引号</translation>
+        <source>the file ends within a string</source>
+        <translation>文件在字符串中间结束</translation>
     </message>
     <message>
         <source>end of map not found</source>
@@ -7742,6 +7722,70 @@ select it to plan it in full</source>
     <message>
         <source>a plan, a project, a trace or a model&apos;s config.json</source>
         <translation>方案、项目、trace或模型的 config.json</translation>
+    </message>
+    <message>
+        <source>Margin: none, another plan is as good.</source>
+        <translation>裕度：无，另一方案同样好。</translation>
+    </message>
+    <message>
+        <source>Margin: another plan would win if it took %1 less than predicted and this one %1 more.</source>
+        <translation>裕度：若另一方案比预测短 %1，而此方案比预测长 %1，则另一方案胜出。</translation>
+    </message>
+    <message>
+        <source>%1 The constants leave that open (it is %2 standard deviations of the difference): take the two as equally good.</source>
+        <translation>%1以现有常数无法排除这种情况（仅为差值的 %2 个标准差）：可视两者同样好。</translation>
+    </message>
+    <message>
+        <source>%1 By the constants that is unlikely: it is %2 standard deviations of the difference.</source>
+        <translation>%1按现有常数这不太可能：那是差值的 %2 个标准差。</translation>
+    </message>
+    <message>
+        <source>perhaps %1 a step instead of %2: %3 less, fits with %4 %</source>
+        <translation>每步或许 %1，而非 %2：少 %3，放得下的概率为 %4 %</translation>
+    </message>
+    <message>
+        <source>The changes below are priced by these constants: they are guesses. Measure one before you rely on it.</source>
+        <translation>下列改动按这些常数计算，只是猜测。采用前请先实测。</translation>
+    </message>
+    <message>
+        <source>The prediction against what was measured: below 0 it is too short</source>
+        <translation>预测相对于实测：小于 0 表示预测偏短</translation>
+    </message>
+    <message>
+        <source>stopped (%1)</source>
+        <translation>已停止（%1）</translation>
+    </message>
+    <message>
+        <source>failed (%1)</source>
+        <translation>失败（%1）</translation>
+    </message>
+    <message>
+        <source>%1 steps were measured; its ranks left nothing here</source>
+        <translation>已测得 %1 步；各 rank 未在此留下任何信息</translation>
+    </message>
+    <message>
+        <source>Why nothing was written</source>
+        <translation>为何未写入任何文件</translation>
+    </message>
+    <message>
+        <source>%1, less than the predictions may be off</source>
+        <translation>%1，小于预测可能的误差</translation>
+    </message>
+    <message>
+        <source>Settings in which runs differ</source>
+        <translation>各运行不同的设置</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Settings in which they differ&lt;/b&gt;</source>
+        <translation>&lt;b&gt;它们不同的设置&lt;/b&gt;</translation>
+    </message>
+    <message>
+        <source>Their run.yaml and plan.json say the same.</source>
+        <translation>它们的 run.yaml 和 plan.json 内容相同。</translation>
+    </message>
+    <message>
+        <source>Not all of them have a run.yaml or plan.json to compare.</source>
+        <translation>并非每个都有可供比较的 run.yaml 或 plan.json。</translation>
     </message>
 </context>
 </TS>

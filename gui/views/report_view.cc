@@ -17,6 +17,7 @@ class ReportView : public QPlainTextEdit {
  public:
   explicit ReportView(Session& session) : session_(session) {
     showAsFixedText(*this, Words::tr("Report of the plan and its proof"));
+    setLineWrapMode(QPlainTextEdit::WidgetWidth);  // it stands in a narrow column
     connect(&session, &Session::documentChanged, this, &ReportView::write);
   }
 

@@ -191,7 +191,7 @@ std::string describe(const EngineLimit& limit, const std::string& engine) {
   std::string text =
       limit.setting + " is beyond engine '" + engine + "', which has " + limit.limit + " there";
   if (limit.engines.empty()) return text;
-  text += "; plan with --engine ";
+  text += "; plan for engine ";
   for (const std::string& other : limit.engines) {
     const bool last = &other == &limit.engines.back();
     text += (&other == &limit.engines.front() ? "" : last ? " or " : ", ") + other;

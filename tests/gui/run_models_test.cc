@@ -58,7 +58,7 @@ TEST(RankStateModel, ARankThatStoppedWithoutAWordIsLostAndItsClockStands) {
   model.setStates(rows, 3'000'000'000);
   // The worst first; of those that run the one that is behind.
   const char* const expected[] = {"lost",         "on another host", "running",
-                                  "finished (0)", "terminated",      "finished (130)"};
+                                  "finished (0)", "terminated",      "stopped (130)"};
   for (int row = 0; row < 6; ++row) {
     const QModelIndex state = model.index(row, RankStateModel::State);
     EXPECT_EQ(state.data().toString(), expected[row]);
@@ -174,6 +174,21 @@ TEST(ComparisonModel, SaysNothingOfWhatIsNotMeasured) {
   for (int row = 0; row < last; ++row) {
     EXPECT_EQ(model.index(row, ComparisonModel::Share).data().toString(), "-") << row;
   }
+}
+
+// A short table shows its first rows: the whole stands above what it is made of.
+TEST(ComparisonModel, TheStepStandsFirst) {
+  ComparisonModel model;
+  model.setComparison({.times = compare(split_plan(), {})});
+  const auto& phases = model.comparison().phases;
+  ASSERT_EQ(phases.back().phase, "step");
+  const auto name = [&](int row) { return model.index(row, 0).data().toString().toStdString(); };
+  EXPECT_EQ(name(0), "step");
+  for (int row = 1; row < std::ssize(phases); ++row) {
+    EXPECT_EQ(name(row), phases[static_cast<std::size_t>(row) - 1].phase);
+  }
+  EXPECT_NE(name(static_cast<int>(phases.size())), "step");
+  EXPECT_TRUE(model.index(0, 0).data(Qt::FontRole).value<QFont>().bold());
 }
 
 TEST(ComparisonModel, SaysWhatNothingIsPredictedFor) {

@@ -166,6 +166,38 @@ TEST_F(SamplesView, WhatIsBrokenIsSaidAboveTheTable) {
   EXPECT_TRUE(said.contains("samples.jsonl:2:1")) << said.toStdString();
 }
 
+// New samples stand above it: who reads one keeps it in sight, who chose none sees the newest.
+TEST_F(SamplesView, AChosenOneStaysInItsPlace) {
+  const auto add = [&](int step) {
+    std::ofstream out((folder.path() + "/samples.jsonl").toStdString(), std::ios::app);
+    for (int sample = 0; sample < 64; ++sample) {
+      out << line_of(step, 1, "step " + std::to_string(step));
+    }
+  };
+  add(1);
+  ASSERT_TRUE(window.openRun(folder.path(), true));
+  showTab("Samples");
+  const auto read = [&](int rows) {
+    return wait_for([&] { return table()->model()->rowCount() == rows; });
+  };
+  ASSERT_TRUE(read(64));
+  add(2);
+  ASSERT_TRUE(read(128));
+  EXPECT_EQ(whole("Response"), "step 2");
+  EXPECT_EQ(table()->currentIndex().row(), 0);
+  const auto place = [&] { return table()->visualRect(table()->currentIndex()); };
+  QTest::mouseClick(table()->viewport(), Qt::LeftButton, {},
+                    table()->visualRect(table()->model()->index(2, 0)).center());
+  rest(50);
+  const QRect before = place();
+  ASSERT_TRUE(table()->viewport()->rect().contains(before.center()));
+  add(3);
+  ASSERT_TRUE(read(192));
+  EXPECT_EQ(whole("Response"), "step 2");
+  EXPECT_EQ(table()->currentIndex().row(), 66);
+  EXPECT_EQ(place(), before);
+}
+
 TEST_F(SamplesView, AreExportedWithoutADisplay) {
   const QStringList files = exportViews(window, folder.path(), kAllFormats);
   for (const char* ending : {".png", ".svg", ".csv", ".json"}) {

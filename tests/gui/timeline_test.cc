@@ -86,6 +86,15 @@ TEST(TimeAxis, TicksAreRoundAndApart) {
   }
 }
 
+// Late in a long trace a tick of milliseconds is told in seconds.
+TEST(TimeAxis, TicksOfALongTraceAreInItsUnit) {
+  const std::vector<Tick> late = ticks_of({108.2e9, 1e5}, 1000, 100);
+  ASSERT_GE(late.size(), 3u);
+  EXPECT_EQ(late[0].text, "108.20 s");
+  EXPECT_EQ(late[1].text, "108.21 s");
+  EXPECT_EQ(ticks_of({8.2e9, 1e5}, 1000, 100)[1].text, "8210 ms");
+}
+
 TEST(Timeline, RanksThatDoTheSameAreOneGroup) {
   const TimelineIndex index = index_of(random_simulation(7, 4, 40));
   ASSERT_EQ(index.groups.size(), 3u);

@@ -53,6 +53,8 @@ TEST(StrictJson, RefusesEveryMalformedTextWithItsPlaceAndReason) {
       {"[01]", "1:3 (/0)", "1", "JSON"},
       {"[.5]", "1:2", ".", "JSON"},
       {"tru", "1:4", "the end of the text", "JSON"},
+      {"{\"a\": \"b\n", "1:9 (/a)", "the end of the text", "JSON"},
+      {"{\"a\": \"b", "1:9 (/a)", "the end of the text", "JSON"},
   };
   for (const Malformed& malformed : cases) {
     SCOPED_TRACE(malformed.text);
@@ -65,6 +67,18 @@ TEST(StrictJson, RefusesEveryMalformedTextWithItsPlaceAndReason) {
     EXPECT_NE(problems[0].expected.find(malformed.expected), std::string::npos)
         << problems[0].expected;
   }
+}
+
+// Whether its last line has an end or not; a line's end with more behind it is another fault.
+TEST(StrictJson, AFileThatWasCutOffWithinAStringIsSaidToBe) {
+  const auto hint_of = [](const char* text) {
+    Problems problems;
+    EXPECT_FALSE(parse_json(text, "f.json", problems));
+    return problems.empty() ? "" : problems.front().hint;
+  };
+  EXPECT_EQ(hint_of("{\"a\": 1,\n \"b"), "the file ends within a string");
+  EXPECT_EQ(hint_of("{\"a\": 1,\n \"b\n\n "), "the file ends within a string");
+  EXPECT_NE(hint_of("{\"a\": \"b\n \"c\": 2}").find("must be escaped"), std::string::npos);
 }
 
 TEST(StrictJson, ReportsAllDuplicateKeysOfAFileAtOnce) {

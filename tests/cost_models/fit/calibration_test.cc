@@ -167,6 +167,7 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   const FitContext context{DType::fp32, 2, 4, "test", "2026-01-01T00:00:00Z"};
   const Calibration fitted = fit_calibration(shipped("cpu"), samples, context, report, problems);
   EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(fitted.note, "Measured by test. What that does not measure is of 'cpu'.");
   EXPECT_NEAR(fitted.matmul_flops.value, 3.7e10, 3.7e8);
   EXPECT_NEAR(fitted.memory_bandwidth.value, 5.5e9, 5.5e7);
   EXPECT_NEAR(fitted.matmul_floor_s.value, 4e-6, 4e-8);

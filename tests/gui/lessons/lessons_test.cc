@@ -111,6 +111,12 @@ TEST_F(Lessons, AdviceIsReadFirstAndItsFilesReplaceNone) {
             QStringList{"plan.json"});
   const auto commands = dialog->findChildren<QLineEdit*>();
   ASSERT_FALSE(commands.isEmpty());
+  // By constants that are noise: no change promises anything.
+  QStringList said;
+  for (const QLabel* label : dialog->findChildren<QLabel*>()) said << label->text();
+  EXPECT_EQ(said.filter("they are guesses").size(), 1) << said.join('\n').toStdString();
+  EXPECT_EQ(said.filter(". perhaps ").size(), commands.size());
+  EXPECT_TRUE(said.filter("<b>").isEmpty());
   EXPECT_TRUE(commands[0]->text().startsWith("tessera plan --from plan.json --calibration"));
   // Nothing of it is cut: whatever is a sentence wraps within the dialog.
   EXPECT_EQ(dialog->findChild<QScrollArea*>()->horizontalScrollBarPolicy(), Qt::ScrollBarAlwaysOff);

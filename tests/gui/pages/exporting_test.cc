@@ -9,6 +9,7 @@
 #include <QFileInfo>
 #include <QHeaderView>
 #include <QImage>
+#include <QLineEdit>
 #include <QMenuBar>
 #include <QStandardItemModel>
 #include <QStatusBar>
@@ -25,6 +26,8 @@
 #include "gui/pages/export_views.h"
 #include "gui/pages/main_window.h"
 #include "gui/translations/language.h"
+#include "gui/views/message_bar.h"
+#include "tests/gui/explore_flow.h"
 #include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
@@ -157,6 +160,41 @@ TEST_F(OneView, IsWrittenAsTheExportOfAllWritesIt) {
   EXPECT_EQ(picture.size(), QImage(all + "/timeline.png").size());
   EXPECT_EQ(picture, QImage(all + "/timeline.png"));
   EXPECT_TRUE(bytes_of(folder.filePath("one.svg")).contains("<svg"));
+}
+
+// Whoever looks at a page stays there.
+TEST_F(OneView, ThatCannotBeWrittenIsToldOnItsPage) {
+  window.showPage(&window.understand());
+  exported("one.xlsx");
+  EXPECT_TRUE(told().contains("one.xlsx: this view is written as")) << told().toStdString();
+  EXPECT_TRUE(window.understand().isVisible());
+  EXPECT_EQ(window.statusBar()->currentMessage(), told());
+}
+
+// What was typed is there for another try.
+TEST_F(OneView, AJobThatCannotBeWrittenIsToldInItsDialog) {
+  window.showPage(&window.understand());
+  bool open = false, quiet = false;
+  QString typed, why;
+  with_dialog(&window, [&](QDialog& dialog) {
+    auto* name = named<QLineEdit>(dialog, "Folder");
+    name->setText("/proc/job");
+    QTest::keyClick(name, Qt::Key_Return);
+    open = dialog.isVisible();
+    typed = name->text();
+    auto* fault = named<MessageBar>(dialog, "Why nothing was written");
+    if (fault != nullptr) why = fault->text();
+    name->setText(folder.filePath("job"));
+    quiet = fault != nullptr && fault->text().isEmpty();
+    QTest::keyClick(name, Qt::Key_Return);
+  });
+  QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
+  EXPECT_TRUE(open);
+  EXPECT_EQ(typed, "/proc/job");
+  EXPECT_TRUE(why.contains("/proc/job")) << why.toStdString();
+  EXPECT_TRUE(quiet) << "of another folder nothing is known yet";
+  EXPECT_TRUE(window.understand().isVisible());
+  EXPECT_FALSE(QDir(folder.filePath("job")).isEmpty());
 }
 
 TEST_F(OneView, IsTheOneThatTheKeysAreFor) {

@@ -7,6 +7,8 @@
 #include <QScrollBar>
 #include <QToolButton>
 #include <QWheelEvent>
+#include <algorithm>
+#include <vector>
 
 #include "gui/document/text.h"
 #include "gui/form/degree_grid.h"
@@ -41,6 +43,19 @@ TEST_F(MoreSettings, AreBehindAButtonAndAskedLikeDegrees) {
   EXPECT_EQ(box("actor.cp")->currentText(), "2");
   EXPECT_EQ(zero->currentText(), "");
   EXPECT_EQ(window.explore().form()->query().fixed, other.fixed);
+}
+
+// 7B stands before 14B.
+TEST_F(MoreSettings, ModelsStandInTheOrderOfTheirSizes) {
+  std::vector<int> places;
+  for (const char* size : {"0.5b", "1.5b", "3b", "7b", "14b", "32b", "72b"}) {
+    for (const QComboBox* each : window.explore().form()->findChildren<QComboBox*>()) {
+      const int at = each->findText(QString("qwen2.5-") + size);
+      if (at >= 0) places.push_back(at);
+    }
+  }
+  EXPECT_EQ(places.size(), 7U);
+  EXPECT_TRUE(std::is_sorted(places.begin(), places.end()));
 }
 
 TEST_F(MoreSettings, ThatAQuestionFixesAreInSight) {

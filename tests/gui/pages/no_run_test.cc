@@ -21,6 +21,36 @@ namespace {
 
 const QString kRun = QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run";
 
+// verl leaves its numbers alone: nothing empty stands beside them.
+TEST(NoRun, OfNumbersAloneNoRanksOrReshardsAreShown) {
+  QTemporaryDir folder;
+  QFile::copy(kRun + "/metrics.jsonl", folder.filePath("all.jsonl"));
+  QFile all(folder.filePath("all.jsonl")), some(folder.filePath("metrics.jsonl"));
+  ASSERT_TRUE(all.open(QIODevice::ReadOnly) && some.open(QIODevice::WriteOnly));
+  some.write(all.readAll().replace("\"reshard/", "\"other/"));
+  some.close();
+  MainWindow window;
+  window.resize(1280, 720);
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  const auto shown = [&](const char* name) {
+    return window.run().findChild<QWidget*>(name)->isVisible();
+  };
+  ASSERT_TRUE(window.openRun(folder.path(), false));
+  const QString state = window.session().run()->summary().text;
+  EXPECT_TRUE(state.endsWith(" steps were measured; its ranks left nothing here"))
+      << state.toStdString();
+  EXPECT_FALSE(shown("ranks") || shown("reshard_rate") || shown("reshard_bytes"));
+  EXPECT_TRUE(shown("reward") && shown("kl") && shown("throughput") && shown("step_phases"));
+  const auto* phases = window.run().findChild<QWidget*>("step_phases");
+  const auto* throughput = window.run().findChild<QWidget*>("throughput");
+  EXPECT_EQ(phases->geometry().top(), throughput->geometry().top()) << "it takes their room";
+  ASSERT_TRUE(window.openRun(kRun, false));
+  for (const char* name : {"ranks", "reshard_rate", "reshard_bytes"}) {
+    EXPECT_TRUE(shown(name)) << name;
+  }
+}
+
 TEST(NoRun, OffersWhatCanBeDoneUntilARunIsOpen) {
   MainWindow window;
   window.show();

@@ -183,7 +183,7 @@ TEST(ExportJob, WritesWhatTheTargetRunsAndSaysWhyAnotherCannot) {
   named<QLineEdit>(job, "Folder")->setText(folder.filePath("job"));
   ASSERT_TRUE(write->isEnabled());
   EXPECT_TRUE(plan_for->isHidden());
-  job.write();
+  job.accept();
   Problems problems;
   const auto made = export_plan(free_plan(), *export_target_from("slurm", problems), {}, problems);
   ASSERT_TRUE(made);
@@ -204,7 +204,7 @@ TEST(ExportJob, TakesAFreeNameAndSaysWhatItWouldReplace) {
   ASSERT_TRUE(QDir().mkdir("job"));
   ExportJob first(std::make_shared<const Plan>(free_plan()));
   EXPECT_EQ(first.folder(), "job-2");
-  first.write();
+  first.accept();
   ExportJob second(std::make_shared<const Plan>(free_plan()));
   EXPECT_EQ(second.folder(), "job-3");
   const auto has_button = [&](const QString& text) {

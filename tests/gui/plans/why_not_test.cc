@@ -56,6 +56,22 @@ TEST(WhyNot, IsToldInTheUnitOfWhatIsMinimised) {
   }
 }
 
+// In the window's words: an engine is a field of the form, not an option of a command.
+TEST(WhyNot, AChoiceThatTheEngineHasNotIsToldOnce) {
+  PlanQuery query = small_query();
+  query.engine = "verl";
+  const PlanAnswer found = answer(query);
+  ASSERT_TRUE(std::holds_alternative<SharedPlan>(found.result));
+  const auto& plan = std::get<SharedPlan>(found.result);
+  const QString told = why_not_answer(plan, query, "actor.tp=8").text;
+  EXPECT_TRUE(
+      told.startsWith("No plan is possible: actor.tp=8 is beyond engine 'verl', which has 1 "
+                      "there; plan for engine "))
+      << told.toStdString();
+  EXPECT_EQ(told.count("is beyond engine"), 1) << told.toStdString();
+  EXPECT_FALSE(told.contains("--engine")) << told.toStdString();
+}
+
 // The table's rows are behind by the same measure.
 TEST(WhyNot, RowsAreBehindByWhatIsMinimised) {
   const PlanAnswer found = answer(query_by("gpus"));

@@ -9,6 +9,7 @@
 #include <QDoubleSpinBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMenu>
 #include <QRegularExpression>
 #include <QTabBar>
@@ -181,6 +182,34 @@ TEST_F(Languages, TheClassesOfMemoryInALegendAreTranslated) {
   fixed.fixed = {"placement=colocated"};
   window.session().ask(fixed);
   EXPECT_EQ(window.explore().form()->query().fixed, fixed.fixed);
+}
+
+// Who knows a command from an English page finds it, too.
+TEST_F(Languages, CommandsAreFoundByTheirEnglishNames) {
+  speak("zh_CN");
+  EXPECT_EQ(englishOf(Words::tr("&Export views...")), "&Export views...");
+  EXPECT_EQ(englishOf("?!"), "?!");
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  const auto found = [&](const QString& typed) {
+    QStringList names;
+    with_dialog(&window, [&](QDialog& dialog) {
+      dialog.findChild<QLineEdit*>()->setText(typed);
+      auto* list = dialog.findChild<QListWidget*>();
+      for (int row = 0; row < list->count(); ++row) names << list->item(row)->text();
+      dialog.reject();
+    });
+    window.activateWindow();
+    EXPECT_TRUE(QTest::qWaitForWindowActive(&window));
+    QTest::keyClick(&window, Qt::Key_P, Qt::ControlModifier);
+    return names;
+  };
+  const QString wanted = Words::tr("&Export views...").remove("...").section("(&", 0, 0);
+  EXPECT_FALSE(found("views export").filter(wanted).isEmpty()) << wanted.toStdString();
+  EXPECT_FALSE(found(wanted).filter(wanted).isEmpty());
+  speak("en");
+  EXPECT_EQ(englishOf("&Export views..."), "&Export views...");
 }
 
 /// The rows of pixels that a field's text takes, from the middle of the field.

@@ -6,6 +6,7 @@
 
 #include <QAbstractItemModelTester>
 #include <QTemporaryDir>
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -13,6 +14,7 @@
 #include "cost_models/documents/problem.h"
 #include "gui/units/number_role.h"
 #include "gui/views/table.h"
+#include "gui/watch/run_settings.h"
 #include "simulator/learn/measured_run.h"
 #include "tests/gui/explore_flow.h"
 #include "tests/gui/model_tester.h"
@@ -116,6 +118,36 @@ TEST(RunPhases, AnotherRunStandsBesideTheFirstWithItsDifference) {
   EXPECT_NEAR(std::stod(table->rows.back().cells[5]), 50, 1e-9);
 }
 
+// Keys of run.yaml and what plan.json is, as far as they are not the same.
+TEST(RunSettings, ThatDifferAreNamed) {
+  QTemporaryDir folder;
+  const std::filesystem::path top = folder.path().toStdString();
+  const std::string plan = std::string(TESSERA_SOURCE_DIR) + "/tests/gui/data/run/plan.json";
+  for (const char* name : {"first", "second", "bare"}) {
+    std::filesystem::create_directory(top / name);
+  }
+  std::filesystem::copy(plan, top / "first/plan.json");
+  std::filesystem::copy(plan, top / "second/plan.json");
+  std::ofstream(top / "first/run.yaml")
+      << "actor: {optim: {lr: 1.0e-6}, seed: 1}\ndata: {train_files: [a.jsonl]}\n";
+  std::ofstream(top / "second/run.yaml")
+      << "actor: {optim: {lr: 5.0e-6}, seed: 1}\ndata: {train_files: [a.jsonl, b.jsonl]}\n"
+         "algorithm: {gamma: 1}\n";
+  const auto first = settings_of_run(top / "first"), second = settings_of_run(top / "second");
+  const auto apart = settings_apart({first, second});
+  ASSERT_EQ(apart.size(), 3u);
+  EXPECT_EQ(apart[0].name, "actor.optim.lr");
+  EXPECT_EQ(apart[0].values, QStringList({"1e-06", "5e-06"}));
+  EXPECT_EQ(apart[1].name, "algorithm.gamma");
+  EXPECT_EQ(apart[1].values, QStringList({"", "1"}));
+  EXPECT_EQ(apart[2].values, QStringList({"[a.jsonl]", "[a.jsonl, b.jsonl]"}));
+  EXPECT_TRUE(settings_of_run(top / "bare").empty());
+  const auto with_plan = settings_apart({first, {}});
+  EXPECT_TRUE(std::ranges::any_of(with_plan, [](const SettingApart& one) {
+    return one.name == "plan: actor" && one.values[0].startsWith("tp");
+  }));
+}
+
 TEST(RunPhases, AreATabOfTheRunsPage) {
   MainWindow window;
   window.resize(1280, 800);
@@ -134,8 +166,12 @@ TEST(RunPhases, AreATabOfTheRunsPage) {
   EXPECT_TRUE(table->isVisible());
   EXPECT_EQ(table->model()->columnCount(), 6);
   EXPECT_GT(table->model()->rowCount(), 3);
+  auto* settings = named<QTableView>(window, "Settings in which runs differ");
+  ASSERT_TRUE(wait_for([&] { return settings->isVisible(); })) << "one has a plan.json";
+  EXPECT_EQ(settings->model()->columnCount(), 3);
   window.session().run()->clearOthers();
   EXPECT_EQ(table->model()->columnCount(), 3);
+  EXPECT_FALSE(settings->isVisible());
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(Infeasible, NamesTheEnginesLimitAndWhoHasTheSetting) {
   EXPECT_EQ(
       none.reasons[0],
       "actor.ep=2 is beyond engine 'tessera', which has 1 (not ep 2 of a model without experts) "
-      "there; plan with --engine megatron, verl-megatron or any");
+      "there; plan for engine megatron, verl-megatron or any");
   EXPECT_EQ(none.nearest_fix.find("leave out actor.ep=2"), 0u);
 }
 
