@@ -3,6 +3,9 @@
 
 #include <QStringList>
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "gui/document/text.h"
@@ -23,11 +26,56 @@ QString fits_text(const Plan& plan, const std::optional<Calibration>& calibratio
       .arg(said(fit_text(plan, fit.probability)), partText(fit.peak, fit.usable));
 }
 
-QString largest_text(const Prediction& prediction) {
+// Times of the phases that the step waits for: those on the longest chain of calls, each of which
+// begins once its inputs are there and its ranks are free. All of them where that chain is not the
+// step, as of a plan that was measured.
+std::map<Phase, Seconds> waited_for(const Plan& plan) {
+  constexpr double kSame = 0.02;  // of the step: what is outside all phases
+  struct Call {
+    Phase phase;
+    Seconds end;
+    std::optional<std::size_t> before;  // whose end it waited for
+  };
+  const std::map<Phase, Seconds>& times = plan.prediction.phases_s;
+  const Placement blocks = placement_of(plan);
+  std::vector<Call> calls;
+  std::map<Phase, std::size_t> ended;       // by their places in `calls`
+  std::map<std::size_t, std::size_t> busy;  // the last call of a block
+  std::optional<std::size_t> last;
+  for (const ScheduledCall& call : plan.schedule) {
+    const auto time = times.find(call.phase);
+    if (time == times.end()) continue;
+    std::optional<std::size_t> before;
+    const auto wait_for = [&](std::size_t other) {
+      if (!before || calls[*before].end < calls[other].end) before = other;
+    };
+    for (const Phase input : call.after) {
+      if (ended.contains(input)) wait_for(ended.at(input));
+    }
+    const auto block = static_cast<std::size_t>(
+        std::ranges::find_if(
+            blocks, [&](const auto& roles) { return std::ranges::count(roles, call.role) > 0; }) -
+        blocks.begin());
+    if (busy.contains(block)) wait_for(busy.at(block));
+    const Seconds begin = before ? calls[*before].end : Seconds{};
+    ended[call.phase] = busy[block] = calls.size();
+    calls.push_back({call.phase, begin + time->second, before});
+    if (!last || calls[*last].end < calls.back().end) last = calls.size() - 1;
+  }
+  const Seconds step = plan.prediction.step_s;
+  if (!last || std::abs(calls[*last].end / step - 1) > kSame) return times;
+  std::map<Phase, Seconds> chain;
+  for (auto at = last; at; at = calls[*at].before) chain.insert(*times.find(calls[*at].phase));
+  return chain;
+}
+
+QString largest_text(const Plan& plan) {
+  const Prediction& prediction = plan.prediction;
+  const std::map<Phase, Seconds> phases = waited_for(plan);
   const auto largest =
-      std::max_element(prediction.phases_s.begin(), prediction.phases_s.end(),
+      std::max_element(phases.begin(), phases.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (largest == prediction.phases_s.end() || prediction.step_s <= 0) return {};
+  if (largest == phases.end() || prediction.step_s <= 0) return {};
   return Words::tr("%1 % in %2")
       .arg(numberText(100 * (largest->second / prediction.step_s), 0),
            toText(name_of(largest->first)));
@@ -137,8 +185,14 @@ QString fixed_text(const std::vector<std::string>& fixed, const std::vector<std:
 
 }  // namespace
 
+QString planTitle(const Plan& plan) {
+  const QString model = toText(plan.models.at("actor").path);
+  return Words::tr("%1 on %2")
+      .arg(model.section('/', -1, -1, QString::SectionSkipEmpty), toText(plan.cluster.name));
+}
+
 QString Headline::text() const {
-  QStringList parts{step, cost, throughput, fits, largest, rivals, freer};
+  QStringList parts{step, off, cost, throughput, fits, largest, rivals, freer};
   parts.removeAll(QString());
   return parts.join(" \u00b7 ");
 }
@@ -148,10 +202,11 @@ Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibra
   const Prediction& prediction = plan.prediction;
   Headline line;
   line.step = secondsText(prediction.step_s, prediction.step_error_s);
+  if (is_one_step_off(plan.schedule)) line.off = Words::tr("one step off");
   line.throughput = Words::tr("%1 tok/s/GPU").arg(countText(prediction.tokens_per_s_per_gpu));
   if (objective_of(plan) == Objective::cost) line.cost = costText(cost_of(plan, priced(plan)));
   line.fits = fits_text(plan, calibration);
-  line.largest = largest_text(prediction);
+  line.largest = largest_text(plan);
   line.rivals = best == nullptr ? rivals_text(plan, fixed) : behind_first_text(*best, priced(plan));
   return line;
 }

@@ -17,9 +17,13 @@
 
 namespace tessera::gui {
 
+/// "qwen2.5-7b on h200-8": the actor's model and the cluster.
+QString planTitle(const Plan& plan);
+
 /// Parts that may be empty where the plan does not state them.
 struct Headline {
   QString step;        // "144.38 +- 3.41 s"
+  QString off;         // "one step off", where its rollout is
   QString throughput;  // "7,236 tok/s/GPU"
   QString cost;        // "812 GPU seconds a step", where costs are what is minimised
   QString fits;        // "fits with 98.4 % (125.7 of 133.0 GiB)"

@@ -3,6 +3,7 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/utc_now.h"
+#include "gui/document/headline.h"
 #include "gui/document/words.h"
 #include "gui/report/markup.h"
 #include "gui/report/sections.h"
@@ -22,9 +23,7 @@ QString last_of(const std::string& path) {
 QString title_of_report(Session& session) {
   const Document& document = session.document();
   if (document.valid()) {
-    const Plan& plan = *document.plan;
-    return Words::tr("%1 on %2")
-        .arg(last_of(plan.models.at("actor").path), QString::fromStdString(plan.cluster.name));
+    return planTitle(*document.plan);
   }
   if (document.infeasible()) {
     return Words::tr("%1 on %2")

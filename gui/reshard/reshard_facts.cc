@@ -135,7 +135,9 @@ class GatheredParts {
     const int in_one = facts_.by_node ? per_node : 1;
     std::map<std::pair<int, int>, std::int64_t> sums;
     for (const WeightFlow& flow : flows) {
-      sums[{flow.from / in_one, flow.to / in_one}] += flow.elements * size_;
+      const bool gathered = question_.from.index_of(flow.to) >= 0;  // else it is sent on
+      const std::int64_t size = gathered ? size_ : size_of(question_.weights);
+      sums[{flow.from / in_one, flow.to / in_one}] += flow.elements * size;
     }
     ReshardPart& part = facts_.parts.emplace_back(ReshardPart{name, {}});
     for (const auto& [ends, bytes] : sums) part.flows.push_back({ends.first, ends.second, bytes});

@@ -64,7 +64,8 @@ Priced priced(const Plan& plan, const RunnerUp& other) {
 }
 
 RunnerUp summary_of(const Plan& plan) {
-  RunnerUp own{describe_placement(plan), describe_layouts(plan), plan.prediction.step_s};
+  const std::string off = is_one_step_off(plan.schedule) ? ", one step off" : "";
+  RunnerUp own{describe_placement(plan) + off, describe_layouts(plan), plan.prediction.step_s};
   const Priced price = priced(plan);
   own.gpus = price.gpus;
   const bool by_price = objective_of(plan) == Objective::cost && !plan.cluster.groups.empty();

@@ -9,6 +9,8 @@
 #include "gui/reshard/flow_matrix_model.h"
 #include "gui/reshard/methods_model.h"
 #include "gui/reshard/reshard_facts.h"
+#include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
@@ -171,6 +173,28 @@ TEST(ReshardFacts, OfAnEngineThatGathersSayWhoseBytesARankGets) {
   for (const Flow& flow : facts->parts[0].flows) {
     EXPECT_EQ((of_stages[{flow.from, flow.to}]), flow.bytes);
   }
+}
+
+// What goes on to ranks of the rollout's own is in the type of the wire, whatever was gathered: of
+// Qwen2.5-7B the bytes that its model.safetensors.index.json states (metadata.total_size).
+TEST(ReshardFacts, ARolloutOfItsOwnReceivesWhatTheModelsFilesHold) {
+  constexpr std::int64_t kFiles = 15'231'233'024;
+  Problems problems;
+  PlanRequest request = request_from({.model = "qwen2.5-7b",
+                                      .cluster = "h100-8",
+                                      .workload = "grpo-7b-1k",
+                                      .fixed = {"placement=standalone"},
+                                      .engine = "verl"},
+                                     problems);
+  request.one_step_off = true;
+  const auto found = make_plan(request, problems);
+  ASSERT_TRUE(found && std::holds_alternative<Plan>(*found));
+  const Plan& plan = std::get<Plan>(*found);
+  ASSERT_EQ(plan.find(Role::actor)->dtypes.master, DType::fp32);
+  const auto facts = facts_of(plan);
+  std::map<int, std::int64_t> received;
+  for (const Flow& flow : facts->parts.at(0).flows) received[flow.to] += flow.bytes;
+  for (const int rank : plan.find(Role::rollout)->ranks) EXPECT_EQ(received[rank], kFiles) << rank;
 }
 
 TEST(MethodsModel, HasEveryMethodAndSaysWhyOneCannotBeUsed) {

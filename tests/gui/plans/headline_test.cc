@@ -11,6 +11,7 @@
 #include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
 #include "gui/units/number_role.h"
+#include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/request/settings.h"
@@ -132,6 +133,35 @@ TEST(ProblemText, OfASettingNamesItAndNoOption) {
   const QString text = problemText(problems.front());
   EXPECT_TRUE(text.startsWith("setting actor.foo=3: ")) << text.toStdString();
   EXPECT_FALSE(text.contains("--fix"));
+}
+
+// Whatever runs beside the training of the step before does not make the step.
+TEST(Headline, NamesOneStepOffAndAPhaseThatTheStepWaitsFor) {
+  PlanQuery query{.model = "qwen2.5-7b", .cluster = "h100-8", .workload = "grpo-7b-1k"};
+  query.engine = "verl";
+  query.fixed = {"placement=standalone"};
+  Problems problems;
+  PlanRequest request = request_from(query, problems);
+  request.one_step_off = true;
+  const auto found = make_plan(request, problems);
+  ASSERT_TRUE(found && std::holds_alternative<Plan>(*found));
+  const SharedPlan plan = shared(std::get<Plan>(*found));
+  const std::map<Phase, Seconds>& times = plan->prediction.phases_s;
+  const Seconds gen = times.at(Phase::gen), update = times.at(Phase::update_actor);
+  ASSERT_GT(gen, update);
+  Seconds training{};
+  for (const auto& [phase, seconds] : times) {
+    if (phase != Phase::gen && phase != Phase::reshard) training = training + seconds;
+  }
+  ASSERT_NEAR(training / plan->prediction.step_s, 1, 0.02);  // the rollout has slack
+  const Headline line = headline_of(*plan, std::nullopt, {});
+  EXPECT_TRUE(line.largest.endsWith(" % in update_actor")) << line.largest.toStdString();
+  EXPECT_TRUE(line.text().contains("one step off"));
+  PlanTableModel model;
+  model.setWinner(plan);
+  EXPECT_EQ(model.index(0, PlanTableModel::Placement).data(),
+            "actor+reference | rollout, one step off");
+  EXPECT_EQ(headline_of(free_plan(), std::nullopt, {}).off, "");
 }
 
 }  // namespace
