@@ -15,8 +15,6 @@ LessonButtons::LessonButtons(RunFollower* run)
     : run_(run),
       learn_(new QPushButton(Words::tr("&Learn"))),
       advise_(new QPushButton(Words::tr("&Advise..."))) {
-  learn_->setToolTip(Words::tr("Refit the constants from what this run measured (tessera learn)"));
-  advise_->setToolTip(Words::tr("What to change about this run (tessera advise)"));
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(learn_);
@@ -32,6 +30,10 @@ void LessonButtons::allow() {
   const bool can = run_->plan() != nullptr && !run_->steps()->steps().empty() && !isBusy();
   learn_->setEnabled(can);
   advise_->setEnabled(can);
+  const QString none = run_->lacksPlan() ? "\n" + run_->whoseTimes() : QString();
+  learn_->setToolTip(Words::tr("Refit the constants from what this run measured (tessera learn)") +
+                     none);
+  advise_->setToolTip(Words::tr("What to change about this run (tessera advise)") + none);
 }
 
 void LessonButtons::cancel() {

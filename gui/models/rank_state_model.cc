@@ -34,8 +34,8 @@ bool lives(const RankStateModel::Row& row) {
 bool isWorse(const RankStateModel::Row& a, const RankStateModel::Row& b) {
   const auto place = [](const RankStateModel::Row& row) {
     const bool runs = row.status.state == RankState::running;
-    const int part = isBad(row) ? 0 : runs ? 1 : 2;
-    return std::tuple(part, part == 1 ? row.status.step : 0, row.status.rank);
+    const int part = isBad(row) ? 0 : row.stalled ? 1 : runs ? 2 : 3;
+    return std::tuple(part, part == 2 ? row.status.step : 0, row.status.rank);
   };
   return place(a) < place(b);
 }
@@ -62,11 +62,12 @@ QString stateText(const RankStateModel::Row& row) {
     case RankState::terminated:
       return Words::tr("terminated");
     default:
-      return lives(row) && row.status.phase == kPaused ? Words::tr("paused")
-             : lives(row)                              ? Words::tr("running")
-             : row.life == Life::silent                ? Words::tr("no heartbeat")
-             : row.life == Life::gone                  ? Words::tr("lost")
-                                                       : Words::tr("on another host");
+      return row.stalled                                 ? Words::tr("stalled")
+             : lives(row) && row.status.phase == kPaused ? Words::tr("paused")
+             : lives(row)                                ? Words::tr("running")
+             : row.life == Life::silent                  ? Words::tr("no heartbeat")
+             : row.life == Life::gone                    ? Words::tr("lost")
+                                                         : Words::tr("on another host");
   }
 }
 
@@ -106,7 +107,7 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
     const auto phase = phase_from(status.phase);
     return phase ? QVariant(colourOf(*phase)) : QVariant();
   }
-  if (role == BadRole && index.column() == State) return isBad(row);
+  if (role == BadRole && index.column() == State) return isBad(row) || row.stalled;
   if (role != Qt::DisplayRole && role != kNumberRole) return {};
   if (!row.fault.isEmpty() && index.column() > State) return {};
   if (role == kNumberRole) return index.column() == Since ? QVariant(seconds(row)) : QVariant();

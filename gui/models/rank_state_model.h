@@ -18,18 +18,20 @@ class RankStateModel : public QAbstractTableModel {
 
  public:
   enum Columns { Rank, State, Phase, Step, Since, Pid, ColumnCount };
-  enum Roles { BadRole = Qt::UserRole + 1 };  // bool: it was lost, failed, or nothing is known
+  enum Roles { BadRole = Qt::UserRole + 1 };  // bool: lost, failed, stalled, or nothing is known
 
   struct Row {
     RankStatus status;
     Life life = Life::gone;
-    QString fault = {};  // why nothing else is known of it; empty = the rest is
+    QString fault = {};    // why nothing else is known of it; empty = the rest is
+    bool stalled = false;  // the others wait for it, and nothing moves
   };
 
   using QAbstractTableModel::QAbstractTableModel;
 
   /// Rows of ranks that stay are updated in place. `now_ns`: system clock since 1970. Those that
-  /// were lost or failed come first, then those that run, the earliest step first, then the others.
+  /// were lost or failed come first, then one that stalls, then those that run, the earliest step
+  /// first, then the others.
   void setStates(std::vector<Row> rows, std::int64_t now_ns);
   const std::vector<Row>& rows() const { return rows_; }
   /// Of those that have not ended: seen here, or not to be judged from here.
@@ -49,8 +51,8 @@ class RankStateModel : public QAbstractTableModel {
   std::int64_t now_ns_ = 0;
 };
 
-/// "running", "paused", "finished (0)", "terminated", "on another host", "lost" of a rank that
-/// stopped without a word, or why nothing is known of it.
+/// "running", "paused", "finished (0)", "terminated", "on another host", "stalled", "lost" of a
+/// rank that stopped without a word, or why nothing is known of it.
 QString stateText(const RankStateModel::Row& row);
 
 /// What every rank of a plan does in a run; empty where the run has other ranks than the plan.

@@ -5,9 +5,12 @@
 #include <exception>
 #include <utility>
 
+#include "gui/document/headline.h"
 #include "gui/document/run_folder.h"
 #include "gui/document/text.h"
+#include "gui/document/words.h"
 #include "gui/translations/said.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {
@@ -64,7 +67,8 @@ void RunFollower::begin(const std::filesystem::path& run) {
   copied_ = false;
   fault_.clear();
   problems_.clear();
-  own_plan_.reset();
+  chosen_.reset();
+  held_.reset();
   steps_.clear();
   const bool beside =
       std::erase_if(others_, [this](const Other& each) { return each.folder == run_; });
@@ -96,10 +100,16 @@ void RunFollower::setPlan(SharedPlan plan) {
   timer_.isActive() ? pollLater() : poll();
 }
 
+void RunFollower::choosePlan(SharedPlan plan) {
+  chosen_ = std::move(plan);
+  if (!reader_) return;
+  timer_.isActive() ? pollLater() : poll();
+}
+
 void RunFollower::poll() {
   if (!reader_) return;
   pool_.waitForDone();  // the reader is one thread's at a time
-  take(reader_->read(plan_));
+  take(reader_->read(plan_, chosen_));
 }
 
 void RunFollower::pollLater() {
@@ -110,8 +120,8 @@ void RunFollower::pollLater() {
     if (other.tail) tails.push_back(other.tail);
   }
   using News = std::pair<RunNews, std::vector<OtherNews>>;
-  const auto read = [reader = reader_, plan = plan_, tails] {
-    RunNews news = reader->read(plan);
+  const auto read = [reader = reader_, shown = plan_, chosen = chosen_, tails] {
+    RunNews news = reader->read(shown, chosen);
     return News(std::move(news), readTails(tails));
   };
   run_in(pool_, *this, read, [this, reader = reader_](Outcome<News> outcome) {
@@ -140,7 +150,7 @@ std::optional<News> RunFollower::takeOnce(Outcome<News>& outcome) {
 
 void RunFollower::take(RunNews news) {
   loading_ = false;
-  own_plan_ = news.own_plan;
+  held_ = news.plan;
   summary_ = news.summary;
   left_ = news.left;
   log_ = news.log;
@@ -266,6 +276,12 @@ void RunFollower::tell(RunSignal signal) {
 
 QString RunFollower::whyTimesAreNotJudged() const {
   return plan() == nullptr ? QString() : said(why_times_are_not_judged(rough_times_, *plan()));
+}
+
+QString RunFollower::whoseTimes() const {
+  if (lacksPlan()) return Words::tr("the run has no plan: nothing is compared with a prediction");
+  if (!isPlanChosen()) return {};
+  return Words::tr("held against the plan %1, which was chosen for it").arg(planTitle(*held_));
 }
 
 QString RunFollower::name() const { return nameOf(run_, folders()); }

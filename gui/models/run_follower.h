@@ -38,8 +38,11 @@ class RunFollower : public QObject {
   void follow(const std::filesystem::path& run, bool live = true);
   /// No run is followed any more; those beside it stay.
   void close();
-  /// What a run is compared with whose folder holds no plan.json of its own; nullopt = nothing.
+  /// The plan that is shown: a run without a plan.json of its own is held against it where its
+  /// steps name its prediction.
   void setPlan(SharedPlan plan);
+  /// Whatever is shown, the run that is followed ran this plan, as somebody says who knows it.
+  void choosePlan(SharedPlan plan);
   /// Reads what is new now, in this thread.
   void poll();
   /// As `tessera signal` does, in the background; what speaks against it is a problem.
@@ -89,7 +92,14 @@ class RunFollower : public QObject {
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }
   RuleModel* rules() { return &rules_; }
-  const Plan* plan() const { return own_plan_ ? own_plan_.get() : plan_.get(); }
+  /// What the run is held against; nullptr = nothing.
+  const Plan* plan() const { return held_.get(); }
+  /// That was chosen for it.
+  bool isPlanChosen() const { return held_ != nullptr && held_ == chosen_; }
+  /// Steps are there, and nobody knows of what plan.
+  bool lacksPlan() const { return held_ == nullptr && !steps_.steps().empty(); }
+  /// Which plan that is where its folder has none; empty where it has.
+  QString whoseTimes() const;
 
  signals:
   void folderChanged();
@@ -124,7 +134,7 @@ class RunFollower : public QObject {
 
   std::filesystem::path run_;
   std::shared_ptr<RunReader> reader_;
-  SharedPlan plan_, own_plan_;
+  SharedPlan plan_, chosen_, held_;
   bool loading_ = false, reading_ = false, copied_ = false, on_processors_ = false;
   int telling_ = 0;
   QString problems_;  // with its files, as of the last reading

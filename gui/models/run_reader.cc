@@ -136,6 +136,12 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
     news.summary.text = Words::tr("%1 steps were measured; its ranks left nothing here")
                             .arg(countText(static_cast<double>(steps_.size())));
   }
+  const bool goes_on =
+      news.summary.state == RunState::running || news.summary.state == RunState::stalled;
+  if (goes_on && requested_stop(run_) == StopReason::none && pause_requested(run_)) {
+    news.summary.text = Words::tr("%1; it was asked to pause, and does once this step has ended")
+                            .arg(news.summary.text);
+  }
   if (old) {
     const QDateTime last = QDateTime::fromMSecsSinceEpoch(seen.mirror->reached_ns / 1'000'000);
     news.summary = {
@@ -152,7 +158,8 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
         Words::tr("the folder of the run is gone: %1").arg(QString::fromStdString(run_.string()))};
   }
   for (std::size_t i = 0; i < seen.ranks.size(); ++i) {
-    news.ranks.push_back({std::move(seen.ranks[i]), seen.lives[i]});
+    const bool stalled = seen.ranks[i].rank == news.summary.stalled_rank;
+    news.ranks.push_back({std::move(seen.ranks[i]), seen.lives[i], {}, stalled});
   }
   for (const UnreadRank& rank : seen.unread) {
     news.ranks.push_back({{.rank = rank.rank}, Life::elsewhere, faultOf(rank)});
@@ -179,7 +186,7 @@ RunComparison RunReader::compared() const {
 
 bool RunReader::isPromisedBy(const Plan& plan) const {
   const Seconds step = plan.prediction.step_s;
-  return !predicted_step_ || std::abs(*predicted_step_ / step - 1) < 1e-6;
+  return predicted_step_ && std::abs(*predicted_step_ / step - 1) < 1e-6;
 }
 
 void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
@@ -212,12 +219,11 @@ void RunReader::comparePlan(const SharedPlan& plan, RunNews& news) {
   compared_at_ = now;
 }
 
-RunNews RunReader::read(const SharedPlan& plan) {
+RunNews RunReader::read(const SharedPlan& shown, const SharedPlan& chosen) {
   RunNews news;
   news.now_ns = ns_of(std::chrono::system_clock::now());
   const bool first = !std::exchange(began_, true);
   readPlan();
-  news.own_plan = own_plan_;
   // Before the steps, so that all those of a finished run are there.
   Seen seen = lookAtRanks();
   readSteps(news);
@@ -228,8 +234,9 @@ RunNews RunReader::read(const SharedPlan& plan) {
   news.problems.insert(news.problems.end(), line_problems_.begin(), line_problems_.end());
   const auto predicted = news.last.find("plan/predicted_step_s");
   if (predicted != news.last.end()) predicted_step_ = Seconds{predicted->second};
-  SharedPlan with = own_plan_;
-  if (!own_plan_ && plan && isPromisedBy(*plan)) with = plan;
+  SharedPlan with = own_plan_ ? own_plan_ : chosen;
+  if (!with && shown && isPromisedBy(*shown)) with = shown;
+  news.plan = with;
   if (!with && predicted_step_ && !hasPlanFile(run_)) {
     news.problems.push_back(
         {(run_ / "plan.json").string(), "", QT_TRANSLATE_NOOP("Words", "no such file"),

@@ -40,7 +40,7 @@ struct RunNews {
   std::int64_t now_ns = 0;
   std::optional<RunComparison> comparison;    // where something of it changed
   std::optional<Expectation> expectation;     // of another plan than before
-  SharedPlan own_plan;                        // the folder's plan.json
+  SharedPlan plan;                            // that it is held against
   QString log;                                // the end of what the run printed
   QString log_file;                           // where it is, without folders
   QString step_log;                           // the end of its log.txt, a line for every step
@@ -52,9 +52,9 @@ class RunReader {
  public:
   explicit RunReader(std::filesystem::path run);
 
-  /// `plan`: what a run is compared with whose folder holds no plan, unless its steps name the
-  /// prediction of another one; nullptr = nothing.
-  RunNews read(const SharedPlan& plan);
+  /// What a run is held against whose folder holds no plan: `chosen`, else `shown` where the run's
+  /// steps name its prediction. Either may be null.
+  RunNews read(const SharedPlan& shown, const SharedPlan& chosen = nullptr);
 
  private:
   void readPlan();
@@ -69,7 +69,7 @@ class RunReader {
   Seen lookAtRanks();
   void tellRanks(Seen seen, RunNews& news);
   double meanStep() const;
-  /// Whether the plan's step is the one that the run's steps say was predicted, if they say any.
+  /// Whether the plan's step is the one that the run's steps say was predicted.
   bool isPromisedBy(const Plan& plan) const;
   void comparePlan(const SharedPlan& plan, RunNews& news);
   RunComparison compared() const;

@@ -52,11 +52,13 @@ RunSummary running_summary(const std::vector<RankStatus>& ranks, bool stop_asked
     const RankStatus& slowest = *std::min_element(
         ranks.begin(), ranks.end(),
         [](const auto& a, const auto& b) { return a.phase_since_ns < b.phase_since_ns; });
-    return {RunState::stalled, Words::tr("stalled: nothing has moved for %1 (told after %2), "
-                                         "rank %3 is in %4")
-                                   .arg(secondsText(silent_s), secondsText(patience))
-                                   .arg(slowest.rank)
-                                   .arg(placeText(slowest))};
+    return {RunState::stalled,
+            Words::tr("stalled: nothing has moved for %1 (told after %2), "
+                      "rank %3 is in %4")
+                .arg(secondsText(silent_s), secondsText(patience))
+                .arg(slowest.rank)
+                .arg(placeText(slowest)),
+            slowest.rank};
   }
   const auto words = [&](const QString& text) { return text.arg(ranks.size()); };
   if (loading) return {RunState::loading, words(Words::tr("%1 ranks are loading"))};

@@ -20,7 +20,8 @@
 namespace tessera::gui {
 
 /// Of a rank that did not say that it ended: its process is here, is here no more, or was never
-/// here to be seen. Of a copy of a run elsewhere its heartbeat goes on, or has ended.
+/// here to be seen. Of a copy of a run elsewhere its heartbeat goes on, or has ended, or its host
+/// says that its process is gone.
 enum class Life { here, gone, elsewhere, beating, silent };
 
 /// Who holds a run's folder.
@@ -63,7 +64,8 @@ Tone toneOf(RunState state);
 /// What is known of a run as a whole.
 struct RunSummary {
   RunState state = RunState::none;
-  QString text;  // "rank 2 was lost in old_log_prob of step 67"
+  QString text;           // "rank 2 was lost in old_log_prob of step 67"
+  int stalled_rank = -1;  // whom the others wait for where it is stalled; -1 = nobody
 };
 
 /// `stopped`: what the run was asked; `step_s`: a mean step, 0 = unknown; `last_sign_ns`: when the

@@ -122,7 +122,7 @@ class Session : public QObject {
   const std::vector<PlannedFix>& fixes() const { return fixes_; }
   /// The run is held against the plan that is shown, and that does not answer the question.
   bool isHeldAgainstStale() const {
-    return document_.stale() && run_.plan() == document_.plan.get();
+    return document_.stale() && run_.plan() == document_.plan.get() && !run_.isPlanChosen();
   }
   /// The constants that the plan was made with, where they can be found.
   const std::optional<Calibration>& calibration() const { return calibration_; }

@@ -13,6 +13,7 @@
 
 #include "gui/control/run_log.h"
 #include "gui/control/tessera_program.h"
+#include "gui/document/headline.h"
 #include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -23,6 +24,7 @@
 #include "gui/run_views/start_dialog.h"
 #include "gui/run_views/step_chart.h"
 #include "gui/views/view.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {
@@ -119,7 +121,10 @@ void RunPage::hear() {
     showControls();
   });
   connect(run, &RunFollower::told, this, &RunPage::showControls);
-  connect(&session_, &Session::documentChanged, this, &RunPage::showControls);
+  connect(&session_, &Session::documentChanged, this, [this] {
+    showGaps();
+    showControls();
+  });
   hearStarting();
   connect(lessons_, &LessonButtons::refused, this,
           [this](const QString& why) { message_->say(why, Tone::bad); });
@@ -128,20 +133,50 @@ void RunPage::hear() {
     const QString banner = run->rules()->banner();
     rules_->say(banner, Tone::warning, banner.isEmpty() ? QString() : run->rules()->describe());
   });
-  connect(run->comparison(), &QAbstractItemModel::modelReset, this, [this, run] {
-    const QStringList gaps = run->comparison()->gaps();
-    // A gap from what may be wrong by factors says nothing of the run.
-    QString first = gaps.value(0);
-    if (run->roughTimes() == RoughTimes::all) {
-      first = Words::tr(
-          "Not calibrated: predicted times are rough, and no rule judges by them. tessera "
-          "calibrate measures this machine.");
-    } else if (run->roughTimes() == RoughTimes::other_device) {
-      first =
-          Words::tr("Predicted times say nothing of this run: %1").arg(run->whyTimesAreNotJudged());
+  connect(run->comparison(), &QAbstractItemModel::modelReset, this, &RunPage::showGaps);
+  connect(gaps_, &MessageBar::offerTaken, this, &RunPage::takePlan);
+}
+
+// Of a run whose folder has no plan it is said what it is held against, or what it could be.
+void RunPage::showGaps() {
+  const RunFollower& run = *session_.run();
+  const QStringList gaps = session_.run()->comparison()->gaps();
+  // A gap from what may be wrong by factors says nothing of the run.
+  QString first = gaps.value(0);
+  if (run.roughTimes() == RoughTimes::all) {
+    first = Words::tr(
+        "Not calibrated: predicted times are rough, and no rule judges by them. tessera "
+        "calibrate measures this machine.");
+  } else if (run.roughTimes() == RoughTimes::other_device) {
+    first =
+        Words::tr("Predicted times say nothing of this run: %1").arg(run.whyTimesAreNotJudged());
+  }
+  if (gaps.isEmpty()) first.clear();
+  const QString whose = run.whoseTimes();
+  QString line = whose.isEmpty() || first.isEmpty() ? whose + first : whose + ": " + first;
+  if (!whose.isEmpty()) line[0] = line[0].toUpper();
+  std::vector<std::pair<QString, QString>> offers;
+  if (run.lacksPlan()) {
+    const QString why = Words::tr("Only who started the run knows what plan it ran");
+    offers.emplace_back(Words::tr("Choose the plan that ran..."), why);
+    if (session_.document().valid()) {
+      offers.emplace_back(
+          Words::tr("It ran the plan on Explore: %1").arg(planTitle(*session_.plan())), why);
     }
-    gaps_->say(gaps.isEmpty() ? QString() : first, Tone::calm, gaps.join("\n"));
-  });
+  }
+  gaps_->say(line, Tone::calm, gaps.join("\n"));
+  gaps_->offerAll(offers);
+}
+
+void RunPage::takePlan(int offer) {
+  if (offer > 0) return session_.run()->choosePlan(session_.plan());
+  const QString file = QFileDialog::getOpenFileName(this, Words::tr("The plan that ran"), {},
+                                                    Words::tr("Plans (*.json)"));
+  if (file.isEmpty()) return;
+  Problems problems;
+  auto plan = read_plan(file.toStdString(), problems);
+  if (!plan) return message_->say(problemsText(problems), Tone::bad);
+  session_.run()->choosePlan(std::make_shared<const Plan>(*std::move(plan)));
 }
 
 void RunPage::hearStarting() {
@@ -243,6 +278,7 @@ QWidget* RunPage::tables() {
 
 void RunPage::showState() {
   RunFollower& run = *session_.run();
+  showGaps();
   showControls();
   body_->setCurrentIndex(run.folder().empty() ? 0 : 1);
   if (run.folder().empty()) {

@@ -56,6 +56,8 @@ class RunPage : public QWidget {
   QAction* control(const QString& text, const QString& key, void (RunPage::*does)());
   QPushButton* buttonOf(QAction* action);
   void showState();
+  void showGaps();
+  void takePlan(int offer);
   void showControls();
   QString whyNotTold(bool goes_on, bool stopping) const;
   QString whyNotResumedNow(const QString& starting) const;

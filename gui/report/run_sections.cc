@@ -187,6 +187,9 @@ void add_run(Markup& to, Session& session) {
   }
   const RuleModel& rules = *run.rules();
   if (!rules.banner().isEmpty()) to.element("p", rules.banner(), {{"class", "warning"}});
+  if (const QString whose = run.whoseTimes(); !whose.isEmpty()) {
+    to.element("p", Words::tr("What was measured: %1.").arg(whose));
+  }
   add_comparison(to, *run.comparison());
   add_metrics(to, run);
   if (!steps.empty()) {

@@ -7787,5 +7787,45 @@ select it to plan it in full</source>
         <source>Not all of them have a run.yaml or plan.json to compare.</source>
         <translation>并非每个都有可供比较的 run.yaml 或 plan.json。</translation>
     </message>
+    <message>
+        <source>one step off</source>
+        <translation>提前一步</translation>
+    </message>
+    <message>
+        <source>stalled</source>
+        <translation>停滞</translation>
+    </message>
+    <message>
+        <source>the run has no plan: nothing is compared with a prediction</source>
+        <translation>该运行没有方案：没有可与之比较的预测</translation>
+    </message>
+    <message>
+        <source>held against the plan %1, which was chosen for it</source>
+        <translation>与为其选定的方案 %1 比较</translation>
+    </message>
+    <message>
+        <source>%1; it was asked to pause, and does once this step has ended</source>
+        <translation>%1；已请求暂停，本步结束后暂停</translation>
+    </message>
+    <message>
+        <source>Only who started the run knows what plan it ran</source>
+        <translation>只有启动该运行的人知道它执行的是哪个方案</translation>
+    </message>
+    <message>
+        <source>Choose the plan that ran...</source>
+        <translation>选择所执行的方案...</translation>
+    </message>
+    <message>
+        <source>It ran the plan on Explore: %1</source>
+        <translation>它执行的是“探索”页上的方案：%1</translation>
+    </message>
+    <message>
+        <source>The plan that ran</source>
+        <translation>所执行的方案</translation>
+    </message>
+    <message>
+        <source>What was measured: %1.</source>
+        <translation>测量值：%1。</translation>
+    </message>
 </context>
 </TS>

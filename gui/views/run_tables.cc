@@ -38,7 +38,7 @@ QWidget* judged(QWidget* view, Session& session) {
 
 // Phases that took or should take time, the largest prediction or measurement first; the step has
 // its own line on top of the page.
-void drawGaps(Chart& chart, const ComparisonModel& model) {
+void drawGaps(Chart& chart, const ComparisonModel& model, const QString& whose) {
   std::vector<PhaseComparison> rows = model.comparison().phases;
   std::erase_if(rows, [](const PhaseComparison& row) {
     return row.phase == "step" || (row.predicted_s <= 0 && row.measured_s <= 0);
@@ -58,10 +58,10 @@ void drawGaps(Chart& chart, const ComparisonModel& model) {
     measured.values.push_back(row.measured_s);
     measured.errors.push_back(row.measured_deviation_s);
   }
-  chart.showBeside(
-      Words::tr("seconds; error bars: one standard deviation of the prediction, and of "
-                "the mean over the measured steps"),
-      names, {predicted, measured});
+  const QString bars = Words::tr(
+      "seconds; error bars: one standard deviation of the prediction, and of "
+      "the mean over the measured steps");
+  chart.showBeside(whose.isEmpty() ? bars : bars + "; " + whose, names, {predicted, measured});
 }
 
 QWidget* makeGaps(Session& session) {
@@ -69,7 +69,7 @@ QWidget* makeGaps(Session& session) {
   RunFollower* run = session.run();
   const ComparisonModel* model = run->comparison();
   QObject::connect(model, &QAbstractItemModel::modelReset, chart,
-                   [=] { drawGaps(*chart, *model); });
+                   [=] { drawGaps(*chart, *model, run->whoseTimes()); });
   QObject::connect(run, &RunFollower::folderChanged, chart, &Chart::fit);
   return judged(chart, session);
 }

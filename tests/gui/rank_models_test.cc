@@ -251,7 +251,7 @@ TEST(RunReader, HoldsARunWithoutAPlanAgainstTheOneThatItsStepsName) {
     write_plan(*shown, run / "plan.json");
     RunReader own(run);
     news = own.read(nullptr);
-    EXPECT_TRUE(news.own_plan);
+    EXPECT_TRUE(news.plan);
     EXPECT_TRUE(news.problems.empty());
   }
 }

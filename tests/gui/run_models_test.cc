@@ -117,6 +117,15 @@ TEST(RunState, IsToldApart) {
   lives = {Life::here, Life::here};
   ranks[0].phase_since_ns = ranks[1].phase_since_ns = 900 * kSecond;
   EXPECT_EQ(state().state, RunState::stalled);
+  ranks[1].phase_since_ns -= kSecond;  // in its phase for longest
+  EXPECT_EQ(state().stalled_rank, 2);
+  // The rank that the line names is the first of the table.
+  RankStateModel model;
+  model.setStates({{ranks[0], Life::here}, {ranks[1], Life::here, {}, true}}, now);
+  EXPECT_EQ(model.index(0, RankStateModel::Rank).data(), 2);
+  EXPECT_EQ(model.index(0, RankStateModel::State).data(), "stalled");
+  EXPECT_TRUE(model.index(0, RankStateModel::State).data(RankStateModel::BadRole).toBool());
+  EXPECT_FALSE(model.index(1, RankStateModel::State).data(RankStateModel::BadRole).toBool());
   for (RankStatus& rank : ranks) rank.phase = "load";
   EXPECT_EQ(summary_of(ranks, lives, StopReason::none, 0, 0, now).state, RunState::loading);
   for (RankStatus& rank : ranks) rank.phase = "paused";  // for however long
@@ -363,13 +372,20 @@ TEST_F(RunFolder, AStopThatIsAskedForReachesTheRanks) {
 
 TEST_F(RunFolder, PredictionStandsBesideTheMeans) {
   RunFollower follower;
-  follower.setPlan(shared(digits_plan()));
+  const auto plan = shared(digits_plan());
+  follower.setPlan(plan);
   for (int step = 1; step <= 4; ++step) {
     append("{\"step\": " + std::to_string(step) +
            ", \"data\": {\"timing_s/gen\": 0.5, \"timing_s/step\": 2, \"reshard/bytes\": 1}}\n");
   }
   follower.follow(path(), false);
   const Comparison& shown = follower.comparison()->comparison();
+  EXPECT_TRUE(shown.phases.empty());  // nobody said that it ran the plan that is shown
+  EXPECT_EQ(follower.plan(), nullptr);
+  EXPECT_TRUE(follower.lacksPlan());
+  follower.choosePlan(plan);
+  EXPECT_EQ(follower.plan(), plan.get());
+  EXPECT_TRUE(follower.whoseTimes().startsWith("held against the plan "));
   EXPECT_EQ(shown.steps, 3);  // the first is warm-up
   ASSERT_FALSE(shown.phases.empty());
   EXPECT_EQ(shown.phases.back().phase, "step");

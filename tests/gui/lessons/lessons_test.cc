@@ -20,6 +20,7 @@
 #include <iterator>
 
 #include "cost_models/fit/derived_calibration.h"
+#include "gui/document/headline.h"
 #include "gui/lessons/advice_dialog.h"
 #include "gui/pages/main_window.h"
 #include "planner/engines/read_plan.h"
@@ -27,7 +28,7 @@
 #include "simulator/learn/learned_report.h"
 #include "simulator/learn/measured_run.h"
 #include "simulator/timeline/metrics.h"
-#include "tests/gui/window_flow.h"
+#include "tests/gui/explore_flow.h"
 
 namespace tessera::gui {
 namespace {
@@ -158,6 +159,42 @@ TEST_F(Lessons, AChangeIsPlannedInTheWindow) {
   EXPECT_NEAR(document.plan->prediction.step_s.value, first.step_s.value,
               1e-6 * first.step_s.value);
   EXPECT_TRUE(window.session().canUndo());
+}
+
+// A run of another program says nothing of the plan that happens to be shown: as the commands,
+// which want --plan, nothing takes it for that run's until somebody says so.
+TEST_F(Lessons, ARunWithoutAPlanIsHeldAgainstNoneUntilOneIsChosen) {
+  RunFollower& run = *window.session().run();
+  const SharedPlan shown = window.session().plan();
+  ASSERT_TRUE(shown);
+  std::ofstream steps(folder.filePath("metrics.jsonl").toStdString());
+  for (int step = 1; step <= 8; ++step) {
+    steps << "{\"step\": " << step << ", \"data\": {\"timing_s/gen\": " << 2 + 0.01 * step
+          << ", \"timing_s/step\": " << 3 + 0.01 * step << "}}\n";
+  }
+  steps.close();
+  ASSERT_TRUE(window.openRun(folder.path(), false));
+  auto* line = named<MessageBar>(window, "Largest difference from the prediction");
+  EXPECT_EQ(line->text(), "The run has no plan: nothing is compared with a prediction");
+  EXPECT_EQ(run.comparison()->rowCount(), 0);
+  EXPECT_EQ(run.plan(), nullptr);
+  for (const char* text : {"&Learn", "&Advise..."}) {
+    EXPECT_FALSE(button(window, text)->isEnabled()) << text;
+    EXPECT_TRUE(button(window, text)->toolTip().contains("no plan")) << text;
+  }
+  QPushButton* choose = button(*line, "It ran the plan on Explore: " + planTitle(*shown));
+  ASSERT_NE(choose, nullptr);
+  QTest::mouseClick(choose, Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return run.plan() == shown.get(); }));
+  EXPECT_GT(run.comparison()->rowCount(), 0);
+  EXPECT_TRUE(line->text().startsWith("Held against the plan " + planTitle(*shown) +
+                                      ", which was chosen for it"))
+      << line->text().toStdString();
+  EXPECT_TRUE(button(window, "&Learn")->isEnabled());
+  // The next run has nothing of it.
+  ASSERT_TRUE(window.openRun(kRun, false));
+  ASSERT_TRUE(window.openRun(folder.path(), false));
+  EXPECT_EQ(run.plan(), nullptr);
 }
 
 }  // namespace

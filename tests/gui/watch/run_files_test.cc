@@ -195,8 +195,8 @@ TEST_F(RunFiles, APredictionHasItsErrorBarBeforeTheFirstStep) {
   const Plan& plan = free_plan();
   ASSERT_GT(plan.prediction.step_error_s.value, 0);
   RunFollower follower;
-  follower.setPlan(shared(plan));
   follower.follow(path(), false);
+  follower.choosePlan(shared(plan));
   const Comparison& shown = follower.comparison()->comparison();
   ASSERT_FALSE(shown.phases.empty());
   EXPECT_EQ(shown.steps, 0);
@@ -222,6 +222,23 @@ TEST_F(RunFiles, AFolderThatIsGoneIsSaidToBe) {
   std::filesystem::rename(path() / "elsewhere", run);
   follower.poll();
   EXPECT_FALSE(follower.summary().text.contains("gone"));
+}
+
+// Steps may take minutes, and the pause begins between two of them.
+TEST_F(RunFiles, APauseThatIsAskedForIsSaidBeforeItBegins) {
+  RankStatusFile rank(path(), 0, RankLife{.marks_end = false});
+  rank.enter("gen", 3);
+  RunFollower follower;
+  follower.follow(path(), false);
+  ASSERT_EQ(follower.summary().state, RunState::running);
+  const QString before = follower.summary().text;
+  request_pause(path(), "a test");
+  follower.poll();
+  EXPECT_EQ(follower.summary().text,
+            before + "; it was asked to pause, and does once this step has ended");
+  rank.enter("paused", 3);
+  follower.poll();
+  EXPECT_EQ(follower.summary().text, "paused after step 3");
 }
 
 }  // namespace
