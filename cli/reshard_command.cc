@@ -126,7 +126,10 @@ void set_rollout(const ReshardOptionsGiven& options, const End& from, const End&
     const RolePlan& role = *to.plan->find(to.role);
     question.to = role.layout;
     question.to_ranks = role.ranks;
-    if (from.text == to.text) question.planned = rank_map_of(*to.plan, to.role);
+    if (from.text == to.text) {
+      question.planned = rank_map_of(*to.plan, to.role);
+      question.gather = planned_gather(*to.plan);
+    }
     return;
   }
   const std::vector<int>& trained = question.from.ranks;
@@ -161,6 +164,7 @@ void compare_reshards(const ReshardOptionsGiven& options) {
                            .to = {},
                            .to_ranks = {},
                            .planned = std::nullopt,
+                           .gather = std::nullopt,
                            .weights = site.dtypes.wire,
                            .master = site.dtypes.master,
                            .cluster = site.cluster,

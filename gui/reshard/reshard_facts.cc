@@ -36,6 +36,7 @@ ReshardQuestion question_of(const Plan& plan, const Calibration& calibration) {
                            .to = rollout->layout,
                            .to_ranks = rollout->ranks,
                            .planned = rank_map_of(plan, Role::rollout),
+                           .gather = planned_gather(plan),
                            .weights = actor->dtypes.wire,
                            .master = actor->dtypes.master,
                            .cluster = plan.cluster,

@@ -1,6 +1,7 @@
 #include "simulator/reshard/methods.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "planner/engines/engine.h"
 #include "planner/pricing/role/full_gather.h"
+#include "planner/pricing/role/groups.h"
 #include "simulator/network/collective_links.h"
 #include "simulator/reshard/arrivals.h"
 #include "simulator/reshard/rank_shares.h"
@@ -141,6 +143,19 @@ Seconds ReshardComparison::State::gathering(Traffic bytes, double pieces, GroupS
   return barriers() + gather_seconds(bytes, pieces, group, question.cluster, question.calibration);
 }
 
+// How a trainer's ranks are dealt, where they follow one another from a node's first one on.
+std::optional<RankOrder> order_of(const RankMap& trainer, std::int64_t per_node) {
+  const int first = trainer.ranks.front();
+  const auto count = static_cast<int>(trainer.ranks.size());
+  if (first % per_node != 0 && first / per_node != (first + count - 1) / per_node) return {};
+  std::vector<int> ascending(trainer.ranks.size());
+  std::iota(ascending.begin(), ascending.end(), first);
+  for (const RankOrder order : {RankOrder::contiguous, RankOrder::megatron}) {
+    if (trainer == mapped(order, trainer.layout, ascending)) return order;
+  }
+  return {};
+}
+
 // The ranks over which one copy of the weights lies.
 GroupShape ReshardComparison::State::model_group(const RankMap& trainer) const {
   Candidate candidate;
@@ -148,6 +163,9 @@ GroupShape ReshardComparison::State::model_group(const RankMap& trainer) const {
   candidate.gpus = static_cast<int>(trainer.ranks.size());
   candidate.zero = trainer.layout.zero;
   const int together = gathering_ranks(candidate);
+  if (const auto order = order_of(trainer, question.cluster.gpus_per_node)) {
+    return copy_group(candidate, together, *order, question.cluster);
+  }
   std::vector<int> copy;
   for (std::size_t i = 0; i < trainer.ranks.size(); ++i) {
     const RankCoord& at = trainer.coords[i];
@@ -197,8 +215,11 @@ void ReshardComparison::State::gather_in_buckets(DType type, Bytes bucket, Metho
   gather_whole(question.from, type, cost);
   cost.bucket = std::max(bucket, largest(type));
   cost.peak = needed() + cost.bucket + largest(type);
-  cost.wire =
-      gathering(whole(type), rounds_of(whole(type), cost.bucket), model_group(question.from));
+  const GroupShape group = model_group(question.from);
+  if (group.ranks > 1) {
+    cost.wire = barriers() + whole_gather_seconds(whole(type), cost.bucket, group, question.cluster,
+                                                  question.calibration);
+  }
 }
 
 // The trainer gathers bucket by bucket onto the sender, whose broadcast of the bucket before goes
@@ -259,10 +280,12 @@ void ReshardComparison::State::move_missing(ReshardTransport transport, Bytes bu
 namespace {
 
 // Software of engines, from what was measured of them (planner/engines).
-HandoverTraits handover_of(ReshardMethod method, bool fully_sharded) {
+HandoverTraits handover_of(ReshardMethod method, bool fully_sharded,
+                           const std::optional<PlannedGather>& planned) {
   switch (method) {
     case ReshardMethod::verl_buckets:
     case ReshardMethod::broadcast:
+      if (planned) return planned->handover;
       return traits_of(fully_sharded ? "verl" : "verl-megatron").handover;
     case ReshardMethod::full_tensor:
       return {.tensor = traits_of("verl").handover.tensor};
@@ -301,7 +324,9 @@ void ReshardComparison::State::gather_in_halves(Bytes buffer, MethodCost& cost) 
 
 void ReshardComparison::State::move(ReshardMethod method, Bytes bucket, MethodCost& cost) const {
   const bool sharded = fully_sharded(question.from.layout);
-  const Bytes verl = bucket > 0 ? bucket : WholeGather{}.bucket;
+  const PlannedGather verls = question.gather.value_or(PlannedGather{sharded, {}, {}});
+  const Bytes usual = verls.bucket > 0 ? verls.bucket : WholeGather{}.bucket;
+  const Bytes verl = bucket > 0 ? bucket : usual;
   switch (method) {
     case ReshardMethod::gather_all:
       return gather_at_once(zero3, cost);
@@ -314,7 +339,8 @@ void ReshardComparison::State::move(ReshardMethod method, Bytes bucket, MethodCo
     case ReshardMethod::per_tensor:
       return gather_each_tensor(question.from, question.weights, cost);
     case ReshardMethod::verl_buckets:
-      return gather_in_buckets(sharded ? question.master : question.weights, verl, cost);
+      return gather_in_buckets(verls.master_weights ? question.master : question.weights, verl,
+                               cost);
     case ReshardMethod::nemo_buckets:
       return gather_in_halves(bucket, cost);
     case ReshardMethod::broadcast:
@@ -337,9 +363,11 @@ MethodCost ReshardComparison::State::cost(ReshardMethod method, Bytes bucket) co
   move(method, bucket, cost);
   if (!cost.unusable.empty()) return cost;
   cost.fits = cost.peak + cost.redundant <= question.cluster.device.memory;
-  const HandoverTraits by = handover_of(method, fully_sharded(question.from.layout));
+  const HandoverTraits by =
+      handover_of(method, fully_sharded(question.from.layout), question.gather);
   const bool far = method == ReshardMethod::broadcast;
   cost.software = far ? tensors() * by.broadcast_tensor : by.call + tensors() * by.tensor;
+  cost.software = cost.software * question.calibration.handover.value;
   cost.total = cost.wire + cost.software;
   if (method == ReshardMethod::nemo_buckets) {  // a half is loaded while the other fills
     const double rounds = rounds_of(whole(question.weights), cost.bucket);
@@ -367,22 +395,5 @@ const ReshardQuestion& ReshardComparison::question() const { return state_->ques
 bool ReshardComparison::apart() const { return state_->apart; }
 const RankMap& ReshardComparison::dealt() const { return state_->dealt; }
 Bytes ReshardComparison::model_bytes() const { return state_->whole(state_->question.weights); }
-
-std::vector<CurvePoint> bucket_curve(const ReshardComparison& comparison) {
-  constexpr Bytes kSmallest{std::int64_t{16} << 20};
-  constexpr std::array kBucketed{ReshardMethod::verl_buckets, ReshardMethod::nemo_buckets,
-                                 ReshardMethod::broadcast,    ReshardMethod::copy_engine,
-                                 ReshardMethod::window,       ReshardMethod::send_recv};
-  std::vector<CurvePoint> curve;
-  for (Bytes bucket = kSmallest; curve.empty() || bucket <= comparison.model_bytes();
-       bucket = bucket * 2) {
-    CurvePoint& point = curve.emplace_back(CurvePoint{bucket, {}});
-    for (const ReshardMethod method : kBucketed) {
-      MethodCost cost = comparison.cost(method, bucket);
-      if (cost.unusable.empty()) point.costs.push_back(std::move(cost));
-    }
-  }
-  return curve;
-}
 
 }  // namespace tessera

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
+#include "cost_models/engine_traits.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/reshard/travel.h"
@@ -23,6 +24,8 @@
 #include "cost_models/spec/units.h"
 
 namespace tessera {
+
+struct Plan;
 
 enum class ReshardMethod {
   gather_all,    // DeepSpeed-Chat: ZeRO-3 over all ranks, each of which gathers the model
@@ -48,15 +51,26 @@ std::string_view meaning_of(ReshardMethod method);
 /// What goes on while the weights move.
 std::string_view overlap_of(ReshardMethod method);
 
+/// How the engine of a plan gathers every tensor whole: in which type and bucket, and what its
+/// software takes.
+struct PlannedGather {
+  bool master_weights = false;
+  Bytes bucket;
+  HandoverTraits handover;
+};
+/// Of a plan's reshard; nullopt where its engine gathers nothing whole.
+std::optional<PlannedGather> planned_gather(const Plan& plan);
+
 /// Two layouts and where they lie.
 struct ReshardQuestion {
   ParameterTable table;
   RankMap from;
   ParallelLayout to;
-  std::vector<int> to_ranks;       // the trainer's, in any order, or none of them
-  std::optional<RankMap> planned;  // ours, where a plan has dealt the rollout's ranks
-  DType weights = DType::bf16;     // of the rollout, and what travels
-  DType master = DType::fp32;      // of FSDP's shards
+  std::vector<int> to_ranks;            // the trainer's, in any order, or none of them
+  std::optional<RankMap> planned;       // ours, where a plan has dealt the rollout's ranks
+  std::optional<PlannedGather> gather;  // of that plan: of verl_buckets and broadcast
+  DType weights = DType::bf16;          // of the rollout, and what travels
+  DType master = DType::fp32;           // of FSDP's shards
   ClusterSpec cluster;
   Calibration calibration;
   Bytes bucket;  // of every method that has buckets; 0 = each one's default

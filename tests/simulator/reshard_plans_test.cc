@@ -50,6 +50,7 @@ ReshardComparison comparison_of(const Plan& plan, const Calibration& calibration
                             .to = rollout.layout,
                             .to_ranks = rollout.ranks,
                             .planned = rank_map_of(plan, Role::rollout),
+                            .gather = planned_gather(plan),
                             .weights = plan.find(Role::actor)->dtypes.wire,
                             .master = plan.find(Role::actor)->dtypes.master,
                             .cluster = plan.cluster,
@@ -70,6 +71,48 @@ TEST(ReshardMethods, OfVerlAreWhatThePlannerSaysOfItsPlan) {
     EXPECT_NEAR(static_cast<double>(cost.received.value), received, 2.5e-3 * received);
     const Seconds predicted = plan.prediction.phases_s.at(Phase::reshard);
     EXPECT_NEAR(cost.total, predicted, 1e-3 * predicted.value);
+  }
+}
+
+struct EnginesPlan {
+  const char *engine, *model, *cluster;
+  std::vector<std::string> words;
+};
+
+// What plan, explain and timeline say of a reshard, and what the table of methods does, by one
+// computation: whichever engine gathers, over whichever nodes.
+TEST(ReshardMethods, OfEveryEngineThatGathersAreWhatItsPlanAndSimulationSay) {
+  const std::vector<EnginesPlan> all = {
+      {"verl", "qwen2-7b", "h100-8", {"actor.dp_shard=8"}},
+      {"verl", "qwen2.5-32b", "h800-64", {"placement=colocated"}},
+      {"verl", "qwen2-7b", "h100-64", {"placement=colocated", "actor.dp_shard=8"}},
+      {"verl-veomni", "qwen2-7b", "h100-8", {"placement=colocated"}},
+      {"verl-torchtitan", "qwen3-8b", "h100-8", {"placement=colocated"}},
+      {"verl-megatron", "qwen2-7b", "h100-8", {"actor.tp=2", "actor.pp=2"}},
+      {"verl-megatron", "qwen2.5-32b", "h800-64", {"placement=colocated", "actor.pp=8"}},
+      {"verl-megatron", "qwen2.5-32b", "h800-64", {"actor.tp=2", "actor.pp=4"}},
+      {"verl-megatron", "qwen2.5-32b", "h800-64", {"actor.tp=8", "actor.pp=1"}},
+      {"verl-megatron", "qwen3-30b-a3b", "h800-64", {"placement=colocated"}},
+      {"tessera", "qwen2-7b", "h100-8", {"placement=colocated", "actor.tp=2"}}};
+  for (const EnginesPlan& each : all) {
+    PlanRequest request = request_for(each.engine, each.words);
+    Problems problems;
+    request.models["actor"].spec = read_model_spec(each.model, problems).value();
+    request.cluster = read_cluster_spec(each.cluster, problems).value();
+    request.calibration = calibration_for_cluster(request.cluster, problems).value();
+    request.calibration.handover.value = 1.25;  // as a run may tell
+    const Plan plan = planned(request);
+    const ReshardMethod own =
+        planned_gather(plan) ? ReshardMethod::verl_buckets : ReshardMethod::copy_engine;
+    const ReshardComparison comparison = comparison_of(plan, request.calibration);
+    const std::string told = std::string(each.engine) + " " + each.model + " on " + each.cluster;
+    ASSERT_FALSE(comparison.apart()) << told;
+    const Seconds stated = plan.prediction.phases_s.at(Phase::reshard);
+    const double simulated = simulate(plan, request.calibration).phases_s.at(Phase::reshard);
+    EXPECT_NEAR(comparison.cost(own).total, simulated, 2e-9) << told;
+    // Of exact ranges a plan knows a closed form.
+    const bool closed = own == ReshardMethod::copy_engine;
+    EXPECT_NEAR(stated, simulated, closed ? 0.02 * simulated : 2e-9) << told;
   }
 }
 

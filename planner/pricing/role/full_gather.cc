@@ -1,15 +1,20 @@
 #include "planner/pricing/role/full_gather.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "cost_models/adapters.h"
 #include "cost_models/collective.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/reshard/travel.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
@@ -27,6 +32,12 @@ Candidate whole_copies(Candidate rollout) {
 int gathering_ranks(const Candidate& actor) {
   const int dense = actor.tp * actor.pp * actor.dp_shard * (actor.zero == 3 ? actor.cp : 1);
   return std::min(actor.gpus, std::max(dense, actor.pp * actor.ep * actor.etp));
+}
+
+Seconds whole_gather_seconds(Bytes whole, Bytes bucket, GroupShape group,
+                             const ClusterSpec& cluster, const Calibration& calibration) {
+  if (group.ranks <= 1) return {};
+  return gather_seconds(whole, rounds_of(whole, bucket), group, cluster, calibration);
 }
 
 Bytes as_gathered(std::string_view engine, const RoleDTypes& dtypes, Bytes bytes) {
@@ -164,6 +175,92 @@ void set_gathered(const Plan& plan, GatheredBytes received, Bytes weights, Plann
   pair.total_received_bytes = received.all;
   pair.bucket_bytes = gather_bucket_bytes(plan, pair.bucket_bytes);
   pair.peak_bytes = weights + pair.bucket_bytes;
+}
+
+double share_of(std::int64_t gpus, const Candidate& actor, const PlanRequest& request) {
+  const auto node = static_cast<double>(gpus);
+  const double block = static_cast<double>(actor.tp) * actor.cp;
+  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
+  const double stages =
+      std::clamp(node / (apart ? block * actor.dp : block), 1.0, static_cast<double>(actor.pp));
+  const double copy = std::max(block * actor.dp_shard,
+                               static_cast<double>(actor.ep) * static_cast<double>(actor.etp));
+  return stages / actor.pp * std::min(1.0, std::max(node / stages, block) / copy);
+}
+
+MovedBytes spread_over_copy(Traffic bytes, const Candidate& actor, const PlanRequest& request) {
+  const ClusterSpec& cluster = request.cluster;
+  const double local = share_of(cluster.gpus_per_node, actor, request);
+  const auto over = [&](const SharedLink& link) {
+    if (link.gpus == 0) return Traffic{};
+    const double block = actor.tp * actor.cp;  // which may be wider than the link's GPUs
+    const double behind = std::min(1.0, static_cast<double>(link.gpus) / block);
+    return bytes * std::max(0.0, local - behind * share_of(link.gpus, actor, request));
+  };
+  const Traffic far = bytes * (1 - local);
+  return {bytes * local, far, over(cluster.pcie_switch), over(cluster.socket),
+          far * (1 - leaf_share_of_copy(actor, request))};
+}
+
+double spare_uplink(std::int64_t gpus, const ClusterSpec& cluster) {
+  if (!has_leaves(cluster)) return 0;
+  return std::max(0.0, 1 - static_cast<double>(gpus) /
+                               static_cast<double>(cluster.nodes_per_leaf * cluster.gpus_per_node));
+}
+
+// Stages of a copy lie side by side, or as far apart as its replicas take.
+double leaf_share_of_copy(const Candidate& actor, const PlanRequest& request) {
+  const double local = share_of(request.cluster.gpus_per_node, actor, request);
+  if (local >= 1 || !has_leaves(request.cluster)) return 1;
+  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
+  const std::int64_t block = std::int64_t{actor.tp} * actor.cp;
+  const std::int64_t stage = std::max(block * actor.dp_shard, std::int64_t{actor.ep} * actor.etp);
+  const std::int64_t ranks = stage * actor.pp;
+  return leaf_shares(request.cluster, {.gpus = actor.gpus,
+                                       .ranks = static_cast<double>(ranks),
+                                       .nodes = 1 / local,
+                                       .step = apart ? block * actor.dp : 1,
+                                       .extent = apart ? actor.gpus : ranks,
+                                       .members = static_cast<double>(ranks)})
+      .pairs;
+}
+
+double busiest_link(const std::vector<double>& by_stage, const Candidate& candidate,
+                    const PlanRequest& request) {
+  const double busiest = *std::max_element(by_stage.begin(), by_stage.end());
+  const ClusterSpec& cluster = request.cluster;
+  const std::int64_t leaf =
+      cluster.gpus_per_node * (has_leaves(cluster) ? cluster.nodes_per_leaf : 1);
+  if (cluster.nodes == 1 || (candidate.pp == 1 && candidate.gpus >= leaf)) return busiest;
+  const bool apart = dealt_order(candidate, request.traits) == RankOrder::megatron;
+  const int block = candidate.tp * candidate.cp * (apart ? candidate.dp : 1);
+  // Of the links that so many neighbours share, by the mean of those behind one.
+  const auto shared_by = [&](int neighbours) {
+    double most = 0;
+    if (block % neighbours == 0) {  // of one stage
+      for (const double own : by_stage) {
+        double sum = 0;
+        for (int rank = 0; rank < neighbours; ++rank) sum += own;
+        most = std::max(most, sum / neighbours);
+      }
+      return most;
+    }
+    const int period = std::min(candidate.gpus, std::lcm(neighbours, block * candidate.pp));
+    for (int first = 0; first < period; first += neighbours) {
+      double sum = 0;
+      for (int rank = first; rank < std::min(period, first + neighbours); ++rank) {
+        sum += by_stage[static_cast<std::size_t>(rank / block % candidate.pp)];
+      }
+      most = std::max(most, sum / neighbours);
+    }
+    return most;
+  };
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
+  const int cards = static_cast<int>(std::clamp<std::int64_t>(cluster.nics_per_node, 1, per_node));
+  const double blocking = std::max(1.0, cluster.blocking());
+  const double own = static_cast<double>(cards) / per_node / blocking;
+  return std::max(
+      {own * busiest, shared_by(per_node / cards) / blocking, shared_by(static_cast<int>(leaf))});
 }
 
 }  // namespace tessera

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost_models/calibration.h"
+#include "cost_models/collective.h"
 #include "cost_models/spec/units.h"
 #include "planner/plan/planned_reshard.h"
 #include "planner/pricing/role/role_model.h"
@@ -26,6 +28,10 @@ Candidate whole_copies(Candidate rollout);
 
 /// Ranks over which one copy of the actor's weights lies: who gathers together.
 int gathering_ranks(const Candidate& actor);
+
+/// Seconds on links in which such a group gathers `whole` bucket by bucket, without meeting first.
+Seconds whole_gather_seconds(Bytes whole, Bytes bucket, GroupShape group,
+                             const ClusterSpec& cluster, const Calibration& calibration);
 
 /// `bytes` of weights in the type that travels, in that which the engine gathers (fp32 shards of
 /// FSDP: twice as many as of bf16). Precondition: gathers_whole.

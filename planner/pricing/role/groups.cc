@@ -293,6 +293,22 @@ CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request
   return groups;
 }
 
+GroupShape copy_group(const Candidate& candidate, int together, RankOrder order,
+                      const ClusterSpec& cluster) {
+  const int stage = together / candidate.pp, block = candidate.tp * candidate.cp;
+  const int stages = candidate.pp, copies = std::max(1, candidate.gpus / together);
+  if (stages == 1 || (order != RankOrder::megatron && stage >= block)) {
+    return widest({{together, 1}, {}}, {{copies, together}}, cluster);
+  }
+  const int step = order == RankOrder::megatron ? block * candidate.dp : block;
+  const Steps pp{stages, step};
+  if (order == RankOrder::megatron) {
+    return widest({{stage, 1}, pp}, {{step / stage, stage}}, cluster);
+  }
+  return widest({{stage, 1}, pp}, {{block / stage, stage}, {candidate.dp, block * stages}},
+                cluster);
+}
+
 GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt) {
   const auto other = [](const GroupShape& group, const GroupShape& as_dealt) {
     const bool same = group.nodes == as_dealt.nodes && group.leaves == as_dealt.leaves;
@@ -306,92 +322,6 @@ GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt) {
           .ep = other(own.ep, dealt.ep),
           .expert_replicas = other(own.expert_replicas, dealt.expert_replicas),
           .hop = other(own.hop, dealt.hop)};
-}
-
-double share_of(std::int64_t gpus, const Candidate& actor, const PlanRequest& request) {
-  const auto node = static_cast<double>(gpus);
-  const double block = static_cast<double>(actor.tp) * actor.cp;
-  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
-  const double stages =
-      std::clamp(node / (apart ? block * actor.dp : block), 1.0, static_cast<double>(actor.pp));
-  const double copy = std::max(block * actor.dp_shard,
-                               static_cast<double>(actor.ep) * static_cast<double>(actor.etp));
-  return stages / actor.pp * std::min(1.0, std::max(node / stages, block) / copy);
-}
-
-MovedBytes spread_over_copy(Traffic bytes, const Candidate& actor, const PlanRequest& request) {
-  const ClusterSpec& cluster = request.cluster;
-  const double local = share_of(cluster.gpus_per_node, actor, request);
-  const auto over = [&](const SharedLink& link) {
-    if (link.gpus == 0) return Traffic{};
-    const double block = actor.tp * actor.cp;  // which may be wider than the link's GPUs
-    const double behind = std::min(1.0, static_cast<double>(link.gpus) / block);
-    return bytes * std::max(0.0, local - behind * share_of(link.gpus, actor, request));
-  };
-  const Traffic far = bytes * (1 - local);
-  return {bytes * local, far, over(cluster.pcie_switch), over(cluster.socket),
-          far * (1 - leaf_share_of_copy(actor, request))};
-}
-
-double spare_uplink(std::int64_t gpus, const ClusterSpec& cluster) {
-  if (!has_leaves(cluster)) return 0;
-  return std::max(0.0, 1 - static_cast<double>(gpus) /
-                               static_cast<double>(cluster.nodes_per_leaf * cluster.gpus_per_node));
-}
-
-// Stages of a copy lie side by side, or as far apart as its replicas take.
-double leaf_share_of_copy(const Candidate& actor, const PlanRequest& request) {
-  const double local = share_of(request.cluster.gpus_per_node, actor, request);
-  if (local >= 1 || !has_leaves(request.cluster)) return 1;
-  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
-  const std::int64_t block = std::int64_t{actor.tp} * actor.cp;
-  const std::int64_t stage = std::max(block * actor.dp_shard, std::int64_t{actor.ep} * actor.etp);
-  const std::int64_t ranks = stage * actor.pp;
-  return leaf_shares(request.cluster, {.gpus = actor.gpus,
-                                       .ranks = static_cast<double>(ranks),
-                                       .nodes = 1 / local,
-                                       .step = apart ? block * actor.dp : 1,
-                                       .extent = apart ? actor.gpus : ranks,
-                                       .members = static_cast<double>(ranks)})
-      .pairs;
-}
-
-double busiest_link(const std::vector<double>& by_stage, const Candidate& candidate,
-                    const PlanRequest& request) {
-  const double busiest = *std::max_element(by_stage.begin(), by_stage.end());
-  const ClusterSpec& cluster = request.cluster;
-  const std::int64_t leaf =
-      cluster.gpus_per_node * (has_leaves(cluster) ? cluster.nodes_per_leaf : 1);
-  if (cluster.nodes == 1 || (candidate.pp == 1 && candidate.gpus >= leaf)) return busiest;
-  const bool apart = dealt_order(candidate, request.traits) == RankOrder::megatron;
-  const int block = candidate.tp * candidate.cp * (apart ? candidate.dp : 1);
-  // Of the links that so many neighbours share, by the mean of those behind one.
-  const auto shared_by = [&](int neighbours) {
-    double most = 0;
-    if (block % neighbours == 0) {  // of one stage
-      for (const double own : by_stage) {
-        double sum = 0;
-        for (int rank = 0; rank < neighbours; ++rank) sum += own;
-        most = std::max(most, sum / neighbours);
-      }
-      return most;
-    }
-    const int period = std::min(candidate.gpus, std::lcm(neighbours, block * candidate.pp));
-    for (int first = 0; first < period; first += neighbours) {
-      double sum = 0;
-      for (int rank = first; rank < std::min(period, first + neighbours); ++rank) {
-        sum += by_stage[static_cast<std::size_t>(rank / block % candidate.pp)];
-      }
-      most = std::max(most, sum / neighbours);
-    }
-    return most;
-  };
-  const auto per_node = static_cast<int>(cluster.gpus_per_node);
-  const int cards = static_cast<int>(std::clamp<std::int64_t>(cluster.nics_per_node, 1, per_node));
-  const double blocking = std::max(1.0, cluster.blocking());
-  const double own = static_cast<double>(cards) / per_node / blocking;
-  return std::max(
-      {own * busiest, shared_by(per_node / cards) / blocking, shared_by(static_cast<int>(leaf))});
 }
 
 }  // namespace tessera

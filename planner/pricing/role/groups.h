@@ -56,6 +56,12 @@ RankOrder dealt_order(const Candidate& candidate, const EngineTraits& traits);
 /// In dealt_order, on the request's cluster and for its engine.
 CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request);
 
+/// The ranks over which one copy of the weights lies, `together` of them and as many of each stage,
+/// where ranks are dealt in `order`, which is contiguous or megatron's. Who of a stage has what is
+/// dealt from its first rank on: tensors, then shards or experts.
+GroupShape copy_group(const Candidate& candidate, int together, RankOrder order,
+                      const ClusterSpec& cluster);
+
 /// What `own` groups span that `dealt` ones do not.
 GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt);
 CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes);

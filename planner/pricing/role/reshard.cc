@@ -312,7 +312,7 @@ Seconds ReshardPricer::software(bool shared) {
 Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& rollout) {
   const Seconds barriers = barriers_of(assumed_, actor.gpus);
   if (gathers_whole(assumed_.request.engine) && !rollout_.model().lora.moves_adapters()) {
-    return seconds_of_gather(actor, rollout, barriers);
+    return seconds_of_gather(actor, barriers);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   const BusiestBytes moved = bytes(actor, rollout);
@@ -338,17 +338,16 @@ ReshardTravel ReshardPricer::travel() const {
   return travel;
 }
 
-Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
-                                         Seconds barriers) {
-  const Traffic held = as_gathered(assumed_.request.engine, actor_->model().dtypes,
-                                   bytes(actor, whole_copies(rollout)).received);
-  const int group = gathering_ranks(actor);
-  if (held <= 0 || group == 1) return {};
-  // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
-  const Traffic whole = held * group / (group - 1);
-  return barriers + gather_seconds(whole, rounds_of(whole, rollout_.model().bucket_bytes),
-                                   group_shape(assumed_.cluster(), group, 1), assumed_.cluster(),
-                                   assumed_.calibration());
+Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, Seconds barriers) {
+  const RoleDTypes& dtypes = actor_->model().dtypes;
+  const PlanRequest& request = assumed_.request;
+  const Bytes whole =
+      as_gathered(request.engine, dtypes, Bytes{rollout_.model().elements * size_of(dtypes.wire)});
+  const GroupShape group = copy_group(actor, gathering_ranks(actor),
+                                      dealt_order(actor, request.traits), assumed_.cluster());
+  if (group.ranks == 1) return {};
+  return barriers + whole_gather_seconds(whole, rollout_.model().bucket_bytes, group,
+                                         assumed_.cluster(), assumed_.calibration());
 }
 
 // Checkpoint engines and NCCL's broadcast hand weights on, from receiver to receiver.

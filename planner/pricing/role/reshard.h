@@ -58,7 +58,7 @@ class ReshardPricer {
   bool passed_on() const;
   ReshardTravel travel() const;
   /// Where every rank gathers all.
-  Seconds seconds_of_gather(const Candidate& actor, const Candidate& rollout, Seconds barriers);
+  Seconds seconds_of_gather(const Candidate& actor, Seconds barriers);
   /// What a rank lacks of the weights, or of `adapters` alone.
   BusiestBytes lacking(const Candidate& actor, const Candidate& rollout, bool adapters);
   BusiestBytes cut_evenly(const Candidate& actor, const Candidate& rollout, bool adapters);

@@ -3,14 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "cost_models/layout/rank_map.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/role/full_gather.h"
 #include "planner/request/candidate.h"
 #include "tests/planner/planned.h"
 
@@ -51,6 +56,44 @@ void compare(const PlanRequest& request, const Candidate& candidate, int layers)
   }
 }
 
+// Ranks and nodes of the groups that hold one copy, counted over a rank map: dense ranks of equal
+// replica, or ranks whose experts are of the same copy.
+std::pair<int, int> counted_copy(const RankMap& map, const Candidate& candidate, bool experts,
+                                 int per_node) {
+  std::map<std::pair<int, int>, std::set<int>> ranks, nodes;
+  for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+    const RankCoord& at = map.coords[i];
+    const std::pair key = experts ? std::pair(expert_coord(map.layout, at).edp, 0)
+                                  : std::pair(at.dp_replicate, candidate.zero == 3 ? 0 : at.cp);
+    ranks[key].insert(map.ranks[i]);
+    nodes[key].insert(map.ranks[i] / per_node);
+  }
+  std::pair most(0, 0);
+  for (const auto& [key, own] : ranks)
+    most.first = std::max(most.first, static_cast<int>(own.size()));
+  for (const auto& [key, own] : nodes) {
+    most.second = std::max(most.second, static_cast<int>(own.size()));
+  }
+  return most;
+}
+
+void compare_copies(const PlanRequest& request, const Candidate& candidate, int layers) {
+  const RankOrder order = dealt_order(candidate, request.traits);
+  std::vector<int> ranks(static_cast<std::size_t>(candidate.gpus));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  Problems problems;
+  const RankMap map =
+      make_rank_map(order, layout_of(candidate, layers), ranks, nullptr, "", problems);
+  ASSERT_TRUE(problems.empty());
+  const int dense = candidate.tp * candidate.dp_shard * (candidate.zero == 3 ? candidate.cp : 1);
+  const int together = gathering_ranks(candidate);
+  const auto per_node = static_cast<int>(request.cluster.gpus_per_node);
+  const GroupShape group = copy_group(candidate, together, order, request.cluster);
+  EXPECT_EQ(std::pair(group.ranks, group.nodes),
+            counted_copy(map, candidate, candidate.ep > dense, per_node))
+      << request.engine << " " << told(candidate, per_node);
+}
+
 // Degrees that do not divide a node among them: three and five stages, six and twelve replicas.
 TEST(Groups, SpanTheNodesThatTheirRankMapSays) {
   int compared = 0;
@@ -78,6 +121,7 @@ TEST(Groups, SpanTheNodesThatTheirRankMapSays) {
                 candidate.dp_shard = dp % 2 == 0 && pp == 3 ? dp / 2 : 1;
                 candidate.zero = candidate.dp_shard > 1 ? 3 : 0;
                 compare(request, candidate, 40);
+                compare_copies(request, candidate, 40);
                 ++compared;
                 if (::testing::Test::HasFailure()) return;
               }
