@@ -66,6 +66,8 @@ Workspace read_workspace(const std::filesystem::path& file, Problems& problems) 
   workspace.layout.splits = read_list(reader, "splits");
   workspace.layout.tabs = read_list(reader, "tabs");
   workspace.language = QString::fromStdString(language);
+  if (reader.has("metrics")) workspace.metrics = read_list(reader, "metrics");
+  reader.optional("smoothing", workspace.smoothing, Whole{.least = 0, .most = 99});
   workspace.recent_plans = read_list(reader, "recent_plans");
   workspace.recent_runs = read_list(reader, "recent_runs");
   workspace.recent_projects = read_list(reader, "recent_projects");
@@ -85,6 +87,8 @@ void write_workspace(const Workspace& workspace, const std::filesystem::path& fi
   add(root, "recent_projects", list_of(workspace.recent_projects));
   add(root, "dark", node_of(workspace.dark));
   add(root, "language", node_of(workspace.language.toStdString()));
+  if (workspace.metrics) add(root, "metrics", list_of(*workspace.metrics));
+  add(root, "smoothing", node_of(std::int64_t{workspace.smoothing}));
   add(root, "geometry", node_of(workspace.layout.geometry.toStdString()));
   add(root, "splits", list_of(workspace.layout.splits));
   add(root, "tabs", list_of(workspace.layout.tabs));

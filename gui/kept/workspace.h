@@ -8,6 +8,7 @@
 #include <QString>
 #include <QStringList>
 #include <filesystem>
+#include <optional>
 
 #include "gui/document/plan_query.h"
 
@@ -27,7 +28,9 @@ struct Workspace {
   QString project;     // the file of the one that was open; empty = none
   QStringList recent_plans, recent_runs, recent_projects;  // newest first
   bool dark = false;
-  QString language;  // "zh_CN"; empty: the system's
+  QString language;                    // "zh_CN"; empty: the system's
+  std::optional<QStringList> metrics;  // that are drawn; nullopt: nobody has chosen any
+  int smoothing = 0;                   // of them, hundredths
   WindowLayout layout;
   bool operator==(const Workspace&) const = default;
 };

@@ -92,6 +92,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   allowViewExport();
   takeDroppedFiles(*this);
   restore(*this, workspace_.layout);
+  restoreMetrics();
 }
 
 // No command is of a question that the form does not show any more: what was changed last is asked

@@ -96,6 +96,8 @@ class MainWindow : public QMainWindow {
   void cancelWork();
   void documentChanged();
   void rememberSoon();
+  /// The metrics that are drawn and their smoothing, which are remembered from then on.
+  void restoreMetrics();
   void rememberNow();
   void keepOpenWork();
   void choosePlan();

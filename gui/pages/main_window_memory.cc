@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the window remembers from one start to the next, and what it finds again.
 #include <QFileInfo>
+#include <QSlider>
 #include <QStatusBar>
 #include <system_error>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/main_window.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/watch/metric_list_model.h"
 
 namespace tessera::gui {
 
@@ -35,6 +37,14 @@ void MainWindow::rememberNow() {
     remember(now.recent_runs, QFileInfo(placeText(run)).absoluteFilePath());
   }
   now.layout = layout_of(*this);
+  if (const auto* metrics = findChild<MetricListModel*>()) {
+    const auto chosen = metrics->choice();
+    if (chosen) now.metrics.emplace();
+    for (const std::string& name : chosen.value_or(std::vector<std::string>{})) {
+      *now.metrics << QString::fromStdString(name);
+    }
+  }
+  if (const auto* smoothing = findChild<QSlider*>("smoothing")) now.smoothing = smoothing->value();
   workspace_ = std::move(now);
   try {
     keepOpenWork();
@@ -45,6 +55,20 @@ void MainWindow::rememberNow() {
     memory_.clear();  // once is enough
     session_.report(problemsText(error.problems()));
   }
+}
+
+void MainWindow::restoreMetrics() {
+  auto* metrics = findChild<MetricListModel*>();
+  auto* smoothing = findChild<QSlider*>("smoothing");
+  if (metrics == nullptr || smoothing == nullptr) return;
+  if (workspace_.metrics) {
+    std::vector<std::string> names;
+    for (const QString& name : *workspace_.metrics) names.push_back(name.toStdString());
+    metrics->setChoice(std::move(names));
+  }
+  smoothing->setValue(workspace_.smoothing);
+  connect(metrics, &MetricListModel::drawnChanged, this, &MainWindow::rememberSoon);
+  connect(smoothing, &QSlider::valueChanged, this, &MainWindow::rememberSoon);
 }
 
 // Until the window ends well: who closes it is asked about them. A run of its own is among the

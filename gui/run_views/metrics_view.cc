@@ -129,6 +129,7 @@ QWidget* MetricsView::smoothing() {
   label->setBuddy(smoothing_);
   auto* weight = new QLabel("0.00");
   weight->setMinimumWidth(weight->fontMetrics().horizontalAdvance("0.000"));
+  smoothing_->setObjectName("smoothing");
   smoothing_->setRange(0, kMostSmoothing);
   smoothing_->setMaximumWidth(240);
   smoothing_->setAccessibleName(Words::tr("Smoothing"));

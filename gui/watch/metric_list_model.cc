@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "cost_models/documents/csv.h"
 #include "gui/document/text.h"
@@ -78,6 +79,19 @@ void MetricListModel::choose(const std::string& name, bool chosen) {
     if (chosen_.size() == kMostChosen) chosen_.erase(chosen_.begin());
     chosen_.push_back(name);
   }
+  if (!names_.empty()) emit dataChanged(index(0, Name), index(rowCount() - 1, Name));
+  emit drawnChanged();
+}
+
+std::optional<std::vector<std::string>> MetricListModel::choice() const {
+  if (!touched_) return std::nullopt;
+  return chosen_;
+}
+
+void MetricListModel::setChoice(std::vector<std::string> names) {
+  touched_ = true;
+  if (names.size() > kMostChosen) names.resize(kMostChosen);
+  chosen_ = std::move(names);
   if (!names_.empty()) emit dataChanged(index(0, Name), index(rowCount() - 1, Name));
   emit drawnChanged();
 }

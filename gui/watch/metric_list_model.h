@@ -8,6 +8,7 @@
 
 #include <QAbstractTableModel>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ class MetricListModel : public QAbstractTableModel {
   std::vector<std::string> drawn() const;
   /// Of more than kMostChosen the one that was chosen first is drawn no more.
   void choose(const std::string& name, bool chosen);
+  /// What the user chose, of whichever runs; nullopt: nothing so far.
+  std::optional<std::vector<std::string>> choice() const;
+  /// As if the user had chosen these, in this order.
+  void setChoice(std::vector<std::string> names);
   const std::string& name(int row) const { return names_[static_cast<std::size_t>(row)]; }
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -308,6 +308,8 @@ TEST(Workspace, ComesBackAsItWasWritten) {
   workspace.question.engine = "verl";
   workspace.question.risk = 0.001;
   workspace.dark = true;
+  workspace.metrics = QStringList{"actor/entropy", "critic/score/mean"};
+  workspace.smoothing = 60;
   for (const char* path : {"/a", "/b", "/a"}) remember(workspace.recent_plans, path);
   EXPECT_EQ(workspace.recent_plans, (QStringList{"/a", "/b"}));
   write_workspace(workspace, file);

@@ -5,6 +5,7 @@
 #include <QDir>
 #include <QMessageBox>
 #include <QPushButton>
+#include <QSlider>
 #include <QTemporaryDir>
 #include <csignal>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "gui/kept/open_work.h"
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/main_window.h"
+#include "gui/watch/metric_list_model.h"
 #include "tests/gui/sample_plans.h"
 #include "tests/gui/window_flow.h"
 
@@ -43,6 +45,43 @@ TEST(Window, AProjectIsOpenAgainAtTheNextStart) {
   without.askLast({});
   EXPECT_EQ(without.session().document().question, query);
   EXPECT_EQ(without.session().pinned()->count(), 0);
+}
+
+TEST(Window, DrawnMetricsAndTheirSmoothingAreThoseOfTheLastStart) {
+  QTemporaryDir folder;
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  const auto smoothing = [](MainWindow& window) { return window.findChild<QSlider*>("smoothing"); };
+  const auto metrics = [](MainWindow& window) { return window.findChild<MetricListModel*>(); };
+  std::vector<std::string> drawn;
+  {
+    MainWindow window(memory);
+    window.session().run()->follow(kData / "run", false);
+    drawn = metrics(window)->drawn();
+    window.close();
+  }
+  {  // Nobody chose any: the next run begins with those that any training has.
+    MainWindow window(memory);
+    window.session().run()->follow(kData / "run", false);
+    EXPECT_EQ(metrics(window)->drawn(), drawn);
+    EXPECT_EQ(metrics(window)->choice(), std::nullopt);
+    metrics(window)->choose("critic/returns/min", true);
+    metrics(window)->choose(drawn.front(), false);
+    smoothing(window)->setValue(60);
+    drawn = metrics(window)->drawn();
+    ASSERT_EQ(drawn.back(), "critic/returns/min");
+    window.close();
+  }
+  {
+    MainWindow window(memory);
+    EXPECT_EQ(smoothing(window)->value(), 60);
+    window.session().run()->follow(kData / "run", false);
+    EXPECT_EQ(metrics(window)->drawn(), drawn);
+    for (const std::string& name : drawn) metrics(window)->choose(name, false);
+    window.close();
+  }
+  MainWindow none(memory);  // as was chosen, too
+  none.session().run()->follow(kData / "run", false);
+  EXPECT_TRUE(metrics(none)->drawn().empty());
 }
 
 // Half a minute at most, then the parent says that it did not end so.
