@@ -4,8 +4,11 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHeaderView>
+#include <QImage>
 #include <QPainter>
-#include <QPixmap>
+#include <QPlainTextEdit>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QSvgGenerator>
 #include <QTableView>
 #include <algorithm>
@@ -20,6 +23,8 @@
 
 namespace tessera::gui {
 namespace {
+
+constexpr double kLeastPixels = 2;  // for each of a view's own, where screens have fewer
 
 constexpr const char* kNotWritten = QT_TRANSLATE_NOOP("Words", "the file cannot be written");
 
@@ -47,48 +52,85 @@ bool writeText(const std::string& text, const QString& file) {
   return true;
 }
 
-// What of a table's cells has no room in its columns, and of its rows below one another.
-QSize hidden_of(QTableView& table) {
-  int width = table.horizontalHeader()->length() - table.viewport()->width();
-  for (int column = 0; column < table.model()->columnCount(); ++column) {
-    const int wants = static_cast<QAbstractItemView&>(table).sizeHintForColumn(column);
-    width += std::max(0, wants - table.columnWidth(column));
-  }
-  return {width, table.verticalHeader()->length() - table.viewport()->height()};
-}
-
-// A view as large as its tables are, without bars to move them by, while its picture is made.
+// A view as large as what its tables and areas have to scroll, without bars to move them by, while
+// its picture is made: every row, and every cell whole. Pictures that have no such size are made no
+// smaller than a slide has room for.
 class Grown {
  public:
   explicit Grown(QWidget& view) : view_(view), size_(view.size()) {
-    constexpr QSize kMostMore{1800, 4000};  // pixels
+    constexpr QSize kMostMore{1800, 4000}, kLeast{960, 540};  // pixels
     if (view.isWindow()) return;
+    QList<QAbstractScrollArea*> areas = view.findChildren<QAbstractScrollArea*>();
+    if (auto* own = qobject_cast<QAbstractScrollArea*>(&view)) areas << own;
     QSize more(0, 0);
-    for (QTableView* table : tables()) {
-      bars_.emplace_back(table, table->verticalScrollBarPolicy());
-      table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-      more = more.expandedTo(hidden_of(*table));
+    for (QAbstractScrollArea* area : areas) {
+      bars_.push_back({area, area->verticalScrollBarPolicy(), area->horizontalScrollBarPolicy()});
+      more = more.expandedTo(hidden_of(*area));
+      area->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+      if (qobject_cast<QScrollArea*>(area) != nullptr) {
+        area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+      }
     }
-    view.resize(size_ + more.boundedTo(kMostMore));
+    const QSize whole = size_ + more.boundedTo(kMostMore);
+    view.resize(areas.isEmpty() ? whole.expandedTo(kLeast) : whole);
   }
   Grown(const Grown&) = delete;
   Grown& operator=(const Grown&) = delete;
   ~Grown() {
-    for (const auto& [table, policy] : bars_) table->setVerticalScrollBarPolicy(policy);
+    for (const auto& [table, column, width] : columns_) table->setColumnWidth(column, width);
+    for (const auto& [area, vertical, horizontal] : bars_) {
+      area->setVerticalScrollBarPolicy(vertical);
+      area->setHorizontalScrollBarPolicy(horizontal);
+    }
     view_.resize(size_);
   }
 
  private:
-  // The view may be one itself.
-  QList<QTableView*> tables() const {
-    QList<QTableView*> tables = view_.findChildren<QTableView*>();
-    if (auto* own = qobject_cast<QTableView*>(&view_)) tables << own;
-    return tables;
+  struct Bars {
+    QAbstractScrollArea* area;
+    Qt::ScrollBarPolicy vertical, horizontal;
+  };
+  struct Column {
+    QTableView* table;
+    int column, width;
+  };
+
+  QSize hidden_of(QAbstractScrollArea& area) {
+    if (auto* table = qobject_cast<QTableView*>(&area)) return hidden_of(*table);
+    const QSize room = area.viewport()->size();
+    if (auto* scroll = qobject_cast<QScrollArea*>(&area); scroll != nullptr && scroll->widget()) {
+      return (scroll->widget()->size() - room).expandedTo({0, 0});
+    }
+    const QScrollBar& bar = *area.verticalScrollBar();
+    const int hidden = bar.maximum() - bar.minimum();
+    const bool lines = qobject_cast<QPlainTextEdit*>(&area) != nullptr;
+    return {0, lines ? hidden * area.fontMetrics().lineSpacing() : hidden};
+  }
+
+  // Columns that are as wide as somebody made them get room for their widest cell.
+  QSize hidden_of(QTableView& table) {
+    QHeaderView& header = *table.horizontalHeader();
+    int wider = 0;
+    for (int column = 0; column < table.model()->columnCount(); ++column) {
+      if (table.isColumnHidden(column)) continue;
+      const int wants = static_cast<QAbstractItemView&>(table).sizeHintForColumn(column);
+      const int width = table.columnWidth(column);
+      if (wants <= width) continue;
+      if (header.sectionResizeMode(column) == QHeaderView::Interactive) {
+        columns_.push_back({&table, column, width});
+        table.setColumnWidth(column, wants);
+      } else {
+        wider += wants - width;
+      }
+    }
+    return {header.length() + wider - table.viewport()->width(),
+            table.verticalHeader()->length() - table.viewport()->height()};
   }
 
   QWidget& view_;
   QSize size_;
-  std::vector<std::pair<QTableView*, Qt::ScrollBarPolicy>> bars_;
+  std::vector<Bars> bars_;
+  std::vector<Column> columns_;
 };
 
 }  // namespace
@@ -129,7 +171,13 @@ QWidget* viewWith(QWidget* widget) {
 
 void writePng(QWidget& widget, const QString& file) {
   const Grown whole(widget);
-  if (!widget.grab().save(file, "PNG")) refuse(file);
+  const double pixels = widget.isWindow() ? widget.devicePixelRatioF()
+                                          : std::max(kLeastPixels, widget.devicePixelRatioF());
+  QImage picture((QSizeF(widget.size()) * pixels).toSize(), QImage::Format_RGB32);
+  picture.setDevicePixelRatio(pixels);
+  picture.fill(widget.palette().color(QPalette::Window));
+  widget.render(&picture);
+  if (!picture.save(file, "PNG")) refuse(file);
 }
 
 void writeSvg(QWidget& widget, const QString& title, const QString& file) {

@@ -6356,6 +6356,18 @@ select it to plan it in full</source>
         <translation>权重如何从 actor 到 rollout</translation>
     </message>
     <message>
+        <source>a variable that Tessera writes, or a setting of NCCL that names no file</source>
+        <translation>Tessera 自己写入的变量，或不指向文件的 NCCL 设置</translation>
+    </message>
+    <message>
+        <source>what a job needs besides is exported where it is started</source>
+        <translation>作业另外需要的变量请在启动它的地方导出</translation>
+    </message>
+    <message>
+        <source>letters, digits and the signs _-+.,:;=^[]</source>
+        <translation>字母、数字和符号 _-+.,:;=^[]</translation>
+    </message>
+    <message>
         <source>every variable once</source>
         <translation>每个变量恰好一次</translation>
     </message>

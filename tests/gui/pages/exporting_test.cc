@@ -11,6 +11,7 @@
 #include <QImage>
 #include <QLineEdit>
 #include <QMenuBar>
+#include <QScrollArea>
 #include <QStandardItemModel>
 #include <QStatusBar>
 #include <QTabWidget>
@@ -91,13 +92,13 @@ TEST(Exporting, APictureOfATableHasAllOfIt) {
     EXPECT_EQ(view->size(), before) << name;
     EXPECT_EQ(table->verticalScrollBarPolicy(), Qt::ScrollBarAlwaysOn) << name;
     const QImage picture(file);
-    EXPECT_GE(picture.height(), table->verticalHeader()->length()) << name;
+    EXPECT_GE(picture.height(), 2 * table->verticalHeader()->length()) << name;
     int wide = 0;
     for (int column = 0; column < table->model()->columnCount(); ++column) {
       if (table->isColumnHidden(column)) continue;
       wide += static_cast<QAbstractItemView*>(table)->sizeHintForColumn(column);
     }
-    EXPECT_GE(picture.width(), wide) << name;
+    EXPECT_GE(picture.width(), 2 * wide) << name;
   }
 }
 
@@ -261,8 +262,53 @@ TEST(ViewFile, APictureHasAllRowsOfATable) {
   const int rows = table->verticalHeader()->length();
   ASSERT_GT(rows, before.height());
   writePng(*panel, folder.filePath("table.png"));
-  EXPECT_GT(QImage(folder.filePath("table.png")).height(), rows);
+  EXPECT_GT(QImage(folder.filePath("table.png")).height(), 2 * rows);
   EXPECT_EQ(panel->size(), before);
+}
+
+// Of what scrolls the last part has a colour of its own, which is in the picture at two pixels
+// each.
+TEST(ViewFile, APictureHasWhatAnAreaHidesAndTwoPixelsForEachOfTheView) {
+  constexpr QRgb kLast = 0xff13579b;
+  QWidget top;  // a view is part of a window
+  QWidget view(&top);
+  auto* layout = new QVBoxLayout(&view);
+  auto* area = new QScrollArea;
+  auto* inner = new QWidget;
+  inner->setFixedSize(500, 900);
+  auto* last = new QWidget(inner);
+  last->setGeometry(0, 890, 10, 10);
+  last->setAutoFillBackground(true);
+  last->setPalette(QPalette(QColor(kLast)));
+  area->setWidget(inner);
+  layout->addWidget(area);
+  view.resize(300, 200);
+  top.resize(300, 200);
+  top.show();
+  ASSERT_TRUE(QTest::qWaitForWindowExposed(&top));
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("view.png");
+  writePng(view, file);
+  EXPECT_EQ(view.size(), QSize(300, 200));
+  EXPECT_EQ(area->verticalScrollBarPolicy(), Qt::ScrollBarAsNeeded);
+  const QImage picture(file);
+  EXPECT_GE(picture.width(), 2 * 500);
+  EXPECT_GE(picture.height(), 2 * 900);
+  int marked = 0;
+  for (int y = 0; y < picture.height(); ++y) {
+    for (int x = 0; x < picture.width(); ++x) marked += picture.pixel(x, y) == kLast ? 1 : 0;
+  }
+  EXPECT_EQ(marked, 20 * 20);
+}
+
+TEST(ViewFile, APictureThatScrollsNothingIsNoSmallerThanASlideTakes) {
+  QWidget top;
+  QWidget view(&top);
+  view.resize(461, 262);
+  const QTemporaryDir folder;
+  writePng(view, folder.filePath("view.png"));
+  EXPECT_EQ(QImage(folder.filePath("view.png")).size(), QSize(1920, 1080));
+  EXPECT_EQ(view.size(), QSize(461, 262));
 }
 
 }  // namespace
