@@ -52,6 +52,7 @@ PlanRequest request_of_plan(const PlanOptions& options) {
   PlanRequest request = request_of(plan, calibration_of(plan, options.calibration));
   request.fixed = parse_settings(options.names.fixed, problems);
   request.one_step_off = request.one_step_off || options.names.one_step_off;
+  if (options.names.log_probs) request.choices.log_probs = ToldLogProbs::told;
   if (options.names.lora.used()) set_adapters(request, options.names.lora);
   if (options.names.mtp) request.mtp[Role::actor] = *options.names.mtp;
   if (!problems.empty()) throw Error(std::move(problems));
@@ -191,6 +192,13 @@ void add_adapters(CLI::App& command, Lora& lora) {
       ->needs(rank);
 }
 
+void add_log_probs(CLI::App& command, bool& told) {
+  command.add_flag("--rollout-log-probs", told,
+                   "Servers of verl tell the log-prob of each token that they draw, as rollout "
+                   "correction and training/rollout_probs_diff_* need; default: where no "
+                   "old_log_prob is computed");
+}
+
 void add_prediction_layers(CLI::App& command, std::optional<MtpUse>& mtp) {
   std::vector<std::string> names;
   for (const MtpUse use : kEveryMtpUse) names.emplace_back(name_of(use));
@@ -252,6 +260,7 @@ void add_plan(CLI::App& app) {
   command->add_flag("--one-step-off", options->names.one_step_off,
                     "A rollout with GPUs of its own may generate with the weights of the step "
                     "before, which is another algorithm");
+  add_log_probs(*command, options->names.log_probs);
   add_adapters(*command, options->names.lora);
   add_prediction_layers(*command, options->names.mtp);
   command

@@ -135,6 +135,11 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words",
                       "verl moves the %1's gradients with its parameters; the plan treats them "
                       "apart."),
+    QT_TRANSLATE_NOOP("Words",
+                      "Servers tell no log-probs (rollout.calculate_log_probs=false), which one "
+                      "process of Python for each would hand on: up to %1 more a step. With true "
+                      "verl shows training/rollout_probs_diff_*, and "
+                      "algorithm.rollout_correction.rollout_is and rollout_rs need it."),
     QT_TRANSLATE_NOOP(
         "Words",
         "Mixture of experts: routers of trainer and inference engine disagree on some "

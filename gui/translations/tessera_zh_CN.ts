@@ -320,6 +320,10 @@
         <translation>verl 把 %1 的梯度与参数一起移动；方案分别处理二者。</translation>
     </message>
     <message>
+        <source>Servers tell no log-probs (rollout.calculate_log_probs=false), which one process of Python for each would hand on: up to %1 more a step. With true verl shows training/rollout_probs_diff_*, and algorithm.rollout_correction.rollout_is and rollout_rs need it.</source>
+        <translation>服务器不返回对数概率（rollout.calculate_log_probs=false）：否则每个服务器的一个 Python 进程要逐个转交，每步最多多用 %1。设为 true 时 verl 显示 training/rollout_probs_diff_*，algorithm.rollout_correction.rollout_is 和 rollout_rs 也需要它。</translation>
+    </message>
+    <message>
         <source>Mixture of experts: routers of trainer and inference engine disagree on some tokens; watch training/rollout_probs_diff_* and consider actor.%1.router_replay.mode=R3 with rollout.enable_rollout_routing_replay=true, or algorithm.rollout_correction (verl issue 2953).</source>
         <translation>混合专家：训练器与推理引擎的路由器在某些 token 上不一致；请留意 training/rollout_probs_diff_*，并考虑 actor.%1.router_replay.mode=R3 配合 rollout.enable_rollout_routing_replay=true，或 algorithm.rollout_correction（verl issue 2953）。</translation>
     </message>

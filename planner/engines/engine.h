@@ -52,6 +52,9 @@ struct Engine {
   bool has_choices = false;  // EngineChoices change its traits; else its kernels do both anyway
   PromptDealing prompts = PromptDealing::requests;
   WeightHandover weights;
+  /// What each token takes of DecodeTraits::token_served for its log-prob, which the server need
+  /// not tell; nullopt: it cannot be told otherwise.
+  std::optional<Seconds> log_prob_served;
   /// The rollout, and the actor where it scores what was generated, add up in one order: they have
   /// equal tensor parallel degrees and GPUs, and such a plan answers only those who ask for it.
   std::optional<FixedOrder> fixed_order;
@@ -83,6 +86,10 @@ std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role
 
 /// The engine of a plan or request that has been checked; of another name the value of kAnyEngine.
 const Engine& engine_named(std::string_view name);
+
+/// What a search takes where nobody says it: log-probs that the engine need not tell are told only
+/// where the workload has no other old ones (verl's bypass mode).
+ToldLogProbs quickest_log_probs(const Engine& engine, const Workload& workload);
 
 /// How the engine's kernels behave where a plan takes these choices.
 EngineTraits traits_of(const Engine& engine, EngineChoices choices = {});

@@ -105,12 +105,23 @@ const Engine& engine_named(std::string_view name) {
   return found != nullptr ? *found : *find_engine(kAnyEngine);
 }
 
+ToldLogProbs quickest_log_probs(const Engine& engine, const Workload& workload) {
+  const Dataflow& calls = workload.dataflow;
+  const bool scored = std::any_of(calls.begin(), calls.end(), [](const Call& call) {
+    return call.phase == Phase::old_log_prob;
+  });
+  return engine.log_prob_served && scored ? ToldLogProbs::untold : ToldLogProbs::as_engine;
+}
+
 EngineTraits traits_of(const Engine& engine, EngineChoices choices) {
   EngineTraits traits = engine.traits;
   if (!engine.has_choices) return traits;
   traits.loss.fused_with_head = choices.fused_loss;
   if (choices.fused_loss) traits.loss.rows = kFusedLogitRows;
   if (choices.host_optimizer) traits.optimizer.offloaded = OffloadedStates::on_host;
+  if (choices.log_probs == ToldLogProbs::untold && engine.log_prob_served) {
+    traits.decode.token_served -= *engine.log_prob_served;
+  }
   return traits;
 }
 

@@ -128,8 +128,10 @@ void add_verl_loop(Engine& engine) {
   // 128 requests, 62 to 81 with 256 and 75 to 82 with 512, whether 129 or all of them run at once
   // (benchmarks/results/h200x2-verl-plans.json, -pairs.json, h200-verl-host.json). vLLM's own
   // output processor takes 39, 46 and 59 us of that, 10 without log-probs
-  // (peers/vllm_front_end.py).
+  // (peers/vllm_front_end.py). Untold (calculate_log_probs=false) they leave 23 of 67 us with 512
+  // requests on one host, and less than the GPU's 11 us with 256 (h200-verl-log-probs.json).
   engine.traits.decode.token_served = Seconds{56e-6};
+  engine.log_prob_served = Seconds{50e-6};
   engine.traits.decode.token_crowded = Seconds{11.5e-6};
   engine.traits.decode.server_kernels = true;
   engine.logs_wait_for_rollout = true;  // experimental/one_step_off_policy/ray_trainer.py

@@ -38,6 +38,9 @@ struct EngineSpace {
 
   static PlanRequest for_engine(PlanRequest asked, const Engine& of) {
     asked.engine = of.name;
+    if (asked.choices.log_probs == ToldLogProbs::as_engine) {
+      asked.choices.log_probs = quickest_log_probs(of, asked.workload);
+    }
     asked.traits = traits_of(of, asked.choices);
     return asked;
   }

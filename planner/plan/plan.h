@@ -33,6 +33,7 @@
 #include "planner/plan/planned_reshard.h"
 #include "planner/plan/recompute.h"
 #include "planner/plan/schedule.h"
+#include "planner/plan/told_log_probs.h"
 
 namespace tessera {
 
@@ -67,6 +68,8 @@ struct RolePlan {
   /// Of actor and critic there: a mini-batch's gradients are reduced with its last micro-batch, and
   /// stay whole until then (torch's no_sync; verl's use_no_sync_for_gradient_accumulation).
   bool no_sync = false;
+  /// Of the rollout (verl's rollout.calculate_log_probs).
+  ToldLogProbs log_probs = ToldLogProbs::as_engine;
   std::map<Phase, MemoryUse> memory;  // of the role's fullest rank, in each phase
   bool operator==(const RolePlan&) const = default;
 };

@@ -136,6 +136,7 @@ void fields(V& v, RolePlan& role) {
   v.stated("mtp", role.mtp, kEveryMtpUse);
   v.stated("fsdp", role.fsdp, kFsdps);
   v.stated("no_sync", role.no_sync);
+  v.stated("log_probs", role.log_probs, kEveryToldLogProbs);
   v.map("memory", role.memory);
 }
 

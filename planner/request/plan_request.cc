@@ -77,6 +77,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
     request.choices.fsdp[role.role] = role.fsdp;
     request.choices.no_sync[role.role] = role.no_sync;
     request.mtp[role.role] = role.mtp;
+    if (role.role == Role::rollout) request.choices.log_probs = role.log_probs;
     if (role.role != Role::actor) continue;
     request.choices.fused_loss = role.fused_loss;
     request.choices.host_optimizer = role.host_optimizer;

@@ -40,6 +40,7 @@ PlanRequest read_request(const RequestNames& names, Problems& problems) {
   read_objective(request, names.objective, problems);
   request.risk = names.risk;
   request.one_step_off = names.one_step_off;
+  if (names.log_probs) request.choices.log_probs = ToldLogProbs::told;
   check_risk(names.risk, problems);
   read_model(request, "actor", names.model, problems);
   if (auto cluster = read_cluster_spec(names.cluster, problems)) {

@@ -18,6 +18,7 @@ struct RequestNames {
   std::string engine{kOwnEngine}, objective = "step_s";
   double risk = kDefaultRisk;
   bool one_step_off = false;
+  bool log_probs = false;          // servers tell those of what they draw
   Lora lora;                       // of the actor; unused: every weight is trained
   std::optional<MtpUse> mtp;       // of the actor; none = left out, or as a plan has it
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"

@@ -87,6 +87,7 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
   const EngineChoices& choices = request.choices;
   plan.fused_loss = choices.fused_loss && (role == Role::actor || role == Role::reference);
   plan.host_optimizer = choices.host_optimizer && role == Role::actor && plan.offload.optimizer;
+  if (role == Role::rollout) plan.log_probs = choices.log_probs;
   plan.fsdp = choices.fsdp[role];
   plan.no_sync = choices.no_sync[role];
   plan.mtp = request.mtp[role];

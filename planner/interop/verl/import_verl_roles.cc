@@ -272,6 +272,7 @@ RolePlan rollout_role(VerlImport& in) {
   rollout.role = Role::rollout;
   rollout.model = "actor";
   rollout.mtp = rollouts_prediction_layers(in);
+  rollout.log_probs = told_log_probs(in);
   const bool apart = in.rollout_gpus > 0;
   const std::int64_t pool = apart ? in.rollout_gpus : in.world;
   rollout.ranks = ranks_from(apart ? in.world : 0, pool);

@@ -63,9 +63,6 @@ constexpr std::array<std::string_view, 2> kModels{"actor_rollout_ref.model.", "c
 
 /// True unless they are stated.
 constexpr std::array kSwitchedOff{
-    Uncounted{"actor_rollout_ref.rollout.calculate_log_probs",
-              "servers are counted as telling every token's log-prob: many sequences at once "
-              "generate quicker"},
     Uncounted{"actor_rollout_ref.rollout.enable_prefix_caching",
               "prompts are counted as read once by a server: generation takes longer"},
     Uncounted{"actor_rollout_ref.rollout.enable_chunked_prefill",
@@ -145,6 +142,19 @@ MtpUse actors_prediction_layers(VerlImport& in) {
 MtpUse rollouts_prediction_layers(VerlImport& in) {
   const bool drafts = has_prediction_layers(in) && in.flag(kPrediction + "enable_rollout", false);
   return drafts ? MtpUse::held : MtpUse::left_out;
+}
+
+// Rollout correction weighs or leaves out tokens by the server's log-probs
+// (trainer/config/algorithm.py, RolloutCorrectionConfig).
+ToldLogProbs told_log_probs(VerlImport& in) {
+  const std::string key = "actor_rollout_ref.rollout.calculate_log_probs";
+  if (!in.flag(key, true)) return ToldLogProbs::untold;
+  const auto corrects = [&](const std::string& by) {
+    const std::string value = in.text("algorithm.rollout_correction." + by, "null");
+    return value != "null" && value != "None";
+  };
+  const bool read = corrects("rollout_is") || corrects("rollout_rs");
+  return read || in.flag(key, false) ? ToldLogProbs::told : ToldLogProbs::as_engine;
 }
 
 void note_uncounted(VerlImport& in) {

@@ -109,4 +109,7 @@ void note_padding(VerlImport& in);
 MtpUse actors_prediction_layers(VerlImport& in);
 MtpUse rollouts_prediction_layers(VerlImport& in);
 
+/// Whether the servers tell log-probs of what they draw, as the file says it.
+ToldLogProbs told_log_probs(VerlImport& in);
+
 }  // namespace tessera

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cost_models/lengths.h"
+#include "planner/engines/engine.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
@@ -54,6 +55,19 @@ void check_megatron(VerlWriter& w) {
   }
 }
 
+void note_log_probs(VerlWriter& w) {
+  const std::optional<Seconds> each = engine_named(w.plan.engine).log_prob_served;
+  if (w.rollout.log_probs != ToldLogProbs::untold || !each) return;
+  const double tokens = static_cast<double>(w.work.sequences()) *
+                        mean_length(w.work.response_tokens) / w.rollout.layout.dp;
+  w.note(
+      "Servers tell no log-probs (rollout.calculate_log_probs=false), which one process of Python "
+      "for each would hand on: up to " +
+      in_seconds(tokens * *each) +
+      " more a step. With true verl shows training/rollout_probs_diff_*, and "
+      "algorithm.rollout_correction.rollout_is and rollout_rs need it.");
+}
+
 void note_offload(VerlWriter& w) {
   for (const RolePlan& role : w.plan.roles) {
     const bool trained = &role == &w.actor || &role == w.critic;
@@ -85,6 +99,7 @@ void note_verl_limits(VerlWriter& w) {
   note_lengths(w);
   note_reshard(w);
   if (w.megatron) check_megatron(w);
+  note_log_probs(w);
   note_offload(w);
   note_experts(w);
   w.note("Written for verl " + std::string(kVerlVersion) +

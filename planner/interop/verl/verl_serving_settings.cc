@@ -53,6 +53,20 @@ void write_bucket(VerlWriter& w) {
         largest >= bucket ? "the largest tensor, whole" : "");
 }
 
+void write_log_probs(VerlWriter& w) {
+  const Dataflow& calls = w.work.dataflow;
+  const bool needed = std::none_of(calls.begin(), calls.end(), [](const Call& call) {
+    return call.phase == Phase::old_log_prob;
+  });
+  const bool untold = w.rollout.log_probs == ToldLogProbs::untold;
+  if (untold && needed) {
+    w.refuse("/roles/rollout/log_probs", "untold", "told", "they are the old log-probs");
+  }
+  if (!untold && !needed && w.rollout.log_probs == ToldLogProbs::as_engine) return;
+  w.set(kRollout + ".calculate_log_probs", !untold,
+        untold ? "a server hands tokens on several times as fast" : "told with each token");
+}
+
 void write_rollout(VerlWriter& w) {
   const std::string& prefix = kRollout;
   const ParallelLayout& layout = w.rollout.layout;
@@ -85,6 +99,7 @@ void write_rollout(VerlWriter& w) {
                   w.actor.batching.log_prob_tokens > 0 ? w.actor.batching.log_prob_tokens
                                                        : w.actor.batching.update_tokens,
                   "log_prob_tokens"));
+  write_log_probs(w);
   write_bucket(w);
 }
 

@@ -81,7 +81,6 @@ void write_algorithm(VerlWriter& w) {
     }
     w.set("algorithm.rollout_correction.bypass_mode", true,
           "generation's log-probs are the old ones");
-    w.set("actor_rollout_ref.rollout.calculate_log_probs", true);
   }
   w.text("algorithm.adv_estimator", algorithm == "grpo" ? "grpo" : "gae");
   w.set("algorithm.use_kl_in_reward", w.work.kl == KlPlace::reward);

@@ -120,10 +120,14 @@ class Checking {
   }
 
  private:
-  // Of --engine any a plan is of the engine that it names.
+  // Of --engine any a plan is of the engine that it names, with what the search took of its
+  // choices.
   PlanRequest request_of_plan() const {
     PlanRequest own = request_;
     own.engine = plan_.engine;
+    if (const RolePlan* const rollout = plan_.find(Role::rollout)) {
+      own.choices.log_probs = rollout->log_probs;
+    }
     return own;
   }
 
