@@ -26,7 +26,8 @@ int RouterLosses::alike() const { return weights_.layout.etp; }
 /// The first of the held rows that this rank's routers see.
 std::int64_t RouterLosses::first_row(const PackedMicroBatch& packed) const {
   const std::int64_t of_rank = packed.tokens.tokens() / weights_.layout.tp;
-  return weights_.coord.tp / alike() * alike() * of_rank;
+  const std::int64_t block = weights_.coord.tp / alike();
+  return block * alike() * of_rank;
 }
 
 std::int64_t RouterLosses::sums() const {

@@ -41,7 +41,7 @@ TEST(BaseDigest, TellsOtherWeightsOfTheSameShapes) {
   const std::string same = digest_with(0, 0, std::byte{1});
   EXPECT_EQ(same.size(), 16U);
   EXPECT_EQ(digest_with(1, 3, std::byte{1}), same);
-  constexpr std::size_t kBytes = 64 * 256 * 4;
+  constexpr std::size_t kBytes = std::size_t{64} * 256 * 4;
   for (const std::size_t at : {std::size_t{0}, std::size_t{4095}, kBytes - 4096, kBytes - 1}) {
     EXPECT_NE(digest_with(0, at, std::byte{2}), same) << at;
   }

@@ -157,7 +157,7 @@ TEST_F(Saving, NothingIsSavedFromTheMomentOfAnEdit) {
     prompts->selectAll();
     QTest::keyClicks(prompts, QString::number(number));
   };
-  const std::int64_t twice = 2 * prompts->value();
+  const std::int64_t twice = std::int64_t{2} * prompts->value();
   QAction* save = nullptr;
   for (QAction* action : window.findChildren<QAction*>()) {
     if (action->shortcut() == QKeySequence(QKeySequence::Save)) save = action;
