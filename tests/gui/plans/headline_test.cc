@@ -143,6 +143,7 @@ TEST(Headline, NamesOneStepOffAndAPhaseThatTheStepWaitsFor) {
   Problems problems;
   PlanRequest request = request_from(query, problems);
   request.one_step_off = true;
+  request.choices.log_probs = ToldLogProbs::told;  // generation takes longer than any other phase
   const auto found = make_plan(request, problems);
   ASSERT_TRUE(found && std::holds_alternative<Plan>(*found));
   const SharedPlan plan = shared(std::get<Plan>(*found));

@@ -88,7 +88,8 @@ TEST(StepParts, TheLargestDifferenceIsNamedFirst) {
 TEST(FrontEnd, IsNamedWhereGenerationWaitsForIt) {
   PlanRequest request = request_for("h200-8");
   request.engine = "verl";
-  request.traits = traits_of("verl");
+  request.choices.log_probs = ToldLogProbs::told;
+  request.traits = traits_of("verl", request.choices);
   const Plan plan = planned(request);
   Calibration calibration = request.calibration;
   const auto waited = [&](double serving) {
