@@ -243,7 +243,7 @@ TEST_F(ExpertsRun, WhatDoesNotRunIsRefusedByThePlanner) {
     EXPECT_NE(std::system(command.c_str()), 0);
     return text_of(folder_ / "said.txt");
   };
-  const std::string shared = "actor.tp=2 actor.pp=1 actor.ep=1 actor.etp=1 actor.zero=1";
+  const std::string shared = "actor.tp=2 actor.dp=2 actor.pp=1 actor.ep=1 actor.etp=1 actor.zero=1";
   EXPECT_THAT(said("rollout.tp=4 rollout.ep=1 rollout.etp=3"),
               ::testing::HasSubstr("which has etp = tp (not ep 1, etp 3 with tp 4;"));
   EXPECT_THAT(said(shared),

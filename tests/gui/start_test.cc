@@ -58,6 +58,13 @@ class Start : public ProgramTest {
     ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
     QTest::keyClick(window.get(), key);
   }
+  /// In the place of the folder that the form proposes, as after Tab.
+  static void typeFolder(QDialog& dialog, const std::string& folder) {
+    auto* const field = tessera::gui::named<QLineEdit>(dialog, "Folder of the run");
+    EXPECT_FALSE(field->text().isEmpty());
+    field->selectAll();
+    QTest::keyClicks(field, QString::fromStdString(folder));
+  }
   /// Fills the form by keys; what is done with its buttons is `then`.
   template <class Then>
   void fill(const std::string& name, const Then& then) {
@@ -69,8 +76,7 @@ class Start : public ProgramTest {
           QString("data.train_files=[%1]").arg(QString::fromStdString(at("prompts.jsonl"))));
       QTest::keyClick(settings, Qt::Key_Return);
       QTest::keyClicks(settings, "trainer.total_training_steps=500");
-      QTest::keyClicks(tessera::gui::named<QLineEdit>(dialog, "Folder of the run"),
-                       QString::fromStdString(at(name)));
+      typeFolder(dialog, at(name));
       then(dialog);
       if (dialog.isVisible()) dialog.reject();
     });
@@ -127,8 +133,7 @@ TEST_F(Start, ARunFileThatTheWindowWroteIsOneThatRuns) {
       if (button->text() == "&Write one...") QTest::mouseClick(button, Qt::LeftButton);
     }
     EXPECT_EQ(tessera::gui::named<QComboBox>(start, "Run file")->currentText(), file);
-    QTest::keyClicks(tessera::gui::named<QLineEdit>(start, "Folder of the run"),
-                     QString::fromStdString(at("by_written")));
+    typeFolder(start, at("by_written"));
     QDir::setCurrent(folder);
     clickStart(start);
     if (start.isVisible()) start.reject();

@@ -136,9 +136,9 @@ TEST_F(AdaptersRun, ARunThatGoesOnIsTheRunThatWentThrough) {
 
 /// Adapters are differences to the weights beside which they were trained.
 TEST_F(AdaptersRun, AdaptersOfOtherWeightsDoNotGoOn) {
-  fs::copy(folder_ / "model", folder_ / "own");
-  ASSERT_EQ(run("plan --model " + at("own") + " --cluster local-cpu --workload grpo-digits -o " +
-                at("base.json")),
+  fs::copy(folder_ / "model", folder_ / "other-base");
+  ASSERT_EQ(run("plan --model " + at("other-base") +
+                " --cluster local-cpu --workload grpo-digits -o " + at("base.json")),
             0);
   const std::string saving = kLora + "--set trainer.save_freq=1 ";
   ASSERT_EQ(train_adapters("base", 1, saving, "base.json"), 0) << messages();
@@ -163,7 +163,7 @@ TEST_F(AdaptersRun, AdaptersOfOtherWeightsDoNotGoOn) {
   const fs::path named = folder_ / "named";
   fs::copy(folder_ / "base/hf", named);
   std::string config = text_of(named / "adapter_config.json");
-  config.replace(config.find(at("own")), at("own").size(), "Qwen/Qwen3-8B");
+  config.replace(config.find(at("other-base")), at("other-base").size(), "Qwen/Qwen3-8B");
   std::ofstream(named / "adapter_config.json") << config;
   const std::string begin = "--set actor_rollout_ref.model.lora_adapter_path=";
   ASSERT_EQ(train_adapters("elsewhere", 1, begin + named.string()), 0) << messages();
