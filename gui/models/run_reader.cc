@@ -109,6 +109,10 @@ RunReader::Seen RunReader::lookAtRanks() {
   if (seen.mirror) {
     // As of the last contact, whose clock is that of the run's host.
     seen.lives = lives_by(hearts_.look(seen.ranks, seen.mirror->as_of_ns));
+    for (std::size_t i = 0; i < seen.ranks.size(); ++i) {
+      const bool gone = std::ranges::count(seen.mirror->gone, seen.ranks[i].rank) > 0;
+      if (gone) seen.lives[i] = Life::gone;  // the run's host looked for its process
+    }
     return seen;
   }
   std::vector<bool> alive;

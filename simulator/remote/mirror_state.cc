@@ -37,6 +37,7 @@ std::optional<MirrorState> read_mirror_state(const std::filesystem::path& folder
   root.required("as_of_ns", state.as_of_ns);
   root.required("reached_ns", state.reached_ns);
   root.optional("fault", state.fault);
+  root.list("gone", state.gone, {}, false);
   for (ObjectReader& each : root.objects("files")) {
     RunFile copied;
     each.required("name", copied.name);
@@ -58,6 +59,7 @@ void write_mirror_state(const MirrorState& state, const std::filesystem::path& f
   add(root, "as_of_ns", node_of(state.as_of_ns));
   add(root, "reached_ns", node_of(state.reached_ns));
   add(root, "fault", node_of(state.fault));
+  if (!state.gone.empty()) add(root, "gone", node_of(state.gone));
   add(root, "files", node_of(state.files));
   write_text_file(folder / kFile, json_text(root));
 }

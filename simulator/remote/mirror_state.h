@@ -16,10 +16,11 @@ namespace tessera {
 
 struct MirrorState {
   RemoteName name;
-  std::int64_t as_of_ns = 0;    // clock of the run's host at the last contact
-  std::int64_t reached_ns = 0;  // clock of this host then
-  std::string fault;            // why the server is not reached; empty = it was, the last time
-  std::vector<RunFile> files;   // versions that the copies are of
+  std::int64_t as_of_ns = 0;       // clock of the run's host at the last contact
+  std::int64_t reached_ns = 0;     // clock of this host then
+  std::string fault;               // why the server is not reached; empty = it was, the last time
+  std::vector<RunFile> files;      // versions that the copies are of
+  std::vector<std::int64_t> gone;  // ranks whose processes the run's host had no more then
 
   /// Nobody has reached the server for so long that what is shown is old: 30 s, or a fault.
   bool is_old(std::int64_t now_ns) const;

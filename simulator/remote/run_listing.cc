@@ -11,6 +11,7 @@
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "simulator/remote/gone_ranks.h"
 #include "simulator/remote/remote_name.h"
 
 namespace tessera {
@@ -111,6 +112,8 @@ RunListing list_run(const fs::path& run) {
   }
   std::sort(listing.ranks.begin(), listing.ranks.end(),
             [](const RankRecord& a, const RankRecord& b) { return a.rank < b.rank; });
+  const std::vector<int> gone = gone_ranks(run);
+  listing.gone.assign(gone.begin(), gone.end());
   return listing;
 }
 
@@ -127,6 +130,12 @@ Node node_of(const std::vector<RunFile>& all) {
   return files;
 }
 
+Node node_of(const std::vector<std::int64_t>& ranks) {
+  Node numbers = list_node();
+  for (const std::int64_t rank : ranks) numbers.items.push_back(node_of(rank));
+  return numbers;
+}
+
 std::string to_json(const RunListing& listing) {
   Node root = map_node(), ranks = list_node();
   add(root, "tessera_run", node_of(kVersion));
@@ -139,6 +148,7 @@ std::string to_json(const RunListing& listing) {
   }
   add(root, "files", node_of(listing.files));
   add(root, "ranks", std::move(ranks));
+  if (!listing.gone.empty()) add(root, "gone", node_of(listing.gone));
   return json_line(root) + "\n";
 }
 
@@ -155,6 +165,7 @@ std::optional<RunListing> listing_from(std::string_view text, const std::string&
   root.required("now_ns", listing.now_ns, kNotNegative);
   read_files(root, listing);
   read_ranks(root, listing);
+  root.list("gone", listing.gone, Whole{.least = 0, .most = RunListing::kMostRanks - 1}, false);
   root.refuse_unknown_keys();
   if (problems.size() != before) return std::nullopt;
   return listing;

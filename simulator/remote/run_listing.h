@@ -2,8 +2,8 @@
 //
 // The ranks' files (simulator/timeline/rank_status.h) are in it whole: ranks keep them mapped, and
 // neither size nor time of such a file says that it changed. JSON: {"tessera_run": 1, "now_ns": n,
-// "files": [{"name", "size", "modified_ns", "id"}], "ranks": [{"rank", "record": hex}]}. Plain
-// data.
+// "files": [{"name", "size", "modified_ns", "id"}], "ranks": [{"rank", "record": hex}], "gone":
+// [rank]}; "gone" where there is any. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,16 @@ struct RunListing {
   std::int64_t now_ns = 0;  // clock of the server's host
   std::vector<RunFile> files;
   std::vector<RankRecord> ranks;
+  std::vector<std::int64_t> gone;  // ranks that died without a mark (gone_ranks.h)
   bool operator==(const RunListing&) const = default;
 };
 
 /// As the folder is now; what is not there is left out.
 RunListing list_run(const std::filesystem::path& run);
 
-/// Versions of files, as listings and mirror.json have them.
+/// Versions of files, and numbers of ranks, as listings and mirror.json have them.
 Node node_of(const std::vector<RunFile>& all);
+Node node_of(const std::vector<std::int64_t>& ranks);
 
 std::string to_json(const RunListing& listing);
 /// Of a stranger: nullopt and Problems for names that are not served, negative sizes, and whatever

@@ -143,6 +143,7 @@ MirrorNews RunMirror::contact(const std::stop_token& stop) {
     const RunListing listing = list(stop);
     copy(listing, news, stop);
     state_.as_of_ns = listing.now_ns;
+    state_.gone = listing.gone;
     state_.reached_ns = now_ns();
     tell({});
     news.contact = Contact::reached;

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <QListWidget>
 #include <QMenuBar>
 #include <QProcess>
 #include <QPushButton>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -310,6 +312,29 @@ TEST_F(Remote, ThePaletteHasIt) {
   QStringList names;
   for (const QAction* action : commandsOf(*window.menuBar())) names << nameOf(*action);
   EXPECT_TRUE(names.contains("Open remote run"));
+}
+
+// Its heartbeat alone would tell it after two minutes.
+TEST_F(Remote, ARankThatIsKilledThereIsLostAtOnce) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  std::ofstream(run() / "lock") << "process " << ::getpid() << " on " << host << "\n";
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const RankStatusFile file(run(), 1, RankLife{.marks_end = false});
+    while (true) ::pause();
+  }
+  ASSERT_GT(other, 0);
+  ASSERT_TRUE(wait_for([&] { return read_rank_statuses(run()).size() == 2; }));
+  const auto server = serve();
+  openBy(server->address(), server->token());
+  ASSERT_TRUE(hasSteps(5));
+  ASSERT_TRUE(wait_for([&] { return window.session().run()->ranks()->rowCount() > 1; }));
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  EXPECT_TRUE(isIn(RunState::lost));
+  EXPECT_TRUE(bar("State of the run").startsWith("rank 1 was lost in load"))
+      << bar("State of the run").toStdString();
 }
 
 }  // namespace
