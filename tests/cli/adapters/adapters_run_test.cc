@@ -150,7 +150,7 @@ TEST_F(AdaptersRun, AdaptersOfOtherWeightsDoNotGoOn) {
   const std::string fewer = "'actor_rollout_ref.model.target_modules=[q_proj]'";
   EXPECT_EQ(train_adapters("base", 2, saving + "--resume --set " + fewer, "base.json"), 65);
   EXPECT_THAT(messages(), testing::HasSubstr("roles/actor/parameters"));
-  const fs::path weights = folder_ / "own/model.safetensors";
+  const fs::path weights = folder_ / "other-base/model.safetensors";
   const std::string before = text_of(weights);
   std::string other = before;
   other.replace(other.size() - 2, 2, "!?");
