@@ -131,6 +131,10 @@ Dataflow bypassing(Dataflow calls) {
   return calls;
 }
 
+bool computes_old_log_probs(const Dataflow& calls) {
+  return std::ranges::find(calls, Phase::old_log_prob, &Call::phase) != calls.end();
+}
+
 std::vector<int> topological_order(const Dataflow& dataflow, const std::string& file,
                                    Problems& problems) {
   const std::size_t before = problems.size();

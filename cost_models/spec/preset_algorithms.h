@@ -22,4 +22,7 @@ inline bool is_preset_algorithm(std::string_view name) {
 /// log-probs are those that generation drew with.
 Dataflow bypassing(Dataflow calls);
 
+/// False of bypass mode: nothing but generation says what the old log-probs are.
+bool computes_old_log_probs(const Dataflow& calls);
+
 }  // namespace tessera

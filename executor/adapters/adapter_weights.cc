@@ -107,9 +107,13 @@ void load_adapters(Weights& adapters, const std::filesystem::path& folder, Probl
   }
 }
 
+double adapter_scale(const Lora& lora) {
+  return lora.used() ? lora.alpha / static_cast<double>(lora.rank) : 0;
+}
+
 void attach_adapters(Weights& weights, const Weights& adapters, const Lora& lora) {
   weights.adapters.assign(weights.tensors.size(), {});
-  const double scale = lora.alpha / static_cast<double>(lora.rank);
+  const double scale = adapter_scale(lora);
   for (const int row : adapted_rows(weights.table, lora)) {
     const std::string& name = weights.table.rows[index(row)].name;
     const int a = adapters.table.find(peft_name_of_a(name)).value();

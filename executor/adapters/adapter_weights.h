@@ -18,6 +18,9 @@ namespace tessera {
 /// Adapters of the model whose weights the rank holds, alike in type and place of memory; zeros.
 Weights make_adapters(const Weights& weights, const Lora& lora);
 
+/// alpha / rank, by which adapters count; 0: there are none.
+double adapter_scale(const Lora& lora);
+
 /// As peft begins: A uniform in +- 1 / sqrt(in) (Kaiming's with a = sqrt(5)), B zero. An element
 /// depends on the seed, its tensor's name and its place there only.
 void draw_adapters(Weights& adapters, std::uint64_t seed);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/adapters/adapter_weights.h"
 #include "executor/checkpoint/base_digest.h"
 #include "executor/loop/share.h"
 #include "executor/run_state/generator_state.h"
@@ -91,7 +92,7 @@ void check_trained(const Worker& worker, const OpenCheckpoint& checkpoint, const
   const auto actor = checkpoint.manifest.roles.find(std::string(name_of(Role::actor)));
   if (!lora.used() || actor == checkpoint.manifest.roles.end()) return;
   const CheckpointRole& saved = actor->second;  // of older ones neither is known
-  const double scale = lora.alpha / static_cast<double>(lora.rank);
+  const double scale = adapter_scale(lora);
   if (saved.adapter_scale != 0 && saved.adapter_scale != scale) {
     refuse("actor/adapter_scale", "adapters that are scaled by " + number_text(saved.adapter_scale),
            number_text(scale) + ", lora_alpha / rank of the run",

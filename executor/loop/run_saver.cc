@@ -7,6 +7,7 @@
 #include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
+#include "executor/adapters/adapter_weights.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"
@@ -25,11 +26,6 @@ std::string described(const ParallelLayout& layout) {
   std::snprintf(text, sizeof text, "tp %d cp %d pp %d dp %d x %d zero %d", layout.tp, layout.cp,
                 layout.pp, layout.dp / layout.dp_shard, layout.dp_shard, layout.zero);
   return text;
-}
-
-double adapter_scale(const RunConfig& config) {
-  const Lora& lora = config.actor.lora;
-  return lora.used() ? lora.alpha / static_cast<double>(lora.rank) : 0;
 }
 
 constexpr std::int64_t kNone = -1;  // no step
@@ -126,13 +122,14 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
   for (const auto& [name, count] : share_numbers(*worker_.context.host, steps)) {
     const Role role = name == name_of(Role::actor) ? Role::actor : Role::critic;
     const RolePlan& planned = *plan_.find(role);
-    manifest.roles[name] = {.model = planned.model,
-                            .parameters = parameters_.at(role),
-                            .dtype = planned.dtypes.param,
-                            .optimizer_steps = static_cast<std::int64_t>(count),
-                            .layout = described(planned.layout),
-                            .base = role == Role::actor ? worker_.base : std::string(),
-                            .adapter_scale = role == Role::actor ? adapter_scale(config_) : 0};
+    manifest.roles[name] = {
+        .model = planned.model,
+        .parameters = parameters_.at(role),
+        .dtype = planned.dtypes.param,
+        .optimizer_steps = static_cast<std::int64_t>(count),
+        .layout = described(planned.layout),
+        .base = role == Role::actor ? worker_.base : std::string(),
+        .adapter_scale = role == Role::actor ? adapter_scale(config_.actor.lora) : 0};
   }
   return manifest;
 }

@@ -11,18 +11,12 @@
 #include <utility>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/spec/workload.h"
 
 namespace tessera {
 namespace {
 
 using Json = nlohmann::json;
-
-std::optional<Phase> phase_named(const std::string& name) {
-  for (const Phase phase : kEveryPhase) {
-    if (name_of(phase) == name) return phase;
-  }
-  return std::nullopt;
-}
 
 std::int64_t nanoseconds(const Json& microseconds) {
   return std::llround(microseconds.get<double>() * 1e3);
@@ -34,7 +28,7 @@ std::optional<Span> span_in(std::string_view line) {
   const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!event.is_object() || event.value("ph", Json()) != "X") return std::nullopt;
   try {
-    const auto phase = phase_named(event.at("cat").get<std::string>());
+    const auto phase = phase_from(event.at("cat").get<std::string>());
     if (!phase) return std::nullopt;
     const std::int64_t start_ns = nanoseconds(event.at("ts"));
     return Span{.start_ns = start_ns,

@@ -14,6 +14,7 @@
 #include "planner/explain/memory_fit.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/memory_limit.h"
+#include "planner/pricing/step_parts.h"
 #include "planner/space/left_open.h"
 
 namespace tessera::gui {
@@ -26,47 +27,21 @@ QString fits_text(const Plan& plan, const std::optional<Calibration>& calibratio
       .arg(said(fit_text(plan, fit.probability)), partText(fit.peak, fit.usable));
 }
 
-// Times of the phases that the step waits for: those on the longest chain of calls, each of which
-// begins once its inputs are there and its ranks are free. All of them where that chain is not the
-// step, as of a plan that was measured.
+// Times of the phases that the step waits for: those on the longest chain of calls. All of them
+// where that chain is not the step, as of a plan that was measured.
 std::map<Phase, Seconds> waited_for(const Plan& plan) {
   constexpr double kSame = 0.02;  // of the step: what is outside all phases
-  struct Call {
-    Phase phase;
-    Seconds end;
-    std::optional<std::size_t> before;  // whose end it waited for
-  };
   const std::map<Phase, Seconds>& times = plan.prediction.phases_s;
-  const Placement blocks = placement_of(plan);
-  std::vector<Call> calls;
-  std::map<Phase, std::size_t> ended;       // by their places in `calls`
-  std::map<std::size_t, std::size_t> busy;  // the last call of a block
-  std::optional<std::size_t> last;
-  for (const ScheduledCall& call : plan.schedule) {
-    const auto time = times.find(call.phase);
-    if (time == times.end()) continue;
-    std::optional<std::size_t> before;
-    const auto wait_for = [&](std::size_t other) {
-      if (!before || calls[*before].end < calls[other].end) before = other;
-    };
-    for (const Phase input : call.after) {
-      if (ended.contains(input)) wait_for(ended.at(input));
-    }
-    const auto block = static_cast<std::size_t>(
-        std::ranges::find_if(
-            blocks, [&](const auto& roles) { return std::ranges::count(roles, call.role) > 0; }) -
-        blocks.begin());
-    if (busy.contains(block)) wait_for(busy.at(block));
-    const Seconds begin = before ? calls[*before].end : Seconds{};
-    ended[call.phase] = busy[block] = calls.size();
-    calls.push_back({call.phase, begin + time->second, before});
-    if (!last || calls[*last].end < calls.back().end) last = calls.size() - 1;
-  }
-  const Seconds step = plan.prediction.step_s;
-  if (!last || std::abs(calls[*last].end / step - 1) > kSame) return times;
   std::map<Phase, Seconds> chain;
-  for (auto at = last; at; at = calls[*at].before) chain.insert(*times.find(calls[*at].phase));
-  return chain;
+  Seconds end;
+  for (const Phase phase : longest_chain(plan)) {
+    const auto time = times.find(phase);
+    if (time == times.end()) continue;
+    chain.insert(*time);
+    end += time->second;
+  }
+  const bool whole = std::abs(end / plan.prediction.step_s - 1) <= kSame;
+  return whole ? chain : times;
 }
 
 QString largest_text(const Plan& plan) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/preset_algorithms.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/rows.h"
 
@@ -106,11 +107,8 @@ const Engine& engine_named(std::string_view name) {
 }
 
 ToldLogProbs quickest_log_probs(const Engine& engine, const Workload& workload) {
-  const Dataflow& calls = workload.dataflow;
-  const bool scored = std::any_of(calls.begin(), calls.end(), [](const Call& call) {
-    return call.phase == Phase::old_log_prob;
-  });
-  return engine.log_prob_served && scored ? ToldLogProbs::untold : ToldLogProbs::as_engine;
+  const bool computed = computes_old_log_probs(workload.dataflow);
+  return engine.log_prob_served && computed ? ToldLogProbs::untold : ToldLogProbs::as_engine;
 }
 
 EngineTraits traits_of(const Engine& engine, EngineChoices choices) {

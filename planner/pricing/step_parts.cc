@@ -14,24 +14,10 @@
 namespace tessera {
 namespace {
 
-// The calls of which each ends when the next begins, from the step's end back to its start.
-std::vector<Phase> longest_chain(const Plan& plan, const PhaseSeconds& seconds) {
-  const Iteration iteration(plan.schedule, blocks_of(plan.schedule, placement_of(plan)));
-  const PhaseSeconds starts = iteration.phase_starts(seconds);
-  std::vector<Phase> left;
-  for (const ScheduledCall& call : plan.schedule) left.push_back(call.phase);
-  const auto end = [&](Phase phase) { return starts[phase] + seconds[phase]; };
-  std::vector<Phase> chain;
-  auto next =
-      std::max_element(left.begin(), left.end(), [&](Phase a, Phase b) { return end(a) < end(b); });
-  while (next != left.end()) {
-    const Phase phase = chain.emplace_back(*next);
-    left.erase(next);
-    next = starts[phase] > 0 ? std::find_if(left.begin(), left.end(),
-                                            [&](Phase one) { return end(one) == starts[phase]; })
-                             : left.end();
-  }
-  return chain;
+PhaseSeconds predicted_seconds(const Plan& plan) {
+  PhaseSeconds seconds;
+  for (const auto& [phase, taken] : plan.prediction.phases_s) seconds[phase] = taken;
+  return seconds;
 }
 
 // The prices of a phase's calls; nullopt where it runs no model.
@@ -61,13 +47,32 @@ std::string_view name_of(StepPart part) {
   return "computation";
 }
 
+std::vector<Phase> longest_chain(const Plan& plan) {
+  const PhaseSeconds seconds = predicted_seconds(plan);
+  const Iteration iteration(plan.schedule, blocks_of(plan.schedule, placement_of(plan)));
+  const PhaseSeconds starts = iteration.phase_starts(seconds);
+  std::vector<Phase> left;
+  for (const ScheduledCall& call : plan.schedule) left.push_back(call.phase);
+  const auto end = [&](Phase phase) { return starts[phase] + seconds[phase]; };
+  std::vector<Phase> chain;
+  auto next =
+      std::max_element(left.begin(), left.end(), [&](Phase a, Phase b) { return end(a) < end(b); });
+  while (next != left.end()) {
+    const Phase phase = chain.emplace_back(*next);
+    left.erase(next);
+    next = starts[phase] > 0 ? std::find_if(left.begin(), left.end(),
+                                            [&](Phase one) { return end(one) == starts[phase]; })
+                             : left.end();
+  }
+  return chain;
+}
+
 StepParts step_parts(const Plan& plan, const Calibration& calibration) {
   CostEvaluator costs = evaluator_of(plan, calibration);
   const Solution solution = solution_of(plan);
-  PhaseSeconds seconds;
-  for (const auto& [phase, taken] : plan.prediction.phases_s) seconds[phase] = taken;
+  const PhaseSeconds seconds = predicted_seconds(plan);
   StepParts parts;
-  for (const Phase phase : longest_chain(plan, seconds)) {
+  for (const Phase phase : longest_chain(plan)) {
     if (phase == Phase::reshard) {
       parts[StepPart::communication] += seconds[phase];
       continue;

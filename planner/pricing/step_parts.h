@@ -11,6 +11,7 @@
 
 #include "cost_models/spec/enum_array.h"
 #include "cost_models/spec/units.h"
+#include "cost_models/spec/workload.h"
 
 namespace tessera {
 
@@ -33,6 +34,10 @@ inline constexpr std::array kEveryStepPart{StepPart::computation, StepPart::comm
 std::string_view name_of(StepPart part);
 
 using StepParts = EnumArray<StepPart, Seconds>;
+
+/// The calls of the predicted step of which each ends when the next begins, from the step's end
+/// back to its start.
+std::vector<Phase> longest_chain(const Plan& plan);
 
 /// `calibration`: the plan's.
 StepParts step_parts(const Plan& plan, const Calibration& calibration);

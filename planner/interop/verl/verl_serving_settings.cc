@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/spec/preset_algorithms.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/plan.h"
@@ -54,10 +55,7 @@ void write_bucket(VerlWriter& w) {
 }
 
 void write_log_probs(VerlWriter& w) {
-  const Dataflow& calls = w.work.dataflow;
-  const bool needed = std::none_of(calls.begin(), calls.end(), [](const Call& call) {
-    return call.phase == Phase::old_log_prob;
-  });
+  const bool needed = !computes_old_log_probs(w.work.dataflow);
   const bool untold = w.rollout.log_probs == ToldLogProbs::untold;
   if (untold && needed) {
     w.refuse("/roles/rollout/log_probs", "untold", "told", "they are the old log-probs");
