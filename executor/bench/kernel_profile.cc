@@ -25,8 +25,9 @@ struct Pattern {
   const char* kind;
 };
 /// First hit wins; parts of lower-case names.
-constexpr std::array<Pattern, 26> kPatterns{{
+constexpr std::array<Pattern, 27> kPatterns{{
     {"nccl", "collective"},
+    {"sum_over_peers", "collective"},
     {"sdpa", "attention"},
     {"flash", "attention"},
     {"fmha", "attention"},

@@ -9,12 +9,12 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/bench/kernel_profile.h"
-#include "executor/comm/groups.h"
 #include "executor/comm/stopwatch.h"
 #include "executor/measure/device_timing.h"
 #include "executor/measure/timing.h"
 #include "executor/rollout/generate.h"
 #include "executor/rollout/prompt_dealing.h"
+#include "executor/rollout/rollout_groups.h"
 
 namespace tessera {
 namespace {
@@ -77,7 +77,8 @@ class RolloutBench {
         load_(load),
         options_(options),
         layout_(layout_of(model, options.tp, site.host->size())),
-        groups_(make_groups(*site.world, map_of(layout_, site.host->size()))),
+        groups_(make_rollout_groups(*site.world, *site.host, map_of(layout_, site.host->size()),
+                                    site.device, site.stream)),
         weights_(make_weights(parameter_table(model), layout_, groups_.coord, options.dtype,
                               site.device)),
         engine_(weights_, groups_, options.batch_invariant ? SumOrder::fixed : SumOrder::fastest),

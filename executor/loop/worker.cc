@@ -15,6 +15,7 @@
 #include "executor/loop/resume.h"
 #include "executor/loop/rollout_servers.h"
 #include "executor/reshard/gpu_site.h"
+#include "executor/rollout/rollout_groups.h"
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
 #include "executor/tensor/torch_memory_ops.h"
@@ -72,8 +73,11 @@ void make_role_groups(RoleWorker& worker, const RolePlan& role, const RunContext
     group = named(std::move(group), axis);
     return context.decorate ? context.decorate(std::move(group), axis) : std::move(group);
   };
-  worker.groups = make_groups(*context.world, worker.map, decorate);
-  if (role.role == Role::rollout) return;
+  const bool generates = role.role == Role::rollout;
+  worker.groups = generates ? make_rollout_groups(*context.world, *context.host, worker.map,
+                                                  context.device, context.stream, decorate)
+                            : make_groups(*context.world, worker.map, decorate);
+  if (generates) return;
   if (context.side != nullptr && context.side->world != nullptr) {
     Communicator& side = *context.side->world;
     worker.side_group = named(make_shard_group(side, worker.map), "shards, side lane");

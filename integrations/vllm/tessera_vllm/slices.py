@@ -82,6 +82,8 @@ class MappedWeights:
 
     def __init__(self, slices):
         self._slices, self._blocks = slices, {}
+        self._straight = None  # places, and what is copied there; prepared by the first bring()
+        self._turned = []
         table = slices.table
         try:
             for rank in sorted({one.rank for one in slices.all}):
@@ -94,26 +96,38 @@ class MappedWeights:
         self._scratch = torch.empty(largest, dtype=slices.type, device=slices.device)
 
     def close(self):
+        self._straight, self._turned = None, []
         for block in self._blocks.values():
             block.close()
         self._blocks = {}
 
     def bring(self):
         """Every slice to its place; returns the bytes of all. The device may be at work still."""
-        moved = 0
+        if self._straight is None:
+            self._prepare()
         with torch.no_grad():
             self._slices.clear_padding()
-            for one in self._slices.all:
-                source = self._source(one)
-                target = self._slices.place(one)
-                if one.transposed:  # first as it lies, then turned within this device's memory
-                    lying = self._scratch[: one.elements].view(one.columns, one.rows)
-                    lying.copy_(source.view(one.columns, one.rows))
-                    target.copy_(lying.t())
-                else:
-                    target.copy_(source.view(target.shape))
-                moved += source.numel() * source.element_size()
-        return moved
+            if self._straight[0]:
+                torch._foreach_copy_(*self._straight)
+            for source, lying, target in self._turned:
+                lying.copy_(source)  # first as it lies, then turned within this device's memory
+                target.copy_(lying.t())
+        return sum(self._slices.bytes_of(one) for one in self._slices.all)
+
+    def _prepare(self):
+        """The views of every copy: places of parameters stay, and making a view takes the host
+        longer than most copies take the device."""
+        places, sources, self._turned = [], [], []
+        for one in self._slices.all:
+            source, target = self._source(one), self._slices.place(one)
+            if one.transposed:
+                shape = (one.columns, one.rows)
+                lying = self._scratch[: one.elements].view(shape)
+                self._turned.append((source.view(shape), lying, target))
+            else:
+                places.append(target)
+                sources.append(source.view(target.shape))
+        self._straight = (places, sources)
 
     def differences(self):
         """Tensors of the checkpoint of which a slice is not what the trainer's memory holds now."""
