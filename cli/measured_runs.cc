@@ -99,7 +99,7 @@ NamedRuns read_measured_runs(const RunNames& names) {
     RanPlan ran = plan_at(plan_file, names);
     refuse_run_of_other_plan(ran.plan, plan_file, names.runs[i]);
     Problems problems;
-    auto steps = read_metrics(file, problems);
+    auto steps = read_metrics(file, problems, is_compared);
     if (!steps) throw Error(ExitCode::bad_input, std::move(problems));
     const std::optional<std::size_t> warm_up =
         names.warm_up < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(names.warm_up));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
@@ -20,21 +21,24 @@
 namespace tessera::gui {
 namespace {
 
-MeasuredRun run_at(const std::filesystem::path& folder, const Plan& plan) {
+// The run alone: of a long one a copy would be large.
+std::vector<MeasuredRun> run_at(const std::filesystem::path& folder, const Plan& plan) {
   Problems problems;
-  auto steps = read_metrics(folder / "metrics.jsonl", problems);
+  auto steps = read_metrics(metrics_file(folder), problems, is_compared);
   if (!steps) throw Error(std::move(problems));
   auto run = measured_run(folder.string(), plan, *std::move(steps), std::nullopt, problems);
   if (!run) throw Error(std::move(problems));
   if (auto problem = unlearnable(*run)) throw Error(ExitCode::bad_input, {*std::move(problem)});
-  return *std::move(run);
+  std::vector<MeasuredRun> runs;
+  runs.push_back(*std::move(run));
+  return runs;
 }
 
-LearnedRuns learn(const MeasuredRun& run) {
+LearnedRuns learn(const std::vector<MeasuredRun>& runs) {
   Problems problems;
-  const auto base = constants_of(run.plan, problems);
+  const auto base = constants_of(runs.front().plan, problems);
   if (!base) throw Error(std::move(problems));
-  LearnedRuns learned = learn_from_runs({run}, base->calibration);
+  LearnedRuns learned = learn_from_runs(runs, base->calibration);
   learned.learned.calibration.name = base->calibration.name + ", learned from 1 run";
   learned.learned.calibration.created = utc_now();
   return learned;
@@ -71,8 +75,9 @@ Lesson learned_from(const std::filesystem::path& run, const Plan& plan) {
 
 Lesson advice_for(const std::filesystem::path& run, const Plan& plan) {
   return told([&]() -> Lesson {
-    const MeasuredRun measured = run_at(run, plan);
-    Lesson lesson = lesson_of(learn(measured));
+    const std::vector<MeasuredRun> runs = run_at(run, plan);
+    const MeasuredRun& measured = runs.front();
+    Lesson lesson = lesson_of(learn(runs));
     const Calibration& learned = *lesson.learned;
     Plan ran = repriced(measured.plan, learned).plan;
     state_constants(ran, learned);

@@ -119,16 +119,18 @@ bool take_lengths(MeasuredRun& run, Problems& problems) {
 }
 
 // The first of the run, and the first behind each restart.
-std::vector<StepNumbers> without_warm_up(const std::vector<LoggedStep>& steps,
+std::vector<StepNumbers> without_warm_up(std::vector<LoggedStep> steps,
                                          std::optional<std::size_t> warm_up) {
-  std::vector<StepNumbers> all, kept;
-  for (const LoggedStep& step : steps) all.push_back(step.numbers);
-  const std::size_t first = std::min(warm_up.value_or(warm_up_steps(all)), all.size());
-  const std::vector<StepNumbers> later(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
-  for (std::size_t i = first; i < steps.size(); ++i) {
-    if (warm_up || !steps[i].restarted) kept.push_back(all[i]);
+  std::vector<double> seconds;
+  for (const LoggedStep& step : steps) seconds.push_back(seconds_of(step.numbers));
+  const std::size_t first = std::min(warm_up.value_or(warm_up_steps(seconds)), steps.size());
+  const auto later = std::span(steps).subspan(first);
+  const bool others = std::ranges::any_of(later, [](const auto& step) { return !step.restarted; });
+  std::vector<StepNumbers> kept;
+  for (LoggedStep& step : later) {
+    if (warm_up || !others || !step.restarted) kept.push_back(std::move(step.numbers));
   }
-  return kept.empty() ? later : kept;
+  return kept;
 }
 
 }  // namespace
@@ -142,30 +144,37 @@ bool is_compared(std::string_view name) {
                      [&](std::string_view part) { return name.starts_with(part); });
 }
 
-std::size_t warm_up_steps(std::span<const StepNumbers> steps) {
-  if (steps.size() < 2) return 0;
+std::size_t warm_up_steps(std::span<const double> seconds) {
+  if (seconds.size() < 2) return 0;
   std::size_t first = 1;
-  while (2 * (first + 1) <= steps.size()) {
-    std::vector<double> later;
-    for (const StepNumbers& step : steps.subspan(first + 1)) later.push_back(seconds_of(step));
-    if (seconds_of(steps[first]) <= kSlow * median(std::move(later))) break;
+  while (2 * (first + 1) <= seconds.size()) {
+    const auto later = seconds.subspan(first + 1);
+    if (seconds[first] <= kSlow * median({later.begin(), later.end()})) break;
     ++first;
   }
   return first;
+}
+
+std::size_t warm_up_steps(std::span<const StepNumbers> steps) {
+  std::vector<double> seconds;
+  for (const StepNumbers& step : steps) seconds.push_back(seconds_of(step));
+  return warm_up_steps(seconds);
 }
 
 std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
                                         std::vector<StepNumbers> steps,
                                         std::optional<std::size_t> warm_up, Problems& problems) {
   std::erase_if(steps, [](const StepNumbers& step) { return !(seconds_of(step) > 0); });
-  const std::vector<LoggedStep> logged = in_order(steps);
+  std::vector<LoggedStep> logged = in_order(steps);
+  steps = {};
+  const std::size_t all = logged.size();
   MeasuredRun run{.name = name, .plan = std::move(plan)};
-  run.steps = without_warm_up(logged, warm_up);
-  run.warm_up = logged.size() - run.steps.size();
+  run.steps = without_warm_up(std::move(logged), warm_up);
+  run.warm_up = all - run.steps.size();
   if (run.steps.empty()) {
     problems.push_back({name, kStepSeconds,
-                        std::to_string(logged.size()) + " steps, " +
-                            std::to_string(warm_up.value_or(0)) + " of them warm-up",
+                        std::to_string(all) + " steps, " + std::to_string(warm_up.value_or(0)) +
+                            " of them warm-up",
                         "at least one step more", "--warm-up says how many are left out"});
     return std::nullopt;
   }

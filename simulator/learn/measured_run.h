@@ -61,6 +61,8 @@ bool is_compared(std::string_view name);
 /// communicators start in it), and those right behind it that took more than 1.25 times the median
 /// of all later ones, at most half of the steps together. A run of one step has none left out.
 std::size_t warm_up_steps(std::span<const StepNumbers> steps);
+/// `seconds`: of each step.
+std::size_t warm_up_steps(std::span<const double> seconds);
 
 /// `steps`: lines of metrics; those without timing_s/step (validation) are passed over, and of
 /// lines with one number the last counts. Beside warm_up_steps() the first step behind each restart

@@ -1,6 +1,7 @@
 #include "simulator/timeline/measured_phase.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tessera {
 namespace {
@@ -30,14 +31,21 @@ std::optional<double> number_of(const StepNumbers& step, const std::string& name
   return found->second;
 }
 
+std::span<const std::string_view> parts_of(Phase phase) {
+  static constexpr std::array<std::string_view, 5> kReshard{
+      "timing_s/update_weights", "timing_s/sync_rollout_weights", "timing_s/param_sync",
+      "timing_s/switch_to_rollout", "timing_s/switch_to_trainer"};
+  if (phase == Phase::reshard) return kReshard;
+  return {};
+}
+
 std::optional<double> measured_seconds(const StepNumbers& step, Phase phase) {
   const std::optional<double> own = number_of(step, "timing_s/" + std::string(name_of(phase)));
-  if (own || phase != Phase::reshard) return own;
+  if (own) return own;
   std::optional<double> sum;
-  for (const char* part :
-       {"timing_s/update_weights", "timing_s/sync_rollout_weights", "timing_s/param_sync",
-        "timing_s/switch_to_rollout", "timing_s/switch_to_trainer"}) {
-    if (const auto seconds = number_of(step, part)) sum = sum.value_or(0) + *seconds;
+  for (const std::string_view part : parts_of(phase)) {
+    const auto seconds = number_of(step, std::string(part));
+    if (seconds) sum = sum.value_or(0) + *seconds;
   }
   return sum;
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/spec/workload.h"
@@ -18,6 +19,9 @@
 #include "simulator/timeline/measured_mean.h"
 
 namespace tessera {
+
+/// The names of the parts that verl times where it has no timing_s/PHASE; empty of most phases.
+std::span<const std::string_view> parts_of(Phase phase);
 
 /// nullopt where the line has no such time.
 std::optional<double> measured_seconds(const StepNumbers& step, Phase phase);

@@ -22,6 +22,7 @@ namespace {
 constexpr double kMostOfStep = 10;                           // times its step that a phase may take
 constexpr double kMostSeconds = 1e7;                         // of a step: a third of a year
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;  // bytes; a step has ten thousand
+constexpr std::size_t kMostLooked = std::size_t{64} << 20;   // bytes that may have no step
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
@@ -93,10 +94,11 @@ bool has_usual_times(const MetricLine& line) {
   return most <= kMostSeconds && most <= kUsualOfStep * whole;
 }
 
-StepNumbers numbers_of(const MetricLine& line) {
+// `kept`: by the place of a name; all where it is empty.
+StepNumbers numbers_of(const MetricLine& line, const std::vector<bool>& kept = {}) {
   StepNumbers step{line.step, {}};
   for (std::size_t i = 0; i < line.names.size(); ++i) {
-    if (std::isnan(line.values[i])) continue;
+    if (std::isnan(line.values[i]) || (!kept.empty() && !kept[i])) continue;
     step.data.emplace_hint(step.data.end(), line.names[i], line.values[i]);
   }
   return step;
@@ -126,23 +128,19 @@ bool next_line(std::istream& stream, std::string& line) {
   return !line.empty();
 }
 
-// Steps of a console log; empty where the file is none.
-std::vector<StepNumbers> read_console_log(const std::filesystem::path& file, Problems& problems) {
+// Whether a file is a console log; nullopt where its first line is not there so far. JSON lines may
+// be broken, so that a file of their name has a step of a console as well.
+std::optional<bool> is_console_log(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
-  std::vector<StepNumbers> steps;
   bool first = true;
-  std::int64_t number = 0;
   for (std::string line; next_line(stream, line);) {
-    ++number;
     if (is_blank(line)) continue;
-    if (first && line.starts_with('{')) return {};
+    if (first && line.starts_with('{')) return false;
+    if (first && file.extension() != ".jsonl") return true;
     first = false;
-    if (auto step = parse_console_line(line)) {
-      check_times(*step, file.string(), number, problems);
-      steps.push_back(*std::move(step));
-    }
+    if (parse_console_line(line)) return true;
   }
-  return steps;
+  return first ? std::nullopt : std::optional(false);
 }
 
 }  // namespace
@@ -163,8 +161,29 @@ std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::
   return step;
 }
 
-std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path& file,
-                                                     Problems& problems) {
+std::filesystem::path metrics_file(const std::filesystem::path& run) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(run, error) ? run : run / "metrics.jsonl";
+}
+
+bool has_step(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
+  const bool console = is_console_log(file).value_or(false);
+  std::ifstream stream(file, std::ios::binary);
+  std::size_t bytes = 0;
+  for (std::string line; bytes < kMostLooked && next_line(stream, line); bytes += line.size()) {
+    if (is_blank(line)) continue;
+    Problems unheard;
+    if (!console) return parse_metrics_line(line, file.string(), 1, unheard).has_value();
+    if (parse_console_line(line)) return true;
+  }
+  return false;
+}
+
+std::optional<std::vector<StepNumbers>> read_metrics(
+    const std::filesystem::path& file, Problems& problems,
+    const std::function<bool(std::string_view)>& wanted) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {
     const bool exists = std::filesystem::exists(file, error);
@@ -173,19 +192,27 @@ std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path
     return std::nullopt;
   }
   const std::size_t before = problems.size();
-  if (auto steps = read_console_log(file, problems); !steps.empty()) {
-    if (problems.size() != before) return std::nullopt;
-    return steps;
-  }
   MetricsTail tail(file);
-  std::vector<StepNumbers> steps = tail.read_new(problems);
-  if (!is_blank(tail.half_line())) {
-    Problems half;  // of a line without its end, which is no defect
-    if (auto last = parse_metrics_line(tail.half_line(), file.string(), tail.lines() + 1, half)) {
-      steps.push_back(*std::move(last));
+  std::vector<StepNumbers> steps;
+  std::vector<bool> kept;  // by the place of a line's name
+  std::int64_t layout = -1;
+  const MetricsTail::Take take = [&](const MetricLine& line) {
+    if (std::exchange(layout, line.layout) != line.layout) {
+      kept.assign(line.names.size(), true);
+      for (std::size_t i = 0; wanted && i < kept.size(); ++i) kept[i] = wanted(line.names[i]);
     }
+    steps.push_back(numbers_of(line, kept));
+  };
+  tail.read_new(take, problems);
+  if (auto last = tail.half_step()) {
+    if (wanted) std::erase_if(last->data, [&](const auto& each) { return !wanted(each.first); });
+    steps.push_back(*std::move(last));
   }
   if (problems.size() != before) return std::nullopt;
+  if (tail.is_console() && steps.empty()) {
+    problems.push_back({file.string(), "", "no step", "lines of JSON, or verl's console log", ""});
+    return std::nullopt;
+  }
   return steps;
 }
 
@@ -198,8 +225,26 @@ std::vector<StepNumbers> MetricsTail::read_new(Problems& problems) {
   return steps;
 }
 
-// What the scanner holds then; false where the line is malformed.
+// A line without its end is no defect.
+std::optional<StepNumbers> MetricsTail::half_step() const {
+  if (is_blank(half_line_)) return std::nullopt;
+  Problems unheard;
+  if (!is_console()) return parse_metrics_line(half_line_, file_.string(), lines_ + 1, unheard);
+  auto step = parse_console_line(half_line_);
+  if (step) check_times(*step, file_.string(), lines_ + 1, unheard);
+  return unheard.empty() ? step : std::nullopt;
+}
+
+// What the scanner holds then; false where the line is malformed, or of a console no step.
 bool MetricsTail::read_line(std::string_view line, Problems& problems) {
+  if (is_console()) {
+    const auto printed = parse_console_line(line);
+    if (!printed) return false;
+    const std::size_t before = problems.size();
+    check_times(*printed, file_.string(), lines_, problems);
+    scanner_.set(*printed);
+    return problems.size() == before;
+  }
   if (scanner_.scan(line)) {
     if (has_usual_times(scanner_.line())) return true;
     const std::size_t before = problems.size();
@@ -229,8 +274,10 @@ void MetricsTail::read_new(const Take& take, Problems& problems) {
   if (found.st_size < offset_ || another) {
     offset_ = lines_ = 0;
     half_line_.clear();
+    console_.reset();
     restarted_ = true;
   }
+  if (!console_) console_ = is_console_log(file_);
   std::ifstream stream(file_, std::ios::binary);
   stream.seekg(offset_);
   std::array<char, 1 << 16> buffer;
@@ -245,7 +292,7 @@ void MetricsTail::read_new(const Take& take, Problems& problems) {
       }
       ++lines_;
       if (line.size() > kLongestLine) {
-        refuse_line(file_.string(), lines_, problems);
+        if (!is_console()) refuse_line(file_.string(), lines_, problems);
       } else if (!is_blank(line) && read_line(line, problems)) {
         take(scanner_.line());
       }

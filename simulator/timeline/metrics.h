@@ -25,13 +25,22 @@ namespace tessera {
 std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::string& file,
                                               std::int64_t number, Problems& problems);
 
-/// All lines; a last one that is still being written is left out. A file whose first line is no
-/// JSON is a console log of verl (console_log.h), which must have a step. nullopt when anything was
-/// appended.
-std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path& file,
-                                                     Problems& problems);
+/// Of a run's folder, or of one that is not there so far, its metrics.jsonl; a file is its own.
+std::filesystem::path metrics_file(const std::filesystem::path& run);
 
-/// Reads what was added to a growing file. One thread.
+/// Whether read_metrics() would find a step of a run; reads up to that, 64 MiB at most.
+bool has_step(const std::filesystem::path& file);
+
+/// All lines; a last one that is still being written is left out. A console log (MetricsTail) must
+/// have a step. `wanted` chooses the numbers that are kept, which a long run has a hundred of in
+/// each step; all where it is empty. nullopt when anything was appended.
+std::optional<std::vector<StepNumbers>> read_metrics(
+    const std::filesystem::path& file, Problems& problems,
+    const std::function<bool(std::string_view)>& wanted = {});
+
+/// Reads what was added to a growing file. One whose first line is no JSON is a console log of verl
+/// (console_log.h), of which lines that are no step are passed over; with a name that ends in
+/// .jsonl it must have a step when it is read first. One thread.
 class MetricsTail {
  public:
   explicit MetricsTail(std::filesystem::path file);
@@ -48,8 +57,9 @@ class MetricsTail {
   bool restarted() const { return restarted_; }
   /// The line that was still being written at the last call.
   const std::string& half_line() const { return half_line_; }
-  /// Lines completed so far.
-  std::int64_t lines() const { return lines_; }
+  /// The step of that line, where it is whole without its end.
+  std::optional<StepNumbers> half_step() const;
+  bool is_console() const { return console_.value_or(false); }
 
  private:
   bool read_line(std::string_view line, Problems& problems);
@@ -59,6 +69,7 @@ class MetricsTail {
   std::uint64_t inode_ = 0;  // of the file that was read
   std::string half_line_;
   bool restarted_ = false, told_ = false;
+  std::optional<bool> console_;  // of the file that is read; nullopt: it has no line so far
   MetricScanner scanner_;
 };
 

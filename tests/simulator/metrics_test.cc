@@ -189,6 +189,43 @@ TEST_F(Metrics, AConsoleLogOfVerlHasTheStepsOfItsJsonLines) {
   EXPECT_FALSE(measured_seconds(console->front(), Phase::reshard));
 }
 
+/// A long run has a hundred numbers in each step, of which few are read.
+TEST_F(Metrics, OnlyNumbersThatAreWantedAreKept) {
+  append(R"({"step": 1, "data": {"timing_s/step": 9, "critic/score/mean": 1}})"
+         "\n"
+         R"({"step": 2, "data": {"b": 1, "timing_s/step": 8}})"
+         "\n"
+         R"({"step": 3, "data": {"timing_s/step": 7, "b": 2}})");
+  const auto times = [](std::string_view name) { return name.starts_with("timing_s/"); };
+  const auto steps = read_metrics(file_, problems_, times);
+  ASSERT_TRUE(steps);
+  ASSERT_EQ(steps->size(), 3U);
+  for (const StepNumbers& step : *steps) {
+    EXPECT_EQ(
+        step.data,
+        (std::map<std::string, double>{{"timing_s/step", 10.0 - static_cast<double>(step.step)}}));
+  }
+}
+
+/// As verl prints it: lines before the first step, and the last one without its end.
+TEST_F(Metrics, AConsoleLogIsFollowedWhileItGrows) {
+  const std::filesystem::path log = file_.parent_path() / "console.log";
+  MetricsTail tail(log);
+  EXPECT_TRUE(tail.read_new(problems_).empty());
+  std::ofstream out(log);
+  out << "Loading\n" << std::flush;
+  EXPECT_TRUE(tail.read_new(problems_).empty());
+  out << "step:1 - timing_s/step:9\nvalidating\nstep:2 - timing_s/st" << std::flush;
+  EXPECT_EQ(tail.read_new(problems_).size(), 1U);
+  EXPECT_FALSE(tail.restarted());
+  out << "ep:8\n" << std::flush;
+  const auto more = tail.read_new(problems_);
+  ASSERT_EQ(more.size(), 1U);
+  EXPECT_EQ(more.front().step, 2);
+  EXPECT_EQ(more.front().data.at("timing_s/step"), 8);
+  EXPECT_TRUE(problems_.empty());
+}
+
 /// Times that no run takes, named by file, line and key, in JSON lines and on the console.
 TEST_F(Metrics, ImpossibleTimesAreRefused) {
   append(R"({"step": 1, "data": {"timing_s/step": 9, "timing_s/gen": 0, "a": -1}})"
