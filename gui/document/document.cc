@@ -4,6 +4,9 @@
 #include <QFileInfo>
 #include <QStringList>
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "gui/document/words.h"
@@ -37,6 +40,17 @@ bool Document::stale() const {
   return answered != question || none_fits.has_value() || !problems.empty();
 }
 
+FileStamp stamp_of(const QString& file) {
+  const std::filesystem::path path = file.toStdString();
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(path, error);
+  if (error) return {};
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error) return {};
+  return {std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count(),
+          static_cast<std::int64_t>(bytes)};
+}
+
 void say_saved(Document& document, History<Edit>& edits, const QString& file, bool answers) {
   document.file = file;
   document.in_file = document.plan;
@@ -45,7 +59,7 @@ void say_saved(Document& document, History<Edit>& edits, const QString& file, bo
     const bool here = !edit.file.isEmpty() && QFileInfo(edit.file).absoluteFilePath() == path;
     if (here) edit.file.clear();
   });
-  if (answers) edits.replace({document.question, document.plan, file});
+  if (answers) edits.replace({document.question, document.plan, file, stamp_of(file)});
 }
 
 std::vector<FreerAnswer> freer_than(const PlanQuery& question, std::vector<FreerAnswer> known) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <QString>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,11 +52,19 @@ struct Document {
   bool dirty() const { return valid() && !saved(); }
 };
 
+/// When a file was written last, and how long it is then; of none zeros.
+struct FileStamp {
+  std::int64_t time_ns = 0, bytes = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+FileStamp stamp_of(const QString& file);
+
 /// A step of the history: a question, or a plan that was opened or saved, which is its own answer.
 struct Edit {
   PlanQuery question;
   SharedPlan opened;  // null: the question is asked
   QString file;       // that holds this plan; empty = none any more
+  FileStamp written;  // of the file, when it was known to hold it
 };
 
 /// The file holds the plan that is shown, and no longer what it held before. `answers`: that plan

@@ -75,6 +75,15 @@ PlanAnswer answer(const PlanQuery& query) {
   });
 }
 
+std::vector<std::string> refusal_of(PlanQuery query) {
+  query.fixed.clear();
+  Problems problems;
+  request_from(query, problems);
+  std::vector<std::string> faults;
+  for (const Problem& problem : problems) faults.push_back(problemText(problem).toStdString());
+  return faults;
+}
+
 PlanAnswer KeptPlanner::answer(const PlanQuery& query) {
   return without_exceptions([&] {
     Problems problems;

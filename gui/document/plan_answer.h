@@ -26,6 +26,9 @@ struct PlanAnswer {
 /// Reads the files, searches. Never throws.
 PlanAnswer answer(const PlanQuery& query);
 
+/// Why no plan can answer a question whatever it fixes, fault by fault; empty where one may.
+std::vector<std::string> refusal_of(PlanQuery query);
+
 /// Answers as answer() does, and keeps prices: another setting on the same model, cluster and
 /// workload is answered in a fraction of the time. Any thread; what is asked while another search
 /// runs is planned from scratch.

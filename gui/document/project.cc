@@ -108,8 +108,7 @@ bool same_question(const std::optional<PlanQuery>& a, const std::optional<PlanQu
 
 }  // namespace
 
-void add_unreached(std::vector<RunPlace>& runs, const UnreachedRuns& unreached) {
-  const std::size_t first = runs.empty() ? 0 : 1;
+void add_unreached(std::vector<RunPlace>& runs, const UnreachedRuns& unreached, std::size_t first) {
   for (const auto& [place, run] : unreached) {
     const bool known = std::find(runs.begin(), runs.end(), run) != runs.end();
     if (known || runs.size() == Project::kMostRuns) continue;

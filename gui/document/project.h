@@ -34,11 +34,11 @@ struct Project {
 
   std::optional<PlanQuery> question;  // nullopt: nothing was asked so far
   std::vector<SharedPlan> pinned;     // in the order of their columns
-  std::vector<RunPlace> runs;         // followed the first, the others beside it
+  std::vector<RunPlace> runs;         // followed the first that is there, the others beside it
 };
 
-/// Puts them among the runs that are followed, of which the first stays the first.
-void add_unreached(std::vector<RunPlace>& runs, const UnreachedRuns& unreached);
+/// Puts them among the runs that are followed, none before place `first`.
+void add_unreached(std::vector<RunPlace>& runs, const UnreachedRuns& unreached, std::size_t first);
 
 /// By what is asked, pinned and followed; plans by their values.
 bool operator==(const Project& a, const Project& b);

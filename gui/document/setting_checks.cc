@@ -17,6 +17,12 @@ PlanQuery with(PlanQuery question, const std::string& key, const std::string& wo
   return question;
 }
 
+QString saidOf(const std::vector<std::string>& reasons) {
+  QStringList lines;
+  for (const std::string& reason : reasons) lines << said(reason);
+  return lines.join('\n');
+}
+
 }  // namespace
 
 void SettingChecks::setQuestion(const PlanQuery& question) {
@@ -25,6 +31,7 @@ void SettingChecks::setQuestion(const PlanQuery& question) {
   work_.cancel();
   waiting_.clear();
   known_.clear();
+  refused_.clear();
   emit changed({});
 }
 
@@ -45,15 +52,18 @@ void SettingChecks::next() {
   if (waiting_.empty()) return;
   const Check check = waiting_.front();
   waiting_.pop_front();
-  work_.start([planner = planner_,
-               query = with(question_, check.key, check.word)] { return planner->against(query); },
-              [this, check](const Reasons& reasons) {
-                QStringList lines;
-                for (const std::string& reason : reasons) lines << said(reason);
-                known_[check.word] = lines.join('\n');
-                next();
-                emit changed(QString::fromStdString(check.key));
-              });
+  const auto find = [planner = planner_, query = with(question_, check.key, check.word)] {
+    Reasons reasons{planner->against(query), {}};
+    if (!reasons.of_setting.empty()) reasons.of_question = refusal_of(query);
+    if (!reasons.of_question.empty()) reasons.of_setting.clear();
+    return reasons;
+  };
+  work_.start(find, [this, check](const Reasons& reasons) {
+    known_[check.word] = saidOf(reasons.of_setting);
+    refused_ = saidOf(reasons.of_question);
+    next();
+    emit changed(QString::fromStdString(check.key));
+  });
 }
 
 }  // namespace tessera::gui

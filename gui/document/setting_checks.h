@@ -31,6 +31,9 @@ class SettingChecks : public QObject {
 
   /// What speaks against "actor.tp=8": empty where nothing does, nullopt while that is not known.
   std::optional<QString> against(const std::string& word) const;
+  /// What is wrong with the question whatever it fixes, of which no setting is to blame; empty
+  /// where nothing is, or where it is not known.
+  const QString& refused() const { return refused_; }
   bool isBusy() const { return work_.isBusy(); }
 
  signals:
@@ -41,12 +44,15 @@ class SettingChecks : public QObject {
   struct Check {
     std::string key, word;
   };
-  using Reasons = std::vector<std::string>;
+  struct Reasons {
+    std::vector<std::string> of_setting, of_question;
+  };
 
   void next();
 
   PlanQuery question_;
   std::map<std::string, std::optional<QString>> known_;  // by word; nullopt = on its way
+  QString refused_;
   std::deque<Check> waiting_;
   std::shared_ptr<KeptPlanner> planner_ = std::make_shared<KeptPlanner>();
   Newest<Reasons> work_;  // last: its work ends before anything else goes

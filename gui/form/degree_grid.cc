@@ -209,6 +209,7 @@ void DegreeGrid::mark(const Key& key) {
 
 void DegreeGrid::say(const Key& key, const QString& value) {
   all_ = false;
+  if (!checks_.refused().isEmpty()) return tell(checks_.refused());
   const std::string word = wordOf(key, value);
   const auto why = checks_.against(word);
   tell(why && !why->isEmpty() ? sentence(word, *why) : QString());
@@ -216,6 +217,7 @@ void DegreeGrid::say(const Key& key, const QString& value) {
 
 void DegreeGrid::sayAll(const Key& key) {
   all_ = true;
+  if (!checks_.refused().isEmpty()) return tell(checks_.refused());
   const QComboBox* box = boxes_.at(key);
   QStringList lines, open;
   for (int item = 1; item < box->count(); ++item) {

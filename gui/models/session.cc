@@ -135,15 +135,19 @@ void Session::cancel() {
 }
 
 void Session::undo() {
-  if (!canUndo()) return;
-  edited_ = true;
-  goTo(edits_.undo());
+  if (canUndo()) comeBackTo(edits_.undo());
 }
 
 void Session::redo() {
-  if (!canRedo()) return;
+  if (canRedo()) comeBackTo(edits_.redo());
+}
+
+// Another program may have written its file meanwhile.
+void Session::comeBackTo(Edit edit) {
   edited_ = true;
-  goTo(edits_.redo());
+  if (!edit.file.isEmpty() && stamp_of(edit.file) != edit.written) edit.file.clear();
+  edits_.replace(edit);
+  goTo(edit);
 }
 
 void Session::forgetFixes() {

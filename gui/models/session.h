@@ -174,6 +174,7 @@ class Session : public QObject {
 
  private:
   void goTo(const Edit& edit);
+  void comeBackTo(Edit edit);
   void search();
   void followCopy();
   void tellMesh();
@@ -205,7 +206,8 @@ class Session : public QObject {
   ViewState view_;
   FrontSearch front_;
   std::vector<PlannedFix> fixes_;
-  UnreachedRuns unreached_;  // of the project that is open
+  UnreachedRuns unreached_;           // of the project that is open
+  std::filesystem::path of_project_;  // its run that is followed, its first that was there
   Newest<std::vector<PlannedFix>> fix_search_;
   Newest<PlanAnswer> free_search_;
   PlanParts parts_;  // of the plans that are compared

@@ -3,6 +3,7 @@
 #include <system_error>
 #include <utility>
 
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/models/session.h"
@@ -25,7 +26,9 @@ Project Session::project() const {
   };
   if (!run_.folder().empty()) add(run_.folder());
   for (const RunFollower::Other& other : run_.others()) add(other.folder);
-  add_unreached(project.runs, unreached_);
+  // A run that was opened since goes before those that the project has.
+  const bool of_project = run_.folder() == of_project_;
+  add_unreached(project.runs, unreached_, of_project ? 0 : 1);
   return project;
 }
 
@@ -33,6 +36,8 @@ void Session::openProject(const Project& project, bool live) {
   pinned_.setPlans(project.pinned);
   if (project.question) ask(*project.question);
   QString missing;
+  bool asked = false;  // its first run is one of another host
+  of_project_.clear();
   run_.close();
   keepOneRun();
   for (std::size_t i = 0; i < project.runs.size(); ++i) {
@@ -40,11 +45,12 @@ void Session::openProject(const Project& project, bool live) {
     const std::filesystem::path run = remote != nullptr
                                           ? mirror_folder(*remote, copies_folder())
                                           : std::get<std::filesystem::path>(project.runs[i]);
-    std::error_code error;
-    const bool here = std::filesystem::is_directory(run, error);
-    const bool wanted = remote != nullptr && i == 0 && live;
-    if (i > 0 || !here || wanted) unreached_.emplace(i, project.runs[i]);  // until it is shown
+    const bool here = is_run_there(run);
+    const bool first = of_project_.empty() && !asked;
+    const bool wanted = remote != nullptr && first && live;
+    if (!first || !here || wanted) unreached_.emplace(i, project.runs[i]);  // until it is shown
     if (wanted) {
+      asked = true;
       emit remoteWanted(*remote);
     } else if (!here) {
       missing += (remote != nullptr ? Words::tr("%1: no copy of it is here")
@@ -52,7 +58,8 @@ void Session::openProject(const Project& project, bool live) {
                                     : noSuchFolder(QString::fromStdString(run.string()))) +
                  "\n";
     } else {
-      i == 0 ? run_.follow(run, live) : run_.addOther(run, live);
+      first ? run_.follow(run, live) : run_.addOther(run, live);
+      if (first) of_project_ = run_.folder();
     }
   }
   report(missing.trimmed());
@@ -89,7 +96,7 @@ bool Session::openPlan(const QString& file) {
     return false;
   }
   const OpenedPlan shown = opened(*std::move(plan));
-  const Edit edit{query_of(shown.plan), shown.plan, file};
+  const Edit edit{query_of(shown.plan), shown.plan, file, stamp_of(file)};
   began_ ? edits_.edit(edit) : edits_.replace(edit);
   goTo(edit);
   if (!shown.notice.isEmpty()) report(shown.notice);

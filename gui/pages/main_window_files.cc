@@ -182,10 +182,13 @@ bool MainWindow::mayGo(Unsaved what, const QString& title) {
   if (what == Unsaved::nothing) return true;
   QString text = Words::tr("The plan that is shown is in no file.");
   if (what == Unsaved::project) {
-    text = project_file_.isEmpty()
-               ? Words::tr("The question and the pinned plans are in no file; a project has both.")
-               : Words::tr("%1 lacks what has changed since it was saved.")
-                     .arg(QFileInfo(project_file_).fileName());
+    const bool pins_alone = session_.document().saved() && session_.document().valid();
+    text = !project_file_.isEmpty() ? Words::tr("%1 lacks what has changed since it was saved.")
+                                          .arg(QFileInfo(project_file_).fileName())
+           : pins_alone ? Words::tr("The pinned plans are in no file; a project has them.")
+           : session_.pinned()->count() == 0
+               ? Words::tr("The question is in no file; a project has it.")
+               : Words::tr("The question and the pinned plans are in no file; a project has both.");
   }
   QMessageBox box(QMessageBox::Question, title, text,
                   QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);

@@ -28,11 +28,13 @@ class ReportView : public QPlainTextEdit {
   }
 
  private:
-  // What is compared is known later than the plan.
+  // What is compared is known later than the plan. What is known while the plan does not answer the
+  // question is of the question.
   void write() {
     const SharedPlan& plan = session_.plan();
-    if (!plan || !isVisible()) return;
-    const QString details = shown_answer(session_).details();
+    const bool stale = session_.document().stale();
+    if (!plan || !isVisible() || (stale && plan == plan_)) return;
+    const QString details = stale ? QString() : shown_answer(session_).details();
     if (plan == plan_ && details == details_) return;
     if (plan != plan_) {
       const auto& calibration = session_.calibration();
@@ -40,7 +42,7 @@ class ReportView : public QPlainTextEdit {
     }
     plan_ = plan;
     details_ = details;
-    setPlainText(details_ + "\n\n" + report_);
+    setPlainText(details_.isEmpty() ? report_ : details_ + "\n\n" + report_);
   }
 
   Session& session_;

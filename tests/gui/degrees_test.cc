@@ -65,6 +65,20 @@ TEST_F(Degrees, TheReasonNamesWhatIsInTheWay) {
             "actor.pp=32: the model has only 24 layers, and a pipeline stage needs one at least");
 }
 
+// No degree is to blame for a workload that no plan can have.
+TEST_F(Degrees, AQuestionThatIsRefusedWhateverItFixesBlamesNone) {
+  PlanQuery query = small_query();
+  query.batch.prompts_per_step = 509;
+  query.fixed = {"actor.tp=4"};
+  ask(query);
+  ASSERT_FALSE(document().problems.empty());
+  visit(box("actor.tp"));
+  EXPECT_FALSE(grey(box("actor.tp"), "2"));
+  QTest::keyClick(box("actor.tp"), Qt::Key_Question);
+  EXPECT_TRUE(why()->text().contains("prompts_per_step = 509")) << why()->text().toStdString();
+  EXPECT_FALSE(why()->text().contains("actor.tp")) << why()->text().toStdString();
+}
+
 TEST_F(Degrees, MemoryIsAReasonToo) {
   ask({.model = "qwen2.5-14b",
        .cluster = "h100-8",

@@ -265,7 +265,7 @@ TEST_F(Explore, ARunThatIsNotHereJustNowStaysInTheProject) {
   write_project(project, file.toStdString());
   ASSERT_TRUE(window.openProject(file, false));
   EXPECT_TRUE(document().file_problems.contains("away: no such folder"));
-  EXPECT_TRUE(window.session().run()->others().empty()) << "the second has no step so far";
+  EXPECT_EQ(window.session().run()->folder(), here / "second") << "it stands in for the first";
   EXPECT_FALSE(window.isWindowModified());
   EXPECT_TRUE(window.session().project() == project);
   ASSERT_TRUE(window.saveProject(file));
@@ -274,9 +274,29 @@ TEST_F(Explore, ARunThatIsNotHereJustNowStaysInTheProject) {
   // The one that is followed now is the first; who wants one run has no other.
   ASSERT_TRUE(window.openRun(kData + "/run", false));
   EXPECT_EQ(window.session().project().runs.front(), RunPlace((kData + "/run").toStdString()));
-  EXPECT_EQ(window.session().project().runs.size(), 4U);
+  EXPECT_EQ(window.session().project().runs.size(), 3U);
   QTest::keyClick(&window, Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
   EXPECT_EQ(window.session().project().runs.size(), 1U);
+}
+
+// The others of a project are opened whichever of its runs is gone, and it is not changed by that.
+TEST_F(Explore, AProjectWhoseFirstRunIsGoneOpensItsOthers) {
+  const fs::path here = folder.path().toStdString();
+  for (const char* name : {"second", "third"}) {
+    fs::create_directories(here / name);
+    fs::copy(fs::path((kData + "/run/metrics.jsonl").toStdString()), here / name / "metrics.jsonl");
+  }
+  Project project;
+  project.question = small_query();
+  project.runs = {here / "gone", here / "second", here / "third"};
+  const QString file = folder.filePath("study.json");
+  write_project(project, file.toStdString());
+  ASSERT_TRUE(window.openProject(file, false));
+  EXPECT_TRUE(document().file_problems.contains("gone: no such folder"));
+  EXPECT_EQ(window.session().run()->folder(), here / "second");
+  ASSERT_EQ(window.session().run()->others().size(), 1U);
+  EXPECT_FALSE(window.isWindowModified());
+  EXPECT_EQ(window.session().project().runs, project.runs);
 }
 
 // The form would show what nobody asked, and an edit of it would go nowhere.

@@ -112,7 +112,10 @@ TEST_F(Closing, PinnedPlansAreAskedFor) {
   ask(small_query());
   window.session().pin();
   EXPECT_TRUE(quit(QMessageBox::Cancel));
-  EXPECT_TRUE(asked.contains("pinned")) << asked.toStdString();
+  EXPECT_TRUE(asked.startsWith("The question and the pinned plans")) << asked.toStdString();
+  ASSERT_TRUE(window.session().savePlan(folder.filePath("plan.json")));
+  EXPECT_TRUE(quit(QMessageBox::Cancel));
+  EXPECT_TRUE(asked.startsWith("The pinned plans are in no file")) << asked.toStdString();
 }
 
 // Undo brings the question back, and no pinned plans.

@@ -73,6 +73,23 @@ TEST_F(Saving, AFileThatHoldsALaterPlanIsNotThatOfAnEarlierOne) {
   EXPECT_TRUE(document().dirty());
 }
 
+// Who comes back to it would take what somebody else wrote since for it, and write over that.
+TEST_F(Saving, AFileThatAnotherProgramWroteIsNotThatOfThePlanAnyMore) {
+  ask(small_query());
+  const QString file = folder.filePath("a.json");
+  ASSERT_TRUE(window.session().savePlan(file));
+  ask(edited());
+  QFile other(file);
+  ASSERT_TRUE(other.open(QIODevice::WriteOnly));
+  other.write("{}");
+  other.close();
+  press(Qt::Key_Z);
+  EXPECT_EQ(document().question, small_query());
+  EXPECT_TRUE(document().dirty());
+  EXPECT_TRUE(window.windowTitle().startsWith("unsaved plan*"))
+      << window.windowTitle().toStdString();
+}
+
 // The plan of another row is not what the question is answered with.
 TEST_F(Saving, AnotherRowThatWasSavedIsNotTheAnswer) {
   ask(small_query());

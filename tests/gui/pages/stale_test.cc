@@ -73,6 +73,23 @@ TEST_F(Stale, TheLineIsOfTheQuestionOnceItIsNotPlanned) {
   EXPECT_TRUE(isCovered(named<QTableView>(window, "Ranked plans")));
 }
 
+// The report under the hatching is that of the plan, as it was.
+TEST_F(Stale, TheReportSaysNothingOfAQuestionThatHasNoAnswer) {
+  ask(small_query());
+  showTab("Report");
+  auto* report = named<QPlainTextEdit>(window, "Report of the plan and its proof");
+  const QString before = report->toPlainText();
+  EXPECT_TRUE(before.startsWith("Proven best of the space")) << before.toStdString();
+  PlanQuery refused = small_query();
+  refused.fixed = {"actor.tp=4"};
+  refused.batch.prompts_per_step = 509;
+  ask(refused);
+  ASSERT_FALSE(document().problems.empty());
+  EXPECT_EQ(report->toPlainText(), before);
+  ask(small_query());
+  EXPECT_TRUE(report->toPlainText().startsWith("Proven best of the space"));
+}
+
 // A run whose folder has no plan is held against the one that is shown where its steps name that
 // one's prediction.
 TEST_F(Stale, ARunThatIsHeldAgainstAnEarlierAnswerSaysSo) {
