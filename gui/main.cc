@@ -97,7 +97,11 @@ QString open_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments
     note();
   }
   if (!arguments.remote.isEmpty()) open_remote(window, arguments);
-  if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
+  // Of a folder in which nothing has begun nothing can be exported.
+  const auto opens_run = [&](const QString& run) {
+    return window.openRun(run, !exports) && (!exports || window.isRun(run));
+  };
+  if (!arguments.run.isEmpty() && !opens_run(arguments.run)) note();
   if (!arguments.trace.isEmpty() && !window.openTrace(arguments.trace, !exports)) note();
   for (const QString& other : arguments.other_runs) {
     window.session().run()->addOther(other.toStdString(), !exports);

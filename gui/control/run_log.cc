@@ -63,7 +63,10 @@ QString logFile(const QString& folder) { return folder + ".log"; }
 RunLog::RunLog(const std::filesystem::path& run) {
   // "run/" names the folder, too.
   folder_ = run.has_filename() ? run : run.parent_path();
-  own_ = logFile(QString::fromStdString(folder_.string())).toStdString();
+  std::error_code error;
+  const bool is_log = std::filesystem::is_regular_file(folder_, error);
+  const QString folder = QString::fromStdString(folder_.string());
+  own_ = (is_log ? folder : logFile(folder)).toStdString();
 }
 
 // A job that is queued again, or a run that goes on in another job, writes another file.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a run printed: FOLDER.log beside its folder, where the window lets `tessera run` write, and
-// where others may; else what Slurm wrote of its job.
+// What a run printed: where it has no folder, the log that stands for it; else FOLDER.log beside
+// its folder, where the window lets `tessera run` write, and where others may; else what Slurm
+// wrote of its job.
 //
 // Slurm's files are slurm-JOB.out and, of exported jobs, NAME-JOB.log; they say nothing of the
 // run's folder. Of those beside the folder and in it the one counts that was written last, if that

@@ -12,6 +12,7 @@
 #include "cost_models/documents/strict_yaml.h"
 #include "gui/document/project.h"
 #include "gui/topology/node_topology.h"
+#include "simulator/timeline/metrics.h"
 
 namespace tessera::gui {
 namespace {
@@ -65,12 +66,14 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
   const std::string file = path.string();
   const bool json = path.extension() == ".json";
   if (path.extension() == ".sh") return FileKind::script;
+  const bool yaml = path.extension() == ".yaml" || path.extension() == ".yml";
+  if (!json && !yaml && has_step(path)) return FileKind::run;
   if (path.extension() == ".txt") {
     return read_topology(path, problems) ? std::optional(FileKind::topology) : std::nullopt;
   }
-  if (!json && path.extension() != ".yaml" && path.extension() != ".yml") {
+  if (!json && !yaml) {
     problems.push_back({file, "", "a name that ends in '" + path.extension().string() + "'",
-                        ".json, .yaml, .yml or .txt, or a folder", ""});
+                        ".json, .yaml, .yml or .txt, a log with steps of a run, or a folder", ""});
     return std::nullopt;
   }
   if (json && is_trace(path)) return FileKind::trace;

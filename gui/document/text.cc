@@ -103,7 +103,9 @@ QString countText(double count) {
                                     : numberText(count, 0);
 }
 
-QString noSuchFolder(const QString& folder) { return Words::tr("%1: no such folder").arg(folder); }
+QString noSuchFolder(const QString& folder) {
+  return Words::tr("%1: no such folder or file").arg(folder);
+}
 
 QString problemText(const Problem& problem) {
   const bool message = problem.file.empty() && problem.place.empty() && problem.expected.empty();

@@ -36,7 +36,7 @@ QString countText(double count);
 QString withUnitsKept(QString sentence);
 /// A name of the planner's as Qt's text.
 QString toText(std::string_view text);
-/// "runs/monday: no such folder".
+/// "runs/monday: no such folder or file".
 QString noSuchFolder(const QString& folder);
 /// "file:place: found X, expected Y (hint)", as to_string(problem) says it in English.
 QString problemText(const Problem& problem);

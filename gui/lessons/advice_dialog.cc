@@ -57,10 +57,11 @@ AdviceDialog::AdviceDialog(const Lesson& lesson, Plans plans, QWidget* parent)
   layout->addWidget(says_);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
   buttons->button(QDialogButtonBox::Save)->setText(Words::tr("Save plan and calibration..."));
-  buttons->button(QDialogButtonBox::Close)->setDefault(true);
   connect(buttons, &QDialogButtonBox::accepted, this, &AdviceDialog::save);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   layout->addWidget(buttons);
+  buttons->button(QDialogButtonBox::Save)->setAutoDefault(false);
+  buttons->button(QDialogButtonBox::Close)->setDefault(true);
   showCommands();
 }
 

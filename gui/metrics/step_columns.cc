@@ -89,18 +89,4 @@ StepColumns columns_of(MetricsTail& tail, Problems& problems) {
   return columns;
 }
 
-std::vector<StepNumbers> last_steps(const StepColumns& columns, std::size_t count,
-                                    const std::function<bool(std::string_view)>& wanted) {
-  const std::size_t all = columns.steps.size(), first = all - std::min(all, count);
-  std::vector<StepNumbers> steps(all - first);
-  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].step = columns.steps[first + i];
-  for (const auto& [name, values] : columns.columns) {
-    if (!wanted(name)) continue;
-    for (std::size_t row = first; row < std::min(all, values.size()); ++row) {
-      if (!std::isnan(values[row])) steps[row - first].data.emplace(name, values[row]);
-    }
-  }
-  return steps;
-}
-
 }  // namespace tessera::gui

@@ -7,10 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
@@ -34,10 +32,6 @@ struct StepColumns {
   /// The numbers of the last step.
   std::map<std::string, double> last() const;
 };
-
-/// The last `count` steps at most, as lines have them, with the numbers whose names are wanted.
-std::vector<StepNumbers> last_steps(const StepColumns& columns, std::size_t count,
-                                    const std::function<bool(std::string_view)>& wanted);
 
 /// Appends lines of one reader to columns, as append() does. Most lines have the names of the line
 /// before: their columns are known.

@@ -171,10 +171,10 @@ void RunFollower::take(RunNews news) {
   emit polled();
 }
 
-// A log of another kind (verl's console) is read once: only lines of metrics can be followed.
+// What is wrong with it now keeps it from being followed.
 RunFollower::OtherNews RunFollower::readOther(const std::filesystem::path& run, bool live) {
   OtherNews news;
-  const std::filesystem::path file = run / "metrics.jsonl";
+  const std::filesystem::path file = metrics_file(run);
   const auto tail = std::make_shared<MetricsTail>(file);
   Problems unheard;
   news.steps = columns_of(*tail, unheard);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Follows a run's folder: new lines of metrics.jsonl, what the ranks are doing, the stop file.
+// Follows a run's folder: new lines of metrics.jsonl, what the ranks are doing, the stop file. Of a
+// run of verl its log alone is enough.
 //
 // A timer in the object's thread has what is new read by a thread of its own. Owns the models it
 // fills. Missing files mean that the run has not come so far.

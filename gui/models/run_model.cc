@@ -8,6 +8,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/metrics/phase_seconds.h"
 
 namespace tessera::gui {
 const std::vector<RunModel::Figure>& RunModel::figures() {
@@ -18,7 +19,8 @@ const std::vector<RunModel::Figure>& RunModel::figures() {
       {QT_TRANSLATE_NOOP("Words", "Tokens/s/GPU"), {"perf/throughput"}},
       {QT_TRANSLATE_NOOP("Words", "Time"), {"timing_s/step"}, Figure::Kind::seconds},
       {QT_TRANSLATE_NOOP("Words", "Reshard"),
-       {"timing_s/reshard", "reshard/seconds"},
+       {"timing_s/reshard", "reshard/seconds", "timing_s/update_weights",
+        "timing_s/sync_rollout_weights", "timing_s/param_sync"},
        Figure::Kind::seconds},
       {QT_TRANSLATE_NOOP("Words", "Reshard GB/s"), {"reshard/gbps"}},
       {QT_TRANSLATE_NOOP("Words", "Reshard bytes"), {"reshard/bytes"}, Figure::Kind::bytes}};
@@ -91,7 +93,7 @@ std::vector<std::string> RunModel::names() const {
 std::vector<Phase> RunModel::phases() const {
   std::vector<Phase> phases;
   for (const Phase phase : kEveryPhase) {
-    if (has("timing_s/" + std::string(name_of(phase)))) phases.push_back(phase);
+    if (!phase_seconds(data_, phase).empty()) phases.push_back(phase);
   }
   return phases;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cost_models/spec/device/device_kind.h"
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "planner/engines/read_plan.h"
@@ -46,7 +47,7 @@ bool hasPlanFile(const std::filesystem::path& run) {
 }  // namespace
 
 RunReader::RunReader(std::filesystem::path run)
-    : run_(std::move(run)), tail_(run_ / "metrics.jsonl"), log_(run_) {}
+    : run_(std::move(run)), tail_(metrics_file(run_)), log_(run_) {}
 
 // Again where somebody wrote it anew.
 void RunReader::readPlan() {
@@ -135,7 +136,7 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
     news.now_ns = seen.mirror->as_of_ns;
   }
   news.summary = summary_of(seen.ranks, seen.lives, requested_stop(run_), meanStep(),
-                            written_ns(run_ / "metrics.jsonl"), news.now_ns, seen.unread);
+                            written_ns(metrics_file(run_)), news.now_ns, seen.unread);
   if (seen.ranks.empty() && seen.unread.empty() && !steps_.empty()) {
     news.summary.text = Words::tr("%1 steps were measured; its ranks left nothing here")
                             .arg(countText(static_cast<double>(steps_.size())));
@@ -155,8 +156,7 @@ void RunReader::tellRanks(Seen seen, RunNews& news) {
                  seen.mirror->fault.empty() ? Words::tr("nobody asks") : toText(seen.mirror->fault),
                  news.summary.text)};
   }
-  std::error_code error;
-  if (!std::filesystem::is_directory(run_, error)) {
+  if (!is_run_there(run_)) {
     news.summary = {
         RunState::unseen,
         Words::tr("the folder of the run is gone: %1").arg(QString::fromStdString(run_.string()))};

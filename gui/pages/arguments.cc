@@ -86,7 +86,8 @@ QList<QCommandLineOption> every_option() {
   return {
       {"plan", "Open a plan.", "FILE"},
       {"project", "Open a project: its question, pinned plans and runs.", "FILE"},
-      {"run", "Follow a run's folder; those named after it are drawn beside it.", "DIR"},
+      {"run", "Follow a run's folder, or its log; those named after it are drawn beside it.",
+       "PATH"},
       {"remote",
        "Follow a run of another host (tessera serve), through a tunnel that ends at "
        "127.0.0.1:PORT; the token is in TESSERA_REMOTE_TOKEN, or asked for.",

@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 #include <utility>
 
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/explore/why_not_dialog.h"
@@ -66,7 +67,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
   connect(run_, &RunPage::againRequested, this, &MainWindow::openLiveRun);
   for (const QString& place : workspace_.recent_runs) {
-    if (!is_remote(place.toStdString()) && !QFileInfo(place).isDir()) continue;
+    if (!is_remote(place.toStdString()) && !is_run_there(place.toStdString())) continue;
     run_->offer(place);
     break;
   }

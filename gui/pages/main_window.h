@@ -56,6 +56,8 @@ class MainWindow : public QMainWindow {
   bool openTrace(const QString& file, bool live = true);
   /// Follows the folder; a plan.json in it is opened unless a plan is.
   bool openRun(const QString& folder, bool live = true);
+  /// Something of a run is there; what is missing is told.
+  bool isRun(const QString& folder);
   /// Follows a run of another host; without a token, or where several runs are served there and the
   /// name has none, a dialog asks.
   bool openRemote(const RemoteName& name, const std::string& token);
@@ -112,8 +114,8 @@ class MainWindow : public QMainWindow {
   Unsaved unsaved() const;
   bool mayGo(Unsaved what, const QString& title);
   QString titleOfAll() const;
-  bool isRun(const QString& folder);
   void chooseRun();
+  void chooseLog();
   void chooseRemote(const RemoteName& name);
   void remoteContacted();
   std::string tokenOf(const RemoteName& name) const;

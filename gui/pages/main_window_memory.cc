@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/kept/open_work.h"
 #include "gui/layout/kept_layout.h"
@@ -97,8 +98,7 @@ void MainWindow::takeLeft() {
     for (const SharedPlan& plan : left->pinned) session_.pinned()->pin(plan);
     for (const RunPlace& place : left->runs) {
       const auto& run = std::get<std::filesystem::path>(place);
-      std::error_code error;
-      if (!std::filesystem::is_directory(run, error)) continue;
+      if (!is_run_there(run)) continue;
       const bool first = session_.run()->folder().empty();
       first ? session_.run()->follow(run) : session_.run()->addOther(run);
     }

@@ -5,6 +5,7 @@
 #include <QStatusBar>
 
 #include "gui/document/file_kind.h"
+#include "gui/document/run_folder.h"
 #include "gui/document/text.h"
 #include "gui/document/words.h"
 #include "gui/pages/main_window.h"
@@ -16,6 +17,8 @@ namespace tessera::gui {
 void MainWindow::addRunActions(QMenu* file) {
   file->addAction(Words::tr("Follow a &run..."), QKeySequence("Ctrl+R"), this,
                   &MainWindow::chooseRun);
+  file->addAction(Words::tr("Follow a &log of verl..."), QKeySequence("Ctrl+Alt+L"), this,
+                  &MainWindow::chooseLog);
   file->addAction(Words::tr("Open re&mote run..."), QKeySequence("Ctrl+Alt+R"), this,
                   [this] { chooseRemote({}); });
   file->addAction(Words::tr("Draw another run &beside it..."), QKeySequence("Ctrl+Shift+R"), this,
@@ -35,12 +38,15 @@ void MainWindow::addRunActions(QMenu* file) {
 }
 
 bool MainWindow::followRun(const QString& folder, bool live) {
-  if (!QFileInfo(folder).isDir()) {
+  const std::filesystem::path run = folder.toStdString();
+  if (!is_run_there(run)) {
     tell(noSuchFolder(folder));
     return false;
   }
+  // A folder may be one whose run is still to begin.
+  if (!QFileInfo(folder).isDir() && !isRun(folder)) return false;
   if (!session_.plan()) openPlanOf(folder);
-  session_.run()->follow(folder.toStdString(), live);
+  session_.run()->follow(run, live);
   return true;
 }
 
@@ -105,8 +111,19 @@ void MainWindow::chooseRemote(const RemoteName& name) {
 bool MainWindow::isRun(const QString& folder) {
   Problems unheard;
   if (kind_of(folder.toStdString(), unheard) == FileKind::run) return true;
-  tell(Words::tr("%1 is no run: it has neither metrics.jsonl nor ranks nor plan.json").arg(folder));
+  tell((QFileInfo(folder).isDir()
+            ? Words::tr("%1 is no run: it has neither metrics.jsonl nor ranks nor plan.json")
+            : Words::tr("%1 is no log of a run: no step of metrics.jsonl or of verl's console is "
+                        "in it so far"))
+           .arg(folder));
   return false;
+}
+
+void MainWindow::chooseLog() {
+  const QString file =
+      QFileDialog::getOpenFileName(this, Words::tr("Follow a log"), {},
+                                   Words::tr("Logs (*.log *.out *.txt *.jsonl);;All files (*)"));
+  if (!file.isEmpty()) openRun(file);
 }
 
 void MainWindow::chooseRun() {

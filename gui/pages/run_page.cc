@@ -7,6 +7,7 @@
 #include <QTabWidget>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "gui/control/run_log.h"
 #include "gui/document/headline.h"
@@ -111,8 +112,8 @@ void RunPage::hear() {
   });
   connect(session_.remote(), &RemoteCopy::contacted, this, &RunPage::showRemote);
   connect(session_.remote(), &RemoteCopy::told, this, [this](const QString& fault) {
-    if (!fault.isEmpty())
-      message_->say(Words::tr("The run was not told: %1").arg(fault), Tone::bad);
+    not_told_ = fault.isEmpty() ? QString() : Words::tr("The run was not told: %1").arg(fault);
+    if (!fault.isEmpty()) message_->say(not_told_, Tone::bad);
     showControls();
   });
   connect(run, &RunFollower::told, this, &RunPage::showControls);
@@ -176,6 +177,7 @@ void RunPage::takePlan(int offer) {
 
 void RunPage::hearStarting() {
   connect(&starting_, &RunStart::started, this, [this](const QString& folder) {
+    if (typed_.folder == folder) typed_.folder.clear();
     showControls();
     if (session_.run()->folder() != run_folder(folder.toStdString())) return emit startedIn(folder);
     message_->say({}, Tone::calm);  // a run that goes on is followed already
@@ -295,6 +297,11 @@ void RunPage::showState() {
 void RunPage::showRemote() {
   const RemoteNews& news = session_.remote()->news();
   const bool shown = news.folder == session_.run()->folder() && session_.run()->isCopy();
+  const bool away = news.contact != Contact::reached;
+  const bool back = std::exchange(away_, away) && !away;
+  if (back && !not_told_.isEmpty() && message_->text() == not_told_) {
+    message_->say({}, Tone::calm);  // nobody was there to hear it
+  }
   if (news.contact == Contact::reached || shown) {
     // What is wrong with its files, and why it was not told something, stays.
     if (shown && message_->text() == unreached_) message_->say({}, Tone::calm);

@@ -78,7 +78,10 @@ class RunPage : public QWidget {
   MessageBar *state_, *rules_, *gaps_, *message_;
   QAction *start_, *pause_, *go_, *stop_, *resume_, *quickstart_;
   LessonButtons* lessons_;
-  QString unreached_;  // the message that a run elsewhere is not reached, as it was said last
+  QString unreached_;   // the message that a run elsewhere is not reached, as it was said last
+  QString not_told_;    // that it was not told something, likewise
+  bool away_ = false;   // it was not reached when it was asked last
+  StartRequest typed_;  // that was asked for last; a folder in which a run began is not in it
   RunStart starting_;
   Quickstart preparing_;
 };

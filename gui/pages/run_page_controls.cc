@@ -67,12 +67,23 @@ void RunPage::askToResume() {
   const QString folder =
       QFileInfo(QString::fromStdString(run.folder().string())).absoluteFilePath();
   const ResumeRequest request{.folder = folder, .on_processors = run.isOnProcessors()};
+  const std::int64_t kept = *run.left()->checkpoint;
+  const std::vector<std::int64_t>& done = session_.run()->steps()->steps();
+  const QString again =
+      done.empty() || done.back() <= kept ? QString()
+      : done.back() == kept + 1
+          ? Words::tr("Step %1 is done once more, and its metrics and samples are replaced. ")
+                .arg(done.back())
+          : Words::tr(
+                "Steps %1 to %2 are done once more, and their metrics and samples are "
+                "replaced. ")
+                .arg(kept + 1)
+                .arg(done.back());
   const QString question =
       Words::tr(
-          "Go on after step %1, which its newest checkpoint holds? This command does it, and "
-          "relative paths in the run's files count from %2:")
-          .arg(*run.left()->checkpoint)
-          .arg(QDir::currentPath());
+          "Go on after step %1, which its newest checkpoint holds? %2This command does it, "
+          "and relative paths in the run's files count from %3:")
+          .arg(QString::number(kept), again, QDir::currentPath());
   const auto answer = QMessageBox::question(this, Words::tr("Resume the run"),
                                             question + "\n\n" + commandText(wordsOf(request)),
                                             QMessageBox::Yes | QMessageBox::No, QMessageBox::Yes);
@@ -85,10 +96,12 @@ void RunPage::askToResume() {
 
 // Nothing starts but by the dialog's button.
 void RunPage::askToStart() {
-  StartDialog dialog(session_.plan(), this);
-  if (dialog.exec() != QDialog::Accepted) return;
+  StartDialog dialog(session_.plan(), typed_, this);
+  const bool starts = dialog.exec() == QDialog::Accepted;
+  typed_ = dialog.request();
+  if (!starts) return;
   emit asked();
-  start(dialog.request());
+  start(typed_);
 }
 
 void RunPage::start(const StartRequest& request) {

@@ -6,6 +6,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/metrics/phase_seconds.h"
 #include "gui/models/colours.h"
 #include "gui/report/figure.h"
 #include "gui/report/sections.h"
@@ -79,12 +80,12 @@ void add_phases_by_step(Markup& to, const RunModel& model) {
   std::vector<FigureSeries> series;
   for (const Phase phase : model.phases()) {
     FigureSeries each{toText(name_of(phase)), colourOf(phase), {}};
-    const std::string name = "timing_s/" + std::string(name_of(phase));
+    const std::vector<double> taken = phase_seconds(model.columns(), phase);
     for (int row = 0; row < rows; row += in_one) {
       const int end = std::min(rows, row + in_one);
       double sum = 0;
       for (int at = row; at < end; ++at) {
-        const double seconds = model.value(name, at);
+        const double seconds = taken[static_cast<std::size_t>(at)];
         sum += std::isfinite(seconds) ? seconds / (end - row) : 0;
       }
       each.values.push_back(std::isfinite(sum) ? sum : 0);

@@ -78,8 +78,11 @@ void RemoteDialog::edited() {
     problem_->setText(Words::tr("An address is missing: 127.0.0.1:PORT."));
   } else if (!name) {
     problem_->setText(Words::tr("%1 is no 127.0.0.1:PORT or 127.0.0.1:PORT/RUN.").arg(address));
-  } else if (!is_token(token())) {
+  } else if (token().empty()) {
     problem_->setText(Words::tr("A token is missing: 64 hexadecimal digits."));
+  } else if (!is_token(token())) {
+    problem_->setText(Words::tr("That is no token: it has %1 letters, not 64 hexadecimal digits.")
+                          .arg(token_->text().trimmed().size()));
   } else {
     problem_->setText(Words::tr("Asking %1").arg(toText(address_of(*name))));
     typing_.start();

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/metrics/phase_seconds.h"
 #include "gui/models/colours.h"
 #include "gui/views/view.h"
 #include "planner/plan/plan.h"
@@ -102,6 +104,7 @@ void drawReward(StepChart& chart, RunFollower& run) {
 
 void drawKl(StepChart& chart, RunFollower& run) {
   std::vector<ChartLine> lines;
+  QString last;
   const std::pair<const char*, QRgb> kinds[] = {
       {"actor/kl_loss", kKlLoss}, {"actor/reward_kl_penalty", kKlLoss}, {"actor/ppo_kl", kPpoKl}};
   for (const auto& [name, colour] : kinds) {
@@ -110,9 +113,9 @@ void drawKl(StepChart& chart, RunFollower& run) {
     lines.push_back(
         {run.others().empty() ? own : run.name() + of, QColor(colour), run.steps()->series(name)});
     addBeside(lines, run, name, 1, of);
+    last = own;
   }
-  chart.showSteps(lines.size() == 1 ? Words::tr("%1, nats").arg(lines[0].name) : Words::tr("nats"),
-                  lines);
+  chart.showSteps(lines.size() == 1 ? Words::tr("%1, nats").arg(last) : Words::tr("nats"), lines);
 }
 
 void drawThroughput(StepChart& chart, RunFollower& run) {
@@ -132,13 +135,13 @@ void drawPhases(StepChart& chart, RunFollower& run) {
   }
   std::vector<ChartStack> stacks;
   for (const Phase phase : model.phases()) {
-    const std::string name(name_of(phase));
-    ChartStack stack{QString::fromStdString(name), colourOf(phase), {}};
+    const std::vector<double> taken = phase_seconds(model.columns(), phase);
+    ChartStack stack{toText(name_of(phase)), colourOf(phase), {}};
     for (int row = 0; row < rows; row += in_one) {
       const int end = std::min(rows, row + in_one);
       double sum = 0;
       for (int each = row; each < end; ++each) {
-        const double seconds = model.value("timing_s/" + name, each);
+        const double seconds = taken[static_cast<std::size_t>(each)];
         sum += std::isnan(seconds) ? 0 : seconds;
       }
       stack.values.push_back(sum / (end - row));

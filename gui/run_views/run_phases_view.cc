@@ -86,9 +86,7 @@ RunPhasesView::RunPhasesView(Session& session)
 void RunPhasesView::show() {
   fill(*model_, session_);
   readSettings();
-  const QString means =
-      Words::tr("Means over the last %1 steps at most, without those of the warm-up.")
-          .arg(RunPhasesModel::kMostSteps);
+  const QString means = Words::tr("Means over all steps but those of the warm-up.");
   says_->setText(model_->runs() > 1
                      ? means
                      : means + " " +

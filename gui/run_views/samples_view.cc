@@ -11,8 +11,10 @@
 #include <QSplitter>
 #include <QTimer>
 #include <QVBoxLayout>
+#include <filesystem>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
@@ -66,6 +68,8 @@ class SamplesView : public QWidget {
   QWidget* texts();
   QWidget* tokens();
   void filesChanged();
+  void filter();
+  void forgetFilter();
   void keepRowInPlace();
   void notePlace();
   void showCount();
@@ -80,7 +84,8 @@ class SamplesView : public QWidget {
   MessageBar* problems_;
   TextPane prompt_, response_, truth_;
   TokenModel* tokens_;
-  bool chosen_ = false;      // by the user: else the first row is looked at
+  std::filesystem::path folder_;  // of the run that is filtered
+  bool chosen_ = false;           // by the user: else the first row is looked at
   std::optional<int> down_;  // rows of the chosen one below the first in sight; nullopt: it is not
 };
 
@@ -157,10 +162,7 @@ QWidget* SamplesView::choices() {
   rest->setSingleShot(true);
   rest->setInterval(kRestMs);
   connect(filter_, &QLineEdit::textChanged, rest, [rest] { rest->start(); });
-  connect(rest, &QTimer::timeout, this, [this] {
-    order_->setText(filter_->text());
-    showCount();
-  });
+  connect(rest, &QTimer::timeout, this, &SamplesView::filter);
   connect(last_, &QSpinBox::valueChanged, this, [this](int step) {
     samples_.showUpTo(step == kNewest ? std::nullopt : std::optional<std::int64_t>(step));
   });
@@ -208,7 +210,28 @@ void SamplesView::showCount() {
   extent_->setToolTip(extent_->text());
 }
 
+// The chosen one is looked at on, where it is still there; else the first.
+void SamplesView::filter() {
+  const QPersistentModelIndex chosen = order_->mapToSource(table_->currentIndex());
+  order_->setText(filter_->text());
+  QModelIndex now = chosen_ ? order_->mapFromSource(chosen) : QModelIndex();
+  chosen_ = now.isValid();
+  if (!chosen_) now = order_->index(0, 0);
+  table_->setCurrentIndex(now);
+  table_->scrollTo(now);
+  showCount();
+}
+
+// What was looked for in another run is not looked for in this one.
+void SamplesView::forgetFilter() {
+  if (std::exchange(folder_, samples_.folder()) == samples_.folder()) return;
+  const QSignalBlocker quiet(filter_);
+  filter_->clear();
+  order_->setText({});
+}
+
 void SamplesView::filesChanged() {
+  forgetFilter();
   const QString& problems = samples_.problems();
   problems_->say(problems, Tone::bad);
   const QSignalBlocker quiet(last_);  // another run begins with its newest
@@ -242,6 +265,7 @@ void SamplesView::showSample(const QModelIndex& index) {
   const bool any = index.isValid();
   const Sample& sample = any ? samples_.model()->sample(order_->mapToSource(index).row()) : none;
   const auto tokens = [](std::int64_t count) {
+    if (count == 1) return Words::tr(", 1 token");
     return count < 0 ? QString()
                      : Words::tr(", %1 tokens").arg(countText(static_cast<double>(count)));
   };

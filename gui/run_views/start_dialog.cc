@@ -59,12 +59,14 @@ QPlainTextEdit* commandLines() {
 
 }  // namespace
 
-StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
+StartDialog::StartDialog(std::shared_ptr<const Plan> plan, const StartRequest& typed,
+                         QWidget* parent)
     : QDialog(parent),
       plan_(std::move(plan)),
       config_(new QComboBox),
       settings_(new QPlainTextEdit),
-      folder_(new QLineEdit(QDir().relativeFilePath(newFolderIn(".", "run")))),
+      folder_(new QLineEdit(QDir().relativeFilePath(typed.folder.isEmpty() ? newFolderIn(".", "run")
+                                                                           : typed.folder))),
       command_(commandLines()),
       problem_(new QLabel) {
   setWindowTitle(Words::tr("Start a run"));
@@ -74,12 +76,13 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
   for (const std::string& name : preset_names("runs", ".yaml")) {
     config_->addItem(QString::fromStdString(name));
   }
-  config_->setCurrentText({});
+  config_->setCurrentText(typed.config);
   config_->lineEdit()->setPlaceholderText(Words::tr("a run.yaml, or a preset"));
   settings_->setAccessibleName(Words::tr("Settings of the run"));
   settings_->setPlaceholderText(
       Words::tr("KEY=VALUE, one a line, as data.train_files=[digits.jsonl]"));
   settings_->setTabChangesFocus(true);
+  settings_->setPlainText(typed.settings.join('\n'));
   folder_->setAccessibleName(Words::tr("Folder of the run"));
   folder_->selectAll();  // what is typed replaces it
   folder_->setPlaceholderText(Words::tr("a new folder"));

@@ -19,7 +19,9 @@ class StartDialog : public QDialog {
   Q_OBJECT
 
  public:
-  StartDialog(std::shared_ptr<const Plan> plan, QWidget* parent = nullptr);
+  /// `typed`: what was asked for before, and did not start; its plan is not looked at.
+  explicit StartDialog(std::shared_ptr<const Plan> plan, const StartRequest& typed = {},
+                       QWidget* parent = nullptr);
 
   StartRequest request() const;
 

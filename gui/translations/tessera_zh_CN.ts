@@ -780,8 +780,8 @@
         <translation>%1 / %2 %3</translation>
     </message>
     <message>
-        <source>%1: no such folder</source>
-        <translation>%1：目录不存在</translation>
+        <source>%1: no such folder or file</source>
+        <translation>%1：没有该目录或文件</translation>
     </message>
     <message>
         <source>and %1 more
@@ -6608,8 +6608,8 @@ select it to plan it in full</source>
         <translation>模型的 config.json，或运行的 metrics.jsonl、ranks 或 plan.json</translation>
     </message>
     <message>
-        <source>.json, .yaml, .yml or .txt, or a folder</source>
-        <translation>.json、.yaml、.yml 或 .txt，或目录</translation>
+        <source>.json, .yaml, .yml or .txt, a log with steps of a run, or a folder</source>
+        <translation>.json、.yaml、.yml 或 .txt，含有运行各步的日志，或目录</translation>
     </message>
     <message>
         <source>a cluster (gpus_per_node) or a workload (prompts_per_step)</source>
@@ -7416,10 +7416,6 @@ select it to plan it in full</source>
         <translation>各运行的阶段</translation>
     </message>
     <message>
-        <source>Means over the last %1 steps at most, without those of the warm-up.</source>
-        <translation>最多为最后 %1 步的均值，不含预热的步。</translation>
-    </message>
-    <message>
         <source>Draw another run beside this one (Ctrl+Shift+R) to have its phases here, too.</source>
         <translation>在旁边画出另一个运行（Ctrl+Shift+R），这里也会列出它的各阶段。</translation>
     </message>
@@ -7496,8 +7492,8 @@ select it to plan it in full</source>
         <translation>正在读取该文件夹</translation>
     </message>
     <message>
-        <source>Go on after step %1, which its newest checkpoint holds? This command does it, and relative paths in the run&apos;s files count from %2:</source>
-        <translation>从第 %1 步之后继续吗？它最新的检查点保存了该步。执行的是下面的命令，运行文件中的相对路径以 %2 为准：</translation>
+        <source>Go on after step %1, which its newest checkpoint holds? %2This command does it, and relative paths in the run&apos;s files count from %3:</source>
+        <translation>从第 %1 步之后继续吗？它最新的检查点保存了该步。%2执行的是下面的命令，运行文件中的相对路径以 %3 为准：</translation>
     </message>
     <message>
         <source>Resume the run</source>
@@ -7842,6 +7838,50 @@ select it to plan it in full</source>
     <message>
         <source>What was measured: %1.</source>
         <translation>测量值：%1。</translation>
+    </message>
+    <message>
+        <source>%1 is no log of a run: no step of metrics.jsonl or of verl&apos;s console is in it so far</source>
+        <translation>%1 不是运行的日志：其中目前没有 metrics.jsonl 或 verl 控制台的步</translation>
+    </message>
+    <message>
+        <source>Follow a log</source>
+        <translation>跟踪日志</translation>
+    </message>
+    <message>
+        <source>Logs (*.log *.out *.txt *.jsonl);;All files (*)</source>
+        <translation>日志 (*.log *.out *.txt *.jsonl);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>Follow a &amp;log of verl...</source>
+        <translation>跟踪 verl 日志(&amp;L)...</translation>
+    </message>
+    <message>
+        <source>Means over all steps but those of the warm-up.</source>
+        <translation>除预热外所有步的平均值。</translation>
+    </message>
+    <message>
+        <source>Step %1 is done once more, and its metrics and samples are replaced. </source>
+        <translation>第 %1 步会重做，其指标和样本会被替换。</translation>
+    </message>
+    <message>
+        <source>Steps %1 to %2 are done once more, and their metrics and samples are replaced. </source>
+        <translation>第 %1 至 %2 步会重做，其指标和样本会被替换。</translation>
+    </message>
+    <message>
+        <source>The pinned plans are in no file; a project has them.</source>
+        <translation>固定的方案不在任何文件中；项目会保存它们。</translation>
+    </message>
+    <message>
+        <source>The question is in no file; a project has it.</source>
+        <translation>问题不在任何文件中；项目会保存它。</translation>
+    </message>
+    <message>
+        <source>That is no token: it has %1 letters, not 64 hexadecimal digits.</source>
+        <translation>这不是令牌：它有 %1 个字符，而不是 64 位十六进制数字。</translation>
+    </message>
+    <message>
+        <source>, 1 token</source>
+        <translation>，1 个 token</translation>
     </message>
 </context>
 </TS>

@@ -154,26 +154,6 @@ void Chart::keyPressEvent(QKeyEvent* event) {
   replot();
 }
 
-void Chart::finish(std::function<void()> ranges) {
-  ranges_ = std::move(ranges);
-  fitTexts();
-  if (fitted_) setRanges();
-  replot(rpQueuedRefresh);  // it may be the painting that asks for it
-}
-
-void Chart::setRanges() {
-  if (!ranges_) return;
-  setting_ = true;
-  ranges_();
-  setting_ = false;
-}
-
-void Chart::fit() {
-  fitted_ = true;
-  setRanges();
-  replot(rpQueuedRefresh);
-}
-
 void Chart::showNothing(const QString& why) {
   reset();
   xAxis->setVisible(false);
@@ -205,7 +185,10 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, 
   }
   if (lines.size() > 1) addLegend();
   setLabels(Words::tr("step"), unit);
-  finish([this, from_zero] {
+  const bool empty =
+      std::ranges::all_of(lines, [](const ChartLine& line) { return line.points.empty(); });
+  finish([this, from_zero, empty] {
+    if (empty) return setEmptyRanges();
     rescaleAxes();
     const QCPRange range = yAxis->range();
     const double room = range.size() > 0 ? 0.08 * range.size() : 0.5;
@@ -339,7 +322,9 @@ void Chart::showColumns(const QString& unit, const std::vector<double>& position
   setLabels(Words::tr("step"), unit);
   const double first = positions.empty() ? 0 : positions.front();
   const double last = positions.empty() ? 1 : positions.back();
-  finish([this, width, first, last] {
+  const bool empty = positions.empty() || stacks.empty();
+  finish([this, width, first, last, empty] {
+    if (empty) return setEmptyRanges();
     rescaleAxes();
     xAxis->setRange(first - 0.6 * width, last + 0.6 * width);
     yAxis->setRangeLower(0);

@@ -117,6 +117,7 @@ class Chart : public QCustomPlot {
   QFont limitFont() const;
   QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
   void setRanges();
+  void setEmptyRanges();
 
   static constexpr double kSpanHalf = 0.36;  // of a lane
 

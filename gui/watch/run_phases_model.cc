@@ -3,9 +3,12 @@
 
 #include <QFont>
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/metrics/phase_seconds.h"
 #include "gui/models/colours.h"
 #include "gui/translations/said.h"
 #include "gui/units/number_role.h"
@@ -25,18 +28,35 @@ int placeOf(const std::string& phase) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, PhaseTime>> phase_times(std::vector<StepNumbers> steps) {
-  std::erase_if(steps, [](const StepNumbers& step) {
-    return number_of(step, "timing_s/step").value_or(0) <= 0;  // it was only validated
-  });
-  const auto counted = std::span(steps).subspan(warm_up_steps(steps));
+std::vector<std::pair<std::string, PhaseTime>> phase_times(const StepColumns& steps) {
   std::vector<std::pair<std::string, PhaseTime>> times;
-  for (const Phase phase : kEveryPhase) {
-    if (const auto time = phase_time(counted, phase)) times.emplace_back(name_of(phase), *time);
+  const auto step = steps.columns.find("timing_s/step");
+  if (step == steps.columns.end()) return times;
+  std::vector<std::size_t> rows;
+  std::vector<double> seconds;  // of these
+  for (std::size_t row = 0; row < step->second.size(); ++row) {
+    if (!(step->second[row] > 0)) continue;  // it was only validated
+    rows.push_back(row);
+    seconds.push_back(step->second[row]);
   }
-  if (const std::vector<double> seconds = step_seconds(counted); !seconds.empty()) {
-    const auto all = std::ssize(seconds);
-    times.emplace_back(kStep, PhaseTime{mean_of(seconds), all, all});
+  const auto counted = std::span(rows).subspan(warm_up_steps(seconds));
+  std::vector<StepNumbers> whole;  // of the counted ones what tells a step's own time
+  for (const std::size_t row : counted) whole.push_back({0, {{step->first, step->second[row]}}});
+  for (const Phase phase : kEveryPhase) {
+    const std::vector<double> taken = phase_seconds(steps, phase);
+    std::vector<double> timed;
+    for (std::size_t i = 0; !taken.empty() && i < counted.size(); ++i) {
+      if (std::isnan(taken[counted[i]])) continue;
+      timed.push_back(taken[counted[i]]);
+      if (phase == Phase::save_checkpoint)
+        whole[i].data.emplace("timing_s/save_checkpoint", timed.back());
+    }
+    if (timed.empty()) continue;
+    times.emplace_back(name_of(phase),
+                       PhaseTime{mean_of(timed), std::ssize(timed), std::ssize(counted)});
+  }
+  if (const std::vector<double> own = step_seconds(whole); !own.empty()) {
+    times.emplace_back(kStep, PhaseTime{mean_of(own), std::ssize(own), std::ssize(own)});
   }
   return times;
 }
@@ -47,8 +67,7 @@ void RunPhasesModel::setRuns(const std::vector<Run>& runs) {
   rows_.clear();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     names_ << runs[i].name;
-    for (const auto& [phase, time] :
-         phase_times(last_steps(*runs[i].steps, kMostSteps, is_compared))) {
+    for (const auto& [phase, time] : phase_times(*runs[i].steps)) {
       auto row = std::ranges::find(rows_, phase, &Row::phase);
       if (row == rows_.end()) {
         const auto behind = std::ranges::find_if(

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Runs beside one another: the mean seconds of their phases, a row for each, the step last.
 //
-// Means are those of `tessera compare`, without the steps of the warm-up, of the last steps of a
-// long run. GUI thread.
+// Means are those of `tessera compare`, without the steps of the warm-up. GUI thread.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -16,15 +15,12 @@
 namespace tessera::gui {
 
 /// The phases that the steps time, in the order of enum Phase, and "step" behind them.
-std::vector<std::pair<std::string, PhaseTime>> phase_times(std::vector<StepNumbers> steps);
+std::vector<std::pair<std::string, PhaseTime>> phase_times(const StepColumns& steps);
 
 class RunPhasesModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  /// Steps of a run that count at most, its last ones.
-  static constexpr std::size_t kMostSteps = 200;
-
   struct Run {
     QString name;
     const StepColumns* steps;  // read by setRuns() alone

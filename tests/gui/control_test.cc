@@ -208,6 +208,10 @@ TEST_F(Resume, SaysWhatSpeaksAgainstIt) {
 }
 
 TEST_F(Resume, ShowsTheCommandAndLeavesItAtThat) {
+  for (int step = 8; step <= 13; ++step) {
+    std::ofstream(run() / "metrics.jsonl", std::ios::app)
+        << "{\"step\": " << step << ", \"data\": {\"timing_s/step\": 1}}\n";
+  }
   end(70);
   ASSERT_EQ(window.session().run()->summary().state, RunState::failed);
   QString asked;
@@ -218,6 +222,7 @@ TEST_F(Resume, ShowsTheCommandAndLeavesItAtThat) {
   pressResume();
   const QString folder = QFileInfo(this->folder.path()).absoluteFilePath();
   EXPECT_TRUE(asked.contains("after step 10"));
+  EXPECT_TRUE(asked.contains("Steps 11 to 13 are done once more")) << asked.toStdString();
   EXPECT_TRUE(asked.contains(QString("tessera run %1/plan.json --config %1/run.yaml --device cuda "
                                      "-o %1 --resume")
                                  .arg(folder)))

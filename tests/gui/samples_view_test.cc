@@ -111,6 +111,34 @@ TEST_F(SamplesView, AreFilteredByKeysAndBoundedByAStep) {
   EXPECT_TRUE(wait_for([&] { return table()->model()->rowCount() == 128; }));
 }
 
+// Whatever the order was, one looks at the first of what is left, or goes on with the chosen one.
+TEST_F(SamplesView, AFilterBeginsAtItsFirstRowAndIsNotThatOfTheNextRun) {
+  open();
+  clickHeader(SampleModel::LogProb);
+  const int all = table()->model()->rowCount();
+  const QString prompt = cell(all - 1, SampleModel::Prompt);
+  table()->scrollToBottom();
+  auto* filter = named<QLineEdit>(window, "Filter of the samples");
+  filter->setText(prompt);
+  ASSERT_TRUE(wait_for([&] { return table()->model()->rowCount() < all; }));
+  EXPECT_EQ(table()->currentIndex().row(), 0);
+  EXPECT_EQ(table()->rowAt(1), 0) << "it is in sight";
+  const int last = table()->model()->rowCount() - 1;
+  const QString chosen = cell(last, SampleModel::Response);
+  table()->scrollToBottom();
+  const QRect where = table()->visualRect(table()->model()->index(last, 0));
+  QTest::mouseClick(table()->viewport(), Qt::LeftButton, {}, where.center());
+  filter->clear();
+  ASSERT_TRUE(wait_for([&] { return table()->model()->rowCount() == all; }));
+  EXPECT_EQ(cell(table()->currentIndex().row(), SampleModel::Response), chosen);
+  filter->setText("nobody said this");
+  ASSERT_TRUE(wait_for([&] { return table()->model()->rowCount() == 0; }));
+  ASSERT_TRUE(window.openRun(QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run", false));
+  EXPECT_TRUE(filter->text().isEmpty());
+  ASSERT_TRUE(window.openRun(QString::fromStdString(kSampled.string()), false));
+  EXPECT_TRUE(wait_for([&] { return table()->model()->rowCount() == all; }));
+}
+
 // Beside the file, read by the JSON reader alone.
 TEST_F(SamplesView, ShowsTheTokensThatWereDrawnAndTheLeastLikelyFirst) {
   open();

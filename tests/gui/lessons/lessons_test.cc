@@ -112,6 +112,11 @@ TEST_F(Lessons, AdviceIsReadFirstAndItsFilesReplaceNone) {
             QStringList{"plan.json"});
   const auto commands = dialog->findChildren<QLineEdit*>();
   ASSERT_FALSE(commands.isEmpty());
+  auto* buttons = dialog->findChild<QDialogButtonBox*>();
+  EXPECT_TRUE(buttons->button(QDialogButtonBox::Close)->isDefault());
+  EXPECT_FALSE(buttons->button(QDialogButtonBox::Save)->isDefault());
+  buttons->button(QDialogButtonBox::Save)->setFocus();
+  EXPECT_FALSE(buttons->button(QDialogButtonBox::Save)->isDefault()) << "Enter saves nothing";
   // By constants that are noise: no change promises anything.
   QStringList said;
   for (const QLabel* label : dialog->findChildren<QLabel*>()) said << label->text();

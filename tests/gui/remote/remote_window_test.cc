@@ -231,6 +231,12 @@ TEST_F(Remote, AWrongTokenAndAnEmptyPortAreTold) {
   };
   says("10.0.0.1:7070", "10.0.0.1:7070 is no 127.0.0.1:PORT");
   says("", "An address is missing");
+  auto* token = named<QLineEdit>(dialog, "Token");
+  token->setText("abc");
+  says("127.0.0.1:7070", "That is no token: it has 3 letters");
+  token->clear();
+  says("127.0.0.1:7070", "A token is missing");
+  token->setText(wrong);
   const QString port = server->address();
   server.reset();
   says(port, "refused");
@@ -306,6 +312,24 @@ TEST_F(Remote, WhatItMayNotBeToldIsSaidAndStays) {
   rest(1500);
   EXPECT_TRUE(said());
   EXPECT_FALSE(pause_requested(run()));
+}
+
+// Nobody was there to hear it; once somebody is again, that is over.
+TEST_F(Remote, ThatNobodyHeardItIsGoneOnceTheServerIsBack) {
+  auto server = serve();
+  const int port = server->port();
+  openBy(server->address(), server->token());
+  ASSERT_TRUE(isIn(RunState::running));
+  ASSERT_TRUE(wait_for([&] { return window.session().canTell(); }));
+  server.reset();
+  press(Qt::Key_F7, {});
+  const char* const kBar = "What is wrong with the run's files";
+  ASSERT_TRUE(wait_for([&] { return bar(kBar).contains("was not told"); }));
+  ASSERT_TRUE(isIn(RunState::unreached));
+  EXPECT_TRUE(bar(kBar).contains("was not told"));
+  server = serve(port);
+  ASSERT_TRUE(isIn(RunState::running));
+  EXPECT_TRUE(wait_for([&] { return bar(kBar).isEmpty(); })) << bar(kBar).toStdString();
 }
 
 TEST_F(Remote, ThePaletteHasIt) {

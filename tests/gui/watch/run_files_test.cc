@@ -67,6 +67,36 @@ TEST_F(RunFiles, ARunThatIsReachedThroughALinkIsThatRun) {
   EXPECT_NE(text.find("\"first\""), std::string::npos) << "so that both can be moved: " << text;
 }
 
+// As `tessera compare` reads it: verl's console log in a folder of its own, or in place of one.
+TEST_F(RunFiles, ALogOfVerlIsFollowedAsARun) {
+  const std::string logs = std::string(TESSERA_SOURCE_DIR) + "/tests/fixtures/verl_logs";
+  RunFollower lines, console;
+  lines.follow(logs, false);
+  std::ifstream whole(logs + "/console.log");
+  const std::string text{std::istreambuf_iterator<char>(whole), {}};
+  const std::size_t half = text.find("\n", text.find("step:2 ")) + 10;
+  const std::filesystem::path log = path() / "console.log";
+  std::ofstream(log) << text.substr(0, half);
+  console.follow(log, false);
+  EXPECT_EQ(console.name(), "console.log");
+  const int before = console.steps()->rowCount();
+  EXPECT_GT(before, 0);
+  EXPECT_LT(before, lines.steps()->rowCount());
+  std::ofstream(log, std::ios::app) << text.substr(half);
+  console.poll();
+  EXPECT_EQ(console.steps()->steps(), lines.steps()->steps());
+  EXPECT_EQ(console.steps()->series("timing_s/gen"), lines.steps()->series("timing_s/gen"));
+  EXPECT_EQ(console.ranks()->running(), 0);
+  EXPECT_EQ(console.summary().text, lines.summary().text);
+  EXPECT_TRUE(console.log().contains("step:2 ")) << console.log().toStdString();
+  // The steps of a folder are that folder.
+  console.follow(logs + "/metrics.jsonl", false);
+  EXPECT_EQ(console.folder(), lines.folder());
+  console.addOther(log, false);
+  ASSERT_EQ(console.others().size(), 1U);
+  EXPECT_EQ(console.others().front().steps->rowCount(), lines.steps()->rowCount());
+}
+
 // All that the others left is that they ended well.
 TEST_F(RunFiles, ARankWithoutAFileThatCanBeReadIsNotLeftOut) {
   RankStatusFile file(path(), 1);

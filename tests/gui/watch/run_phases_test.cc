@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <span>
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/problem.h"
+#include "gui/metrics/phase_seconds.h"
+#include "gui/run_views/step_chart.h"
 #include "gui/units/number_role.h"
 #include "gui/views/table.h"
 #include "gui/watch/run_settings.h"
@@ -36,7 +39,7 @@ StepColumns run_of(double seconds, int steps) {
 
 TEST(RunPhases, MeansAreWithoutTheWarmUpAndTheStepStandsLast) {
   const StepColumns run = run_of(2, 9);
-  const auto means = phase_times(last_steps(run, 200, is_compared));
+  const auto means = phase_times(run);
   ASSERT_EQ(means.size(), 2u);
   EXPECT_EQ(means[0].first, "gen");
   EXPECT_EQ(means[1].first, "step");
@@ -60,7 +63,7 @@ TEST(RunPhases, WhatOnlySomeStepsHadIsSaidToBeOfThese) {
     lines.push_back({step, {{"timing_s/step", 1.0}, {"timing_s/gen", 0.5}}});
   }
   lines[99].data["timing_s/save_checkpoint"] = 0.019;
-  const auto times = phase_times(lines);
+  const auto times = phase_times(columns_of(lines));
   ASSERT_EQ(times.size(), 3u);
   EXPECT_EQ(times[1].first, "save_checkpoint");
   EXPECT_EQ(times[1].second.timed, 1);
@@ -75,24 +78,25 @@ TEST(RunPhases, WhatOnlySomeStepsHadIsSaidToBeOfThese) {
   EXPECT_EQ(model.index(0, 0).data().toString(), "gen");
 }
 
-TEST(RunPhases, ALongRunCountsByItsLastSteps) {
-  const StepColumns run = run_of(2, 5000);
-  const auto last = last_steps(run, RunPhasesModel::kMostSteps, is_compared);
-  ASSERT_EQ(last.size(), RunPhasesModel::kMostSteps);
-  EXPECT_EQ(last.front().step, 4801);
-  EXPECT_EQ(last.back().step, 5000);
-  EXPECT_EQ(last.back().data.at("timing_s/gen"), 1);
-
-  // What came before them took ten times as long.
+// Against the means of `tessera compare`, which reads the lines.
+TEST(RunPhases, OfALongRunAllStepsButTheFirstCount) {
   std::vector<StepNumbers> lines;
   for (int step = 1; step <= 1000; ++step) {
     const double taken = step <= 800 ? 20 : 2;
-    lines.push_back({step, {{"timing_s/step", taken}, {"timing_s/gen", taken / 2}}});
+    lines.push_back({step,
+                     {{"timing_s/step", taken},
+                      {"timing_s/update_weights", taken / 8},
+                      {"timing_s/switch_to_rollout", taken / 8}}});
   }
-  const StepColumns quicker = columns_of(lines);
-  RunPhasesModel model;
-  model.setRuns({{"monday", &quicker}});
-  EXPECT_EQ(model.index(0, 1).data().toString(), "1.00 s");
+  const auto counted = std::span(lines).subspan(1);
+  const auto times = phase_times(columns_of(lines));
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].first, "reshard");
+  const auto reshard = phase_time(counted, Phase::reshard);
+  EXPECT_NEAR(times[0].second.seconds.mean, reshard->seconds.mean, 1e-12);
+  EXPECT_NEAR(times[0].second.seconds.deviation, reshard->seconds.deviation, 1e-12);
+  EXPECT_EQ(times[1].second.steps, 999);
+  EXPECT_NEAR(times[1].second.seconds.mean, (799 * 20 + 200 * 2) / 999.0, 1e-9);
 }
 
 TEST(RunPhases, AnotherRunStandsBesideTheFirstWithItsDifference) {
@@ -146,6 +150,72 @@ TEST(RunSettings, ThatDifferAreNamed) {
   EXPECT_TRUE(std::ranges::any_of(with_plan, [](const SettingApart& one) {
     return one.name == "plan: actor" && one.values[0].startsWith("tp");
   }));
+}
+
+// verl times the way of the weights under names of its own; a step is stacked whole.
+TEST(RunPhases, TimeByPhaseHasWhatVerlCallsOtherwise) {
+  const QString logs = QString(TESSERA_SOURCE_DIR) + "/tests/fixtures/verl_logs";
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(window.openRun(logs, false));
+  const std::vector<double> taken =
+      phase_seconds(window.session().run()->steps()->columns(), Phase::reshard);
+  ASSERT_FALSE(taken.empty());
+  EXPECT_EQ(taken.back(), 1.15) << "update_weights of the last step";
+  bool drawn = false;
+  for (StepChart* chart : window.findChildren<StepChart*>()) {
+    for (int i = 0; i < chart->plottableCount(); ++i) {
+      drawn |= chart->plottable(i)->name() == "reshard";
+    }
+  }
+  EXPECT_TRUE(drawn);
+}
+
+StepChart* chart_of(MainWindow& window, const QString& title) {
+  for (StepChart* chart : window.findChildren<StepChart*>()) {
+    if (chart->accessibleName() == title) return chart;
+  }
+  return nullptr;
+}
+
+// Axes of the run before would be taken for its own.
+TEST(RunCharts, ARunWithoutAMetricHasNoAxesOfTheRunBefore) {
+  MainWindow window;
+  window.show();
+  QTemporaryDir folder;
+  std::ofstream lines(folder.filePath("metrics.jsonl").toStdString());
+  for (int step = 500; step < 520; ++step) {
+    lines << "{\"step\": " << step << ", \"data\": {\"reshard/gbps\": 300}}\n";
+  }
+  lines.close();
+  ASSERT_TRUE(window.openRun(folder.path(), false));
+  StepChart* rate = chart_of(window, "Reshard rate");
+  ASSERT_NE(rate, nullptr);
+  EXPECT_GT(rate->xAxis->range().upper, 500);
+  ASSERT_TRUE(window.openRun(QString(TESSERA_SOURCE_DIR) + "/tests/fixtures/verl_logs", false));
+  EXPECT_LE(rate->xAxis->range().upper, 1);
+  EXPECT_LE(rate->yAxis->range().upper, 1);
+}
+
+TEST(RunCharts, OfARunAloneTheOnlyKlHasNoNameOfTheRun) {
+  MainWindow window;
+  window.show();
+  QTemporaryDir first, second;
+  for (const QTemporaryDir* folder : {&first, &second}) {
+    std::ofstream(folder->filePath("metrics.jsonl").toStdString())
+        << "{\"step\": 1, \"data\": {\"actor/ppo_kl\": 0.25}}\n";
+  }
+  ASSERT_TRUE(window.openRun(first.path(), false));
+  StepChart* kl = chart_of(window, "KL divergence");
+  ASSERT_NE(kl, nullptr);
+  kl->resize(600, 400);
+  EXPECT_EQ(kl->yAxis->label(), "ppo_kl, nats");
+  std::ofstream(second.filePath("metrics.jsonl").toStdString())
+      << "{\"step\": 1, \"data\": {\"timing_s/step\": 1}}\n";
+  window.session().run()->addOther(second.path().toStdString(), false);
+  EXPECT_EQ(kl->yAxis->label(), "ppo_kl, nats") << "the other one has none";
+  window.session().keepOneRun();
+  EXPECT_EQ(kl->yAxis->label(), "ppo_kl, nats");
 }
 
 TEST(RunPhases, AreATabOfTheRunsPage) {
