@@ -116,6 +116,15 @@ PhaseSeconds CostEvaluator::least_seconds(const Candidate& candidate, std::int64
   return seconds;
 }
 
+PhaseSeconds CostEvaluator::glanced_seconds(const Candidate& candidate, std::int64_t smallest) {
+  RolePricer& own = pricer(candidate.role, candidate.view);
+  PhaseSeconds seconds{};
+  for (const Phase phase : own.model().phases) {
+    seconds[phase] = own.glanced_seconds(candidate, phase, smallest);
+  }
+  return seconds;
+}
+
 Seconds CostEvaluator::handover_seconds(const Candidate& rollout, bool shared) {
   return seen_by(rollout.view).reshard->software(shared);
 }
@@ -182,6 +191,9 @@ Evaluator CostEvaluator::evaluator() {
           least[Phase::reshard] += least_software(candidate.view);
         }
         return least;
+      },
+      [this](const Candidate& candidate, std::int64_t smallest) {
+        return glanced_seconds(candidate, smallest);
       },
       [this, limits](const Candidate& candidate) {
         return pricer(candidate.role, candidate.view)

@@ -57,6 +57,8 @@ struct Evaluator {
   /// What no candidate takes less than that differs in its token limits alone, none of which is
   /// above the candidate's or below `smallest`; empty = the least of all of them is worked out.
   std::function<PhaseSeconds(const Candidate&, std::int64_t smallest)> least_seconds;
+  /// No more than least_seconds, and sooner known; empty = nothing is.
+  std::function<PhaseSeconds(const Candidate&, std::int64_t smallest)> glanced_seconds;
   /// The same bytes as `role`'s, without its seconds; empty = those of `role`.
   std::function<RoleCost(const Candidate&)> bytes;
 
@@ -92,8 +94,9 @@ class CostEvaluator {
   RoleCost cost(const Candidate& candidate);
   /// Of the role's phases, without the memory.
   PhaseSeconds seconds(const Candidate& candidate);
-  /// As Evaluator::least_seconds.
+  /// As Evaluator::least_seconds and Evaluator::glanced_seconds.
   PhaseSeconds least_seconds(const Candidate& candidate, std::int64_t smallest);
+  PhaseSeconds glanced_seconds(const Candidate& candidate, std::int64_t smallest);
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
   /// pools have other GPU types at the rate of the slower. The whole reshard, software included.
   Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);

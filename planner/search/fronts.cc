@@ -56,8 +56,8 @@ std::vector<std::size_t> Fronts::by_hope(RoleOptions& all, Role role) {
     const auto number = static_cast<std::size_t>(each);
     Seconds sum;
     if (hopes()) {
-      const PhaseSeconds& hoped = hoped_in(all, number);
-      sum = std::accumulate(hoped.begin(), hoped.end(), Seconds{});
+      const PhaseSeconds& glanced = glanced_in(all, number);
+      sum = std::accumulate(glanced.begin(), glanced.end(), Seconds{});
     }
     ordered.emplace_back(sum, number);
   }
@@ -169,7 +169,10 @@ std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool
   std::vector<std::pair<Seconds, int>> below;
   for (const int number : allowed(all, query.role, query.groups)) {
     const auto at = static_cast<std::size_t>(number);
-    if (hopes() && query.step(hoped_in(all, at)) >= query.limit) continue;
+    if (hopes() && (query.step(glanced_in(all, at)) >= query.limit ||
+                    query.step(hoped_in(all, at)) >= query.limit)) {
+      continue;
+    }
     const Seconds seconds = query.step(least_in(all, at));
     if (seconds < query.limit) below.emplace_back(seconds, number);
   }

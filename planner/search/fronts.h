@@ -47,8 +47,8 @@ struct LayoutOptions {
   PhaseSeconds least{};  // that no candidate falls short of, worked out without the ways to save
                          // memory, which only take time
   /// Of `least`: that it is as much as is known before candidates are priced, or what is quickly
-  /// told, which is less.
-  enum class Known { nothing, hoped, least } known = Known::nothing;
+  /// told, which is less, or told at a glance, which is less again.
+  enum class Known { nothing, glanced, hoped, least } known = Known::nothing;
   bool counted = false;  // the candidates behind it are in RoleOptions::evaluated
   /// Candidates that hold alike between calls.
   struct Part {
@@ -206,6 +206,7 @@ class Fronts {
   const GroupBounds& bounds_by_groups(Role role, int gpus);
   const PhaseSeconds& least_in(RoleOptions& all, std::size_t number);
   const PhaseSeconds& hoped_in(RoleOptions& all, std::size_t number);
+  const PhaseSeconds& glanced_in(RoleOptions& all, std::size_t number);
   bool hopeless(RoleOptions& all, std::size_t number, const PhaseSeconds& least);
   std::vector<std::size_t> by_hope(RoleOptions& all, Role role);
   std::vector<int> wanted(RoleOptions& all, const LayoutQuery& query, bool& whole);

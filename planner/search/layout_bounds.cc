@@ -71,7 +71,7 @@ std::vector<int> Fronts::held_stages(const SharedSpace& space) const {
 // decode steps alone.
 const PhaseSeconds& Fronts::hoped_in(RoleOptions& all, std::size_t number) {
   LayoutOptions& layout = all.layouts[number];
-  if (layout.known != LayoutOptions::Known::nothing) return layout.least;
+  if (layout.known >= LayoutOptions::Known::hoped) return layout.least;
   const SharedSpace& space = layout.space;
   layout.least.fill(kForever);
   layout.known = LayoutOptions::Known::hoped;
@@ -89,6 +89,26 @@ const PhaseSeconds& Fronts::hoped_in(RoleOptions& all, std::size_t number) {
     }
   }
   if (!std::exchange(layout.counted, true)) all.evaluated += looked_at;
+  return layout.least;
+}
+
+// No more than hoped_in.
+const PhaseSeconds& Fronts::glanced_in(RoleOptions& all, std::size_t number) {
+  LayoutOptions& layout = all.layouts[number];
+  if (layout.known != LayoutOptions::Known::nothing) return layout.least;
+  const SharedSpace& space = layout.space;
+  const auto& glance = problem_.evaluator.glanced_seconds;
+  if (!glance || space.layout.role == Role::rollout) return hoped_in(all, number);
+  layout.least.fill(kForever);
+  layout.known = LayoutOptions::Known::glanced;
+  const std::vector<int> stages = stages_of(space);
+  for (const int zero : stages) {
+    lower(layout.least,
+          glance(space.at({.zero = zero}, space.batches.back()), space.batches.front().tokens));
+  }
+  if (!std::exchange(layout.counted, true)) {
+    all.evaluated += std::ssize(stages) * std::ssize(space.batches);
+  }
   return layout.least;
 }
 
@@ -118,7 +138,8 @@ const PhaseSeconds& Fronts::least_in(RoleOptions& all, std::size_t number) {
 
 // Whether no candidate of the layout takes less in any phase.
 bool Fronts::hopeless(RoleOptions& all, std::size_t number, const PhaseSeconds& least) {
-  return hopes() && none_less(hoped_in(all, number), least);
+  return hopes() &&
+         (none_less(glanced_in(all, number), least) || none_less(hoped_in(all, number), least));
 }
 
 // A rollout's batches that fit alone, which are the first ones.

@@ -1,6 +1,7 @@
 #include "planner/pricing/role/groups.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <initializer_list>
 #include <numeric>
@@ -54,12 +55,14 @@ struct Members {
 };
 
 // Places in a node where groups may begin: those that the other coordinates lead to.
-std::vector<int> beginnings(std::initializer_list<Steps> others, int per_node) {
-  std::vector<bool> reached(static_cast<std::size_t>(per_node), false);
+using Places = boost::container::small_vector<int, 16>;
+
+Places beginnings(std::initializer_list<Steps> others, int per_node) {
+  boost::container::small_vector<bool, 16> reached(static_cast<std::size_t>(per_node), false);
   reached[0] = true;
   for (const auto& [count, step] : others) {
     const int different = std::min(count, per_node / std::gcd(step, per_node));
-    std::vector<bool> next(reached.size(), false);
+    boost::container::small_vector<bool, 16> next(reached.size(), false);
     for (int place = 0; place < per_node; ++place) {
       if (!reached[static_cast<std::size_t>(place)]) continue;
       for (int i = 0; i < different; ++i) {
@@ -69,7 +72,7 @@ std::vector<int> beginnings(std::initializer_list<Steps> others, int per_node) {
     }
     reached = std::move(next);
   }
-  std::vector<int> places;
+  Places places;
   for (int place = 0; place < per_node; ++place) {
     if (reached[static_cast<std::size_t>(place)]) places.push_back(place);
   }

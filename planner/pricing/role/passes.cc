@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "cost_models/pipeline/pipeline_time.h"
 #include "cost_models/pipeline/uneven_batches.h"
-#include "planner/pricing/role/pipeline_time.h"
 #include "planner/pricing/role/shards.h"
 
 namespace tessera {
@@ -65,14 +65,6 @@ StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Second
           .hops = hop_on + hop_back};
 }
 
-Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double tokens) {
-  if (candidate.pp == 1) return {};
-  const Assumptions& assumed = *layout.assumed;
-  return candidate.vpp * collective_seconds(Collective::send_receive,
-                                            hop_bytes(layout, candidate, tokens), layout.groups.hop,
-                                            assumed.cluster(), assumed.calibration());
-}
-
 // What of all passes is neither communication, the host's, nor what the slowest stage computes
 // itself.
 Seconds bubble_of(const OperationTime& whole, const OperationTime& slowest, double count) {
@@ -117,6 +109,44 @@ Seconds own_schedule_seconds(const StagedPass& pass, const PassSeconds& each, do
 }
 
 }  // namespace
+
+Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double tokens) {
+  if (candidate.pp == 1) return {};
+  const Assumptions& assumed = *layout.assumed;
+  return candidate.vpp * collective_seconds(Collective::send_receive,
+                                            hop_bytes(layout, candidate, tokens), layout.groups.hop,
+                                            assumed.cluster(), assumed.calibration());
+}
+
+// Gradients that are reduced once a mini-batch (no_sync) are left out. Work in all takes no more
+// than its parts.
+StagesSeconds of_all_stages(const RoleModel& model, const MicroBatchCost& cost, double slow,
+                            bool training, const Calibration& calibration) {
+  Work work, back;
+  Seconds besides;
+  for (std::size_t kind = 0; kind < model.layers.size(); ++kind) {
+    const double layers = model.layers[kind] + as_double(model.mtp[kind]);
+    if (layers == 0) continue;
+    work += layers * cost.forward[kind];
+    besides += layers * (cost.forward_comm[kind] + cost.forward_shards[kind]);
+    if (!training) continue;
+    back += layers * cost.backward[kind];
+    besides += layers * cost.backward_comm[kind];
+    if (!model.no_sync) besides += layers * cost.backward_shards[kind];
+  }
+  const auto sum = [&] {
+    return slow * (work.total(calibration) + back.total(calibration)) + besides;
+  };
+  const Seconds of_layers = sum();
+  work += cost.embedding + cost.tower_forward + cost.head_forward;
+  besides += cost.embedding_tp + cost.head_tp + cost.software + cost.ends.embedding.all +
+             cost.ends.head.all;
+  if (training) {
+    back += cost.tower_backward + cost.head_backward;
+    besides += cost.head_backward_tp + cost.software_backward;
+  }
+  return {sum(), of_layers};
+}
 
 std::vector<double> chunk_shares(const RoleLayout& layout, const MicroBatchCost& cost) {
   const std::vector<Seconds> forward = chunk_seconds(layout, cost, {}, false, 1, false).forward;

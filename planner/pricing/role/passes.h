@@ -30,6 +30,18 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
                            const MicroBatchCost& cost, const ExposedEnds& ends, double count,
                            double tokens, bool training);
 
+/// Handing them to the next stage, in every chunk of a stage; 0 where there is one stage.
+Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double tokens);
+
+/// What one micro-batch takes at least on all stages together, what they hand on left out, and of
+/// it what its layers take.
+struct StagesSeconds {
+  Seconds all, layers;
+};
+/// `slow`: of kernels, 1 / their share of a core.
+StagesSeconds of_all_stages(const RoleModel& model, const MicroBatchCost& cost, double slow,
+                            bool training, const Calibration& calibration);
+
 /// What one micro-batch takes forward on each chunk, by the mean of all. Precondition: the layout
 /// has a cut of its own.
 std::vector<double> chunk_shares(const RoleLayout& layout, const MicroBatchCost& cost);

@@ -168,8 +168,8 @@ const std::vector<StageClass>& ModelParts::stages(const Candidate& candidate) {
     if (own_stages_.empty()) own_stages_ = stage_classes(candidate);
     return own_stages_;
   }
-  StagesByShards& alike = stages_[{candidate.pp, candidate.vpp, candidate.head_layers}];
-  auto [entry, added] = alike.try_emplace({candidate.tp, candidate.ep, candidate.etp});
+  auto [entry, added] = stages_.try_emplace({candidate.pp, candidate.vpp, candidate.head_layers,
+                                             candidate.tp, candidate.ep, candidate.etp});
   if (added) entry->second = stage_classes(candidate);
   return entry->second;
 }

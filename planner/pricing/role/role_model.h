@@ -6,10 +6,12 @@
 #pragma once
 
 #include <array>
+#include <boost/container_hash/hash.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -159,12 +161,13 @@ class ModelParts {
   const RoleModel& model_;
   EngineTraits traits_;
   const DealtLayout* dealt_;
-  std::vector<StageClass> own_stages_;                                           // of dealt_'s cut
-  std::map<std::array<int, 3>, ShardElements> shards_;                           // by tp, ep, etp
-  using StagesByShards = std::map<std::array<int, 3>, std::vector<StageClass>>;  // tp, ep, etp
-  std::map<std::array<int, 3>, StagesByShards> stages_;                          // pp, vpp, head
-  std::map<int, LayerElements> adapters_;                                        // by tp
-  std::map<std::array<int, 6>, LayerRanks> ranks_;  // tp, cp, ep, etp, sequence, ulysses
+  std::vector<StageClass> own_stages_;  // of dealt_'s cut
+  template <std::size_t n, typename Value>
+  using ByDegrees = std::unordered_map<std::array<int, n>, Value, boost::hash<std::array<int, n>>>;
+  ByDegrees<3, ShardElements> shards_;            // tp, ep, etp
+  ByDegrees<6, std::vector<StageClass>> stages_;  // pp, vpp, head, tp, ep, etp
+  std::map<int, LayerElements> adapters_;         // by tp
+  ByDegrees<6, LayerRanks> ranks_;                // tp, cp, ep, etp, sequence, ulysses
 };
 
 /// Of a stage's fullest tensor-parallel rank: the model's elements, or those of its `adapters`

@@ -12,10 +12,6 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-// By what part micro-batches between two sizes may be quicker, for each sequence, than those of
-// both: kernels' rates do not rise evenly with their sizes.
-constexpr double kUnevenRates = 0.03;
-
 // Index into LayoutCosts::passes; zero: 2 where layers are reduced one by one, 3 where they are
 // sharded, else 0.
 std::size_t passes_class(const Candidate& candidate, bool training) {
@@ -25,11 +21,11 @@ std::size_t passes_class(const Candidate& candidate, bool training) {
          (training ? 1 : 0);
 }
 
+}  // namespace
+
 Seconds call_seconds(const Assumptions& assumed, const Candidate& candidate) {
   return Seconds{assumed.calibration().call_s.value} * slowdown(assumed, candidate, 1);
 }
-
-}  // namespace
 
 RolePricer::RolePricer(const Assumptions& assumed, RoleModel model, PackedSequences& packed,
                        std::optional<DealtLayout> dealt)
@@ -103,17 +99,6 @@ CallTime RolePricer::call_time(const Candidate& candidate, Phase phase) {
   return {};
 }
 
-Seconds RolePricer::least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest) {
-  const CallKind kind = model_.calls[phase].value_or(CallKind::compute);
-  if (kind == CallKind::infer) return infer(in_call(candidate, false), smallest).whole.seconds;
-  if (kind == CallKind::generate) {
-    return least_generation(of_layout(candidate).layout, candidate, cache_.decoding);
-  }
-  if (kind != CallKind::train) return time(candidate, phase).seconds;
-  const Candidate called = in_call(candidate, true);
-  return update(called, std::min(smallest, called.tokens)).whole.seconds;
-}
-
 CallTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
   const Workload& workload = assumed_.workload();
   const double steps = as_double(workload.mini_batches * workload.epochs);
@@ -123,13 +108,7 @@ CallTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
   const PipelineTime& passes = call.time;
   const OperationTime& passed = passes.whole;
   // Two thirds of a micro-batch's time are its backward pass.
-  const Seconds last = call.largest * 2 / 3;
-  const OptimizerCost& optimizer = fullest_optimizer(candidate);
-  const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
-  const Seconds communication = shown.reduce + shown.gather;
-  const Seconds step =
-      optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
-      communication;
+  const auto [step, communication] = optimizer_step(candidate, call.largest * 2 / 3);
   const Seconds started = call_seconds(assumed_, candidate);
   const Seconds besides =
       offloaded_seconds(candidate, true, steps) + software_seconds(assumed_, CallKind::train);
@@ -137,6 +116,15 @@ CallTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
                     steps * (passed.communication + communication)},
           .bubble = steps * passes.bubble,
           .host = steps * (started + passed.host) + besides};
+}
+
+RolePricer::StepTime RolePricer::optimizer_step(const Candidate& candidate, Seconds last) {
+  const OptimizerCost& optimizer = fullest_optimizer(candidate);
+  const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
+  const Seconds communication = shown.reduce + shown.gather;
+  return {optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
+              communication,
+          communication};
 }
 
 CallTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
@@ -235,39 +223,6 @@ PipelineTime RolePricer::expected_passes(const Candidate& candidate, double coun
   return time;
 }
 
-// Between two numbers a < b of micro-batches the slowest stage is busy for no less than with
-// either, and filling and draining the pipeline take no less than with b, whose micro-batches are
-// smaller. Few sequences are waited for as long or longer where they begin more micro-batches
-// together. What micro-batches that differ add (spread) is left out: it never takes away.
-PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequences, bool training,
-                                      std::int64_t smallest) {
-  double most = micro_batches(candidate, smallest, sequences);
-  double count = micro_batches(candidate, candidate.tokens, sequences);
-  if (count == most) return expected_passes(candidate, count, sequences, training);
-  if (packed_.few().are({sequences, candidate.dp})) {
-    const double round = round_of(candidate);
-    count = std::max(1.0, std::floor(count / round) * round);
-    most = std::ceil(most / round) * round;
-  }
-  const SlowestShare share = slowest_share(candidate, count, sequences, training);
-  PipelineTime few = passes(candidate, count, sequences, training, share).time;
-  PipelineTime least = few;
-  while (count < most) {
-    // The slowest stage alone is busy for longer, with more of them no less.
-    if (count * few.slowest >= (1 + kUnevenRates) * least.whole.seconds) break;
-    const double next = std::min(2 * count, most);
-    const PipelineTime many = passes(candidate, next, sequences, training, share).time;
-    PipelineTime between = many;
-    between.whole.seconds -=
-        many.incomplete + std::max(Seconds{}, next * many.slowest - count * few.slowest);
-    if (between.whole.seconds < least.whole.seconds) least = between;
-    few = many;
-    count = next;
-  }
-  least.whole.seconds *= 1 - kUnevenRates;
-  return least;
-}
-
 // Candidates that differ in their ZeRO stage or in what is offloaded have the same.
 const CallPasses& RolePricer::call_passes(const Candidate& candidate, double sequences,
                                           bool training, std::int64_t smallest) {
@@ -319,8 +274,8 @@ PipelinePasses& RolePricer::passes(const Candidate& candidate, double count, dou
 const MicroBatchKernels& RolePricer::kernels(const RoleLayout& layout, const LayerCut& cut,
                                              const LoadedSequences& sequences, bool training) {
   auto& alike = cache_.kernels[training ? 1 : 0];
-  auto [entry, added] = alike[cut].try_emplace(sequences);
-  if (!added) return entry->second;
+  const auto [priced, added] = alike[cut].of(sequences);
+  if (!added) return *priced;
   const MicroBatchKernels* plain = nullptr;
   if (training && cut.recompute != Recompute::none) {
     LayerCut whole = cut;
@@ -332,14 +287,14 @@ const MicroBatchKernels& RolePricer::kernels(const RoleLayout& layout, const Lay
   const TokenBatch batch{count * given.sequence * share.tokens, count,
                          count * given.squared * share.squared};
   const TokenBatch scored{count * given.response * share.responses, count, 0};  // responses alone
-  return entry->second = micro_batch_kernels(layout, cut.recompute, batch, scored, training, plain);
+  return *priced = micro_batch_kernels(layout, cut.recompute, batch, scored, training, plain);
 }
 
 const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                               const LoadedSequences& sequences, bool training) {
   const LayerRun run = layer_run(candidate, layout.groups, assumed_.traits());
-  auto [entry, added] = cache_.micro_batches[training ? 1 : 0][run].try_emplace(sequences);
-  MicroBatchCost& cost = entry->second;
+  const auto [priced, added] = cache_.micro_batches[training ? 1 : 0][run].of(sequences);
+  MicroBatchCost& cost = *priced;
   if (!added) return cost;
   // Layouts that differ in what is sharded share everything else.
   Candidate whole = candidate;

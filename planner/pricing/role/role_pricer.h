@@ -8,9 +8,11 @@
 // Seconds, bytes; one thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cost_models/spec/units.h"
@@ -80,6 +82,9 @@ struct LayoutCosts {
   std::array<std::optional<Seconds>, 32> offload;         // by zero, offloads, training
 };
 
+/// What a call takes to begin.
+Seconds call_seconds(const Assumptions& assumed, const Candidate& candidate);
+
 /// Sequences of a micro-batch, by the mean of all where they are not of mean lengths.
 struct LoadedSequences {
   double count = 0;
@@ -87,11 +92,29 @@ struct LoadedSequences {
   auto operator<=>(const LoadedSequences&) const = default;
 };
 
+/// Costs of micro-batches that differ in their sequences. They stay where they are.
+template <typename Cost>
+class BySequences {
+ public:
+  /// Those of these sequences, and whether they were added just now.
+  std::pair<Cost*, bool> of(const LoadedSequences& sequences) {
+    const auto place = std::lower_bound(
+        places_.begin(), places_.end(), sequences,
+        [](const Place& known, const LoadedSequences& asked) { return known.first < asked; });
+    if (place != places_.end() && place->first == sequences) return {place->second.get(), false};
+    return {places_.emplace(place, sequences, std::make_unique<Cost>())->second.get(), true};
+  }
+
+ private:
+  using Place = std::pair<LoadedSequences, std::unique_ptr<Cost>>;
+  std::vector<Place> places_;  // ascending
+};
+
 /// What has been priced.
 struct PriceCache {
-  std::optional<LayoutCosts> latest;  // of the latest layout
-  LatestFirst<LayerRun, std::map<LoadedSequences, MicroBatchCost>> micro_batches[2];  // [training]
-  LatestFirst<LayerCut, std::map<LoadedSequences, MicroBatchKernels>> kernels[2];     // [training]
+  std::optional<LayoutCosts> latest;                                    // of the latest layout
+  LatestFirst<LayerRun, BySequences<MicroBatchCost>> micro_batches[2];  // [training]
+  LatestFirst<LayerCut, BySequences<MicroBatchKernels>> kernels[2];     // [training]
   DecodeCache decoding;
 };
 
@@ -130,6 +153,10 @@ class RolePricer {
   /// sequences takes no less, and for each of them hardly more, than one of fewer is taken for
   /// granted.
   Seconds least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest);
+
+  /// No more than these, and sooner known: as if the stages of a pipeline took equally long and
+  /// handed nothing on. 0 for a rollout.
+  Seconds glanced_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest);
 
   /// Of the fullest rank between the role's calls.
   Bytes held(const Candidate& candidate);
@@ -177,6 +204,9 @@ class RolePricer {
   /// no more than any of these takes.
   PipelineTime least_passes(const Candidate& candidate, double sequences, bool training,
                             std::int64_t smallest);
+  /// No more than least_passes takes.
+  Seconds glanced_passes(const Candidate& candidate, double sequences, bool training,
+                         std::int64_t smallest);
   /// Of a call, kept. Holds until the next one.
   const CallPasses& call_passes(const Candidate& candidate, double sequences, bool training,
                                 std::int64_t smallest);
@@ -185,6 +215,11 @@ class RolePricer {
   /// Of the stage that trains most.
   const OptimizerCost& fullest_optimizer(const Candidate& candidate);
   Seconds offloaded_seconds(const Candidate& candidate, bool training, double steps);
+  /// An optimizer's step. `last`: of the backward pass that it may run beside.
+  struct StepTime {
+    Seconds all, communication;
+  };
+  StepTime optimizer_step(const Candidate& candidate, Seconds last);
   /// `smallest`: as in least_seconds; the candidate's own limit for its own time.
   CallTime update(const Candidate& candidate, std::int64_t smallest);
   CallTime infer(const Candidate& candidate, std::int64_t smallest);

@@ -1,5 +1,5 @@
 // Oracle: 1F1B by its definition, operation after operation.
-#include "planner/pricing/role/pipeline_time.h"
+#include "cost_models/pipeline/pipeline_time.h"
 
 #include <gtest/gtest.h>
 

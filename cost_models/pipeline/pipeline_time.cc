@@ -1,4 +1,4 @@
-#include "planner/pricing/role/pipeline_time.h"
+#include "cost_models/pipeline/pipeline_time.h"
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
