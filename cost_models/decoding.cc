@@ -116,14 +116,26 @@ LastEnd last_end(const DecodeProfile& profile, std::size_t part, const DecodeSte
   return end;
 }
 
+// Seconds of a sequence's step: at age 0, and by which they grow with each token.
+struct Growth {
+  double flat = 0, slope = 0;
+};
+
+// The replicas that are waited for have the older sequences: where steps grow faster from the mean
+// age on (a server's front end takes as long until then), these count.
+Growth growth_of(const DecodeProfile& profile, const DecodeStep& step) {
+  const auto at = [&](double age) {
+    return step(profile.slots, age).seconds.value / profile.slots;
+  };
+  const double age = profile.full_age, young = at(0), mean = at(age);
+  const double slope = (mean - young) / age, later = (at(3 * age) - mean) / (2 * age);
+  return later > slope ? Growth{mean - later * age, later} : Growth{young, slope};
+}
+
 // Adds the completed sequences: each its share of the steps and of its growing context.
-void add_completed(const DecodeProfile& profile, const DecodeStep& step, LastEnd& end) {
+void add_completed(const DecodeProfile& profile, const Growth& growth, LastEnd& end) {
   if (profile.completed <= 0) return;
-  const Seconds at_zero = step(profile.slots, 0).seconds;
-  const double flat = at_zero.value / profile.slots;  // seconds of a sequence's step
-  const double slope =                                // seconds by which it grows with each token
-      (step(profile.slots, profile.full_age).seconds - at_zero).value / profile.full_age /
-      profile.slots;
+  const auto& [flat, slope] = growth;
   const auto& [v, k] = profile.cumulants;
   const double variance = flat * flat * v[0] + 2 * flat * slope * v[1] + slope * slope * v[2];
   const double third = flat * flat * flat * k[0] + 3 * flat * flat * slope * k[1] +
@@ -362,6 +374,7 @@ DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const
         std::max(Seconds{}, (step(profile.last_slots, age).seconds - step(half, age).seconds) /
                                 (profile.last_slots - half));
   }
+  const Growth growth = profile.completed > 0 ? growth_of(profile, step) : Growth{};
   std::vector<LastEnd> ends;
   double below = 0, early = 0;
   for (std::size_t part = 0; part < profile.tail.size(); ++part) {
@@ -373,7 +386,7 @@ DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const
     if (early == all || probability * replicas < 1e-5) continue;
     ends.push_back(last_end(profile, part, step, per_sequence, highest));
     ends.back().probability = probability;
-    add_completed(profile, step, ends.back());
+    add_completed(profile, growth, ends.back());
   }
   const Seconds tail = replicas > 1 ? expected_largest(ends, early, replicas) : mean_of(ends);
   const auto nearest =

@@ -233,6 +233,33 @@ TEST(Lengths, FixedOnesDecodeEveryStepWithAllSequences) {
   EXPECT_DOUBLE_EQ(lengths.profile(10, 4).refills, 2);
 }
 
+// A step is its kernels' (growing with the ages) or a server's front end's, whichever takes longer.
+TEST(Lengths, LongerStepsTakeNoLess) {
+  for (const double cv : {0.0, 0.3, 1.0}) {
+    for (const double sequences : {64.0, 256.0, 1024.0}) {
+      for (const double replicas : {1.0, 8.0, 64.0}) {
+        const DecodeLengths lengths({512, cv, 2048}, sequences * replicas);
+        for (const double waves : {1.0, 2.0, 4.0}) {
+          const DecodeProfile profile = lengths.profile(sequences, std::floor(sequences / waves));
+          for (const double grows : {1e-9, 2e-8, 1e-7}) {
+            Seconds shorter;
+            for (const double served : {1e-5, 3e-5, 6e-5, 1.2e-4}) {
+              const Seconds time =
+                  slowest_decoding(profile, replicas, [&](double alive, double age) {
+                    const double kernels = 5e-3 + alive * (1e-5 + grows * age);
+                    return DecodeTime{Seconds{std::max(kernels, served * alive)}, {}};
+                  }).seconds;
+              EXPECT_GE(time, shorter * (1 - 1e-9))
+                  << cv << " " << sequences << " " << replicas << " " << waves << " " << served;
+              shorter = time;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 double step_of(double alive, double context) {
   return 0.012 + 2e-5 * alive + 3e-8 * alive * context;
 }
