@@ -19,6 +19,9 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "model %1, %2: %3 parameters"),
     QT_TRANSLATE_NOOP("Words", "%1 tokens per micro-batch, %2 where it does not train"),
     QT_TRANSLATE_NOOP("Words", "%1 tokens per micro-batch"),
+    QT_TRANSLATE_NOOP("Words", "%1 sequences at once, log-probs computed again"),
+    QT_TRANSLATE_NOOP("Words", "%1 sequences at once, log-probs not told"),
+    QT_TRANSLATE_NOOP("Words", "%1 sequences at once, log-probs told"),
     QT_TRANSLATE_NOOP("Words", "%1 sequences at once"),
     QT_TRANSLATE_NOOP(
         "Words",

@@ -4400,6 +4400,18 @@ select it to plan it in full</source>
         <translation>每个微批 %1 个 token</translation>
     </message>
     <message>
+        <source>%1 sequences at once, log-probs computed again</source>
+        <translation>同时 %1 条序列，log-prob 重新计算</translation>
+    </message>
+    <message>
+        <source>%1 sequences at once, log-probs not told</source>
+        <translation>同时 %1 条序列，不返回 log-prob</translation>
+    </message>
+    <message>
+        <source>%1 sequences at once, log-probs told</source>
+        <translation>同时 %1 条序列，随 token 返回 log-prob</translation>
+    </message>
+    <message>
         <source>%1 sequences at once</source>
         <translation>同时 %1 条序列</translation>
     </message>

@@ -9,6 +9,7 @@
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
+#include "cost_models/spec/preset_algorithms.h"
 #include "planner/engines/engine.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/memory_fit.h"
@@ -106,6 +107,14 @@ std::string batching_text(const Batching& batching) {
   return each + printed(", %lld where it does not train", static_cast<long long>(tokens));
 }
 
+// Whether servers tell the log-probs of what they draw, where an engine's do.
+std::string log_probs_text(const Plan& plan, const RolePlan& role) {
+  if (role.role != Role::rollout || !engine_named(plan.engine).log_prob_served) return {};
+  if (role.log_probs != ToldLogProbs::untold) return ", log-probs told";
+  const bool computed = computes_old_log_probs(plan.workload.dataflow);
+  return computed ? ", log-probs computed again" : ", log-probs not told";
+}
+
 // Roles that the engine does not run.
 std::string others_part(const Plan& plan) {
   const Engine& engine = engine_named(plan.engine);
@@ -129,7 +138,8 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
     for (const auto& [phase, use] : role.memory) peak = std::max(peak, use.total());
     out += printed("  %-10s %-12s %-*s %12s  %s\n", std::string(name_of(role.role)).c_str(),
                    ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
-                   in_binary_units(peak).c_str(), batching_text(role.batching).c_str());
+                   in_binary_units(peak).c_str(),
+                   (batching_text(role.batching) + log_probs_text(plan, role)).c_str());
   }
   out += others_part(plan);
   if (!plan.cluster.groups.empty()) {

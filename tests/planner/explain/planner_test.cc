@@ -45,6 +45,18 @@ TEST(Plan, OfEveryRequestValidatesAndSurvivesItsFile) {
   }
 }
 
+TEST(Plan, SaysWhetherServersTellLogProbs) {
+  PlanRequest request = request_for("h200-8");
+  EXPECT_THAT(describe(planned(request)), ::testing::Not(::testing::HasSubstr("log-probs")));
+  request.engine = "verl";
+  request.traits = traits_of(request.engine);
+  EXPECT_THAT(describe(planned(request)),
+              ::testing::HasSubstr("sequences at once, log-probs computed again\n"));
+  request.choices.log_probs = ToldLogProbs::told;
+  EXPECT_THAT(describe(planned(request)),
+              ::testing::HasSubstr("sequences at once, log-probs told\n"));
+}
+
 TEST(Plan, ObeysTheFixedSettings) {
   const Plan plan = planned(digits_request());
   const RolePlan *actor = plan.find(Role::actor), *rollout = plan.find(Role::rollout);
