@@ -2,6 +2,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -18,6 +19,7 @@
 #include "cli/dispatch.h"
 #include "cli/numbers.h"
 #include "cli/processes/child.h"
+#include "cli/processes/earlier_documents.h"
 #include "cli/processes/run_signals.h"
 #include "cli/processes/supervise.h"
 #include "cli/replan.h"
@@ -60,8 +62,6 @@ Plan checked_plan(const std::string& file) {
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return *plan;
 }
-
-constexpr const char* kResume = "trainer.resume_mode=auto";
 
 /// Whether the ranks go on from a checkpoint of the run's own folder.
 bool resumes(const std::string& config) {
@@ -199,28 +199,38 @@ bool may_restart(int code) {
 /// Replaces the plan by one for the ranks that are left, and keeps the old one beside it. False
 /// where there is none.
 bool go_on_without(std::span<const int> lost, const RunOptions& options, const fs::path& folder,
-                   int restart, Plan& plan) {
+                   Plan& plan) {
   std::optional<Plan> next = plan_without(plan, lost, std::cerr);
   if (!next) return false;
   set_reshard(*next, options);
   if (on_gpus(plan, options)) hide_devices(lost, plan.world_size());
-  write_plan(plan, folder / ("plan-" + std::to_string(restart) + ".json"));
+  write_plan(plan, next_numbered(folder, "plan", ".json"));
   plan = *std::move(next);
   return true;
+}
+
+/// Whether the ranks refused what they read, before any of them began to work.
+bool refused_by_ranks(int code, int ranks, const fs::path& folder) {
+  if (code != static_cast<int>(ExitCode::bad_input)) return false;
+  return std::ranges::all_of(read_rank_statuses(folder), [&](const RankStatus& rank) {
+    return rank.rank >= ranks || rank.phase == "load";  // others are of an earlier attempt
+  });
 }
 
 /// Runs until an attempt ends well, is stopped, or may not be followed by another.
 int run_attempts(Plan plan, std::string config, const RunOptions& options, const fs::path& folder,
                  bool made) {
+  const std::vector<EarlierDocument> earlier = keep_earlier(folder, to_json(plan), config);
   int restarts = 0;
   for (int attempts = 1;; ++attempts) {
     int refused = 0;
     const std::optional<Verdict> end = attempt(plan, config, options, folder, refused);
-    if (!end) {
+    const int code = end ? end->exit_code : refused;
+    if (!end || (attempts == 1 && refused_by_ranks(code, plan.world_size(), folder))) {
       if (attempts == 1 && made) fs::remove_all(folder);
-      return refused;
+      if (attempts == 1) put_back(earlier);
+      return code;
     }
-    const int code = end->exit_code;
     if (stop_requested(folder)) return code;  // whatever became of it: nobody wants another
     if (code == static_cast<int>(kOutOfMemory)) {
       std::optional<Plan> next = next_plan(plan, options, folder, attempts);
@@ -229,13 +239,13 @@ int run_attempts(Plan plan, std::string config, const RunOptions& options, const
     } else if (may_restart(code) && restarts < options.restarts) {
       ++restarts;
       const bool fewer = options.elastic && !end->lost.empty();
-      if (fewer && !go_on_without(end->lost, options, folder, restarts, plan)) return code;
+      if (fewer && !go_on_without(end->lost, options, folder, plan)) return code;
       std::fprintf(stderr, "run: restart %d of %d, %s\n", restarts, options.restarts,
                    begins_from(folder).c_str());
     } else {
       return code;
     }
-    config = with_overrides(config, {kResume}, "run.yaml");
+    config = with_overrides(config, {kResumeWord}, "run.yaml");
   }
 }
 
@@ -243,7 +253,7 @@ int run(RunOptions options) {
   if (options.resume && options.output.empty()) {
     throw Error(ExitCode::usage, "--resume needs -o, the folder of the run that goes on");
   }
-  if (options.resume) options.overrides.emplace_back(kResume);
+  if (options.resume) options.overrides.emplace_back(kResumeWord);
   Plan plan = checked_plan(options.plan);
   set_reshard(plan, options);
   if (options.ranks != 0 && options.ranks != plan.world_size()) {
@@ -261,6 +271,10 @@ int run(RunOptions options) {
   Problems problems;
   const auto lock = RunLock::take(folder / "run.lock", 0, problems);
   if (!lock) throw Error(ExitCode::bad_input, std::move(problems));
+  if (options.resume && made) {
+    std::fprintf(stderr, "run: %s is new and has no checkpoint: the run begins with step 1\n",
+                 options.output.c_str());
+  }
   end_pause(folder);  // whoever starts a run again wants it to go on
   return run_attempts(std::move(plan), std::move(config), options, folder, made);
 }

@@ -44,10 +44,8 @@ bool read_algorithm(ObjectReader& reader, Workload& workload) {
   if (node != nullptr && node->is(Node::Kind::string) && is_preset_algorithm(node->text)) {
     workload.algorithm = node->text;
   } else {
-    const bool text = node != nullptr && node->is(Node::Kind::string);
-    const std::vector<std::string> presets(kPresetAlgorithms.begin(), kPresetAlgorithms.end());
-    reader.refuse("algorithm", "ppo, grpo, or a list of calls",
-                  text ? did_you_mean(node->text, presets) : "");
+    reader.refuse("algorithm", "ppo (with a critic), grpo (without one), or a list of calls",
+                  "estimators and losses are the run file's, e.g. algorithm.adv_estimator");
   }
   return false;
 }

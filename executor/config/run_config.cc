@@ -132,8 +132,13 @@ class RunReader {
       reader->refuse("train_weights", "one number for each of train_files");
     }
     // Longer ones are neither planned for nor within what memory holds.
-    reader->optional("max_prompt_length", data.max_prompt_length,
-                     {.least = 1, .most = plan_.workload.longest_prompt()});
+    const std::int64_t longest = plan_.workload.longest_prompt();
+    reader->optional("max_prompt_length", data.max_prompt_length, {.least = 1});
+    if (data.max_prompt_length > longest) {
+      reader->refuse("max_prompt_length",
+                     "at most " + std::to_string(longest) +
+                         ", the plan's workload.prompt_tokens (plan again for longer ones)");
+    }
     reader->optional("filter_overlong_prompts", data.filter_overlong_prompts);
     reader->optional(
         "truncation", data.truncation,

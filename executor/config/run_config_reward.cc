@@ -44,7 +44,9 @@ const RewardRule* rule_at(ObjectReader& reader, std::string_view key, const std:
     std::vector<std::string> known = reward_rule_names();
     known.emplace_back(kUnitTestsName);
     known.emplace_back(kSandboxName);
-    reader.refuse(key, "a built-in rule", did_you_mean(name, known));
+    std::string all;
+    for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
+    reader.refuse(key, "a built-in rule: " + all, did_you_mean(name, known));
   }
   return rule;
 }

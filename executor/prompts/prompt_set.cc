@@ -239,7 +239,9 @@ void check_counts(const PromptSetOptions& options, const FilePrompts& all,
   };
   if (options.weights.empty() && prompts < options.per_step) {
     refuse(std::to_string(prompts) + " prompts",
-           "at least the " + std::to_string(options.per_step) + " that one step of the plan takes");
+           options.per_step == 1 ? "one at least"
+                                 : "at least the " + std::to_string(options.per_step) +
+                                       " that one step of the plan takes");
   }
   for (std::size_t f = 0; f < options.weights.size(); ++f) {
     if (all.counts[f] == 0) {

@@ -1,5 +1,7 @@
 #include "planner/engines/read_plan.h"
 
+#include <algorithm>
+
 #include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
@@ -27,6 +29,19 @@ void validate(const Plan& plan, const std::string& file, Problems& problems) {
 
 namespace {
 
+/// Other engines move weights in ways of their own: their plans state no transfers.
+void check_reshards(const Plan& plan, const std::string& plan_file, Problems& problems) {
+  const auto undone = [](const PlannedReshard& pair) { return pair.digest.empty(); };
+  if (std::ranges::none_of(plan.reshard, undone)) return;
+  problems.push_back(
+      {.file = plan_file,
+       .place = "/engine",
+       .found = "'" + plan.engine + "', whose plan states no transfers of weights",
+       .expected = "a plan of an engine that tessera runs: " + std::string(kOwnEngine),
+       .hint = "plan again with --from " + plan_file + " --engine " + std::string(kOwnEngine) +
+               ", or tessera export --to " + plan.engine + " writes the files of that engine"});
+}
+
 /// Every model's folder is where the plan says.
 void check_model_folders(const Plan& plan, const std::string& plan_file, Problems& problems) {
   for (const auto& [name, source] : plan.models) {
@@ -52,6 +67,7 @@ std::optional<Plan> read_executable_plan(const std::filesystem::path& file, Prob
   for (Problem& problem : outside_capabilities(*plan, file.string(), engine)) {
     problems.push_back(std::move(problem));
   }
+  check_reshards(*plan, file.string(), problems);
   check_model_folders(*plan, file.string(), problems);
   check_model_sources(*plan, file.string(), problems);
   return plan;
