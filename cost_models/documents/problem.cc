@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
-#include "cost_models/documents/edit_distance.h"
 #include "cost_models/documents/printable.h"
+#include "cost_models/documents/spelling/edit_distance.h"
 
 namespace tessera {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/text_parts.h"
 
 namespace tessera {
 namespace {
@@ -59,23 +60,32 @@ int write_all(int descriptor, std::string_view text) {
 }
 
 /// To a device or a pipe, which no file may replace.
-void write_through(const fs::path& file, std::string_view text) {
+void write_through(const fs::path& file, const TextParts& parts) {
   // O_NONBLOCK: a pipe that nobody reads is told at once instead of waited for.
   Descriptor out(::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   if (!out.open()) fail(file, "cannot open", errno);
   const int flags = ::fcntl(out.get(), F_GETFL);
   if (flags >= 0) ::fcntl(out.get(), F_SETFL, flags & ~O_NONBLOCK);
-  if (const int reason = write_all(out.get(), text)) fail(file, "cannot write", reason);
+  parts([&](std::string_view text) {
+    if (const int reason = write_all(out.get(), text)) fail(file, "cannot write", reason);
+  });
   if (!out.close()) fail(file, "cannot write", errno);
 }
 
 /// Through a temporary file beside `file`, which stays as it was where anything fails.
-void write_beside(const fs::path& file, std::string_view text) {
+void write_beside(const fs::path& file, const TextParts& parts) {
   const fs::path temporary = file.string() + ".tmp" + std::to_string(::getpid());
   Descriptor out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!out.open()) fail(file, "cannot create", errno);
-  int reason = write_all(out.get(), text);
-  if (reason == 0 && ::fsync(out.get()) != 0) reason = errno;
+  try {
+    parts([&](std::string_view text) {
+      if (const int reason = write_all(out.get(), text)) fail(file, "cannot write", reason);
+    });
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  int reason = ::fsync(out.get()) != 0 ? errno : 0;
   if (!out.close() && reason == 0) reason = errno;
   if (reason == 0 && ::rename(temporary.c_str(), file.c_str()) != 0) reason = errno;
   if (reason == 0) return;
@@ -122,13 +132,17 @@ std::optional<std::string> read_text_file(const fs::path& file, std::size_t limi
 }
 
 void write_text_file(const fs::path& file, std::string_view text) {
+  write_text_parts(file, [text](const auto& take) { take(text); });
+}
+
+void write_text_parts(const fs::path& file, const TextParts& parts) {
   struct stat status {};
-  if (::stat(file.c_str(), &status) != 0) return write_beside(file, text);
+  if (::stat(file.c_str(), &status) != 0) return write_beside(file, parts);
   if (S_ISDIR(status.st_mode)) fail(file, "cannot write", EISDIR);
-  if (!S_ISREG(status.st_mode)) return write_through(file, text);
+  if (!S_ISREG(status.st_mode)) return write_through(file, parts);
   std::error_code error;
   const fs::path target = fs::canonical(file, error);  // a link goes on naming what it names
-  write_beside(error ? file : target, text);
+  write_beside(error ? file : target, parts);
 }
 
 }  // namespace tessera

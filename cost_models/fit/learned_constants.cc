@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/documents/stopped.h"
 
 namespace tessera {
 namespace {
@@ -90,6 +91,7 @@ class Learning {
   }
 
   Eigen::VectorXd logarithms(const Eigen::VectorXd& x) const {
+    end_if_stopped(options_.stop);
     const std::vector<double> values = predict_(at(x));
     TESSERA_CHECK(values.size() == static_cast<std::size_t>(wanted_.size()));
     Eigen::VectorXd logs(wanted_.size());

@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,7 @@ struct LearnOptions {
   /// By how much the sum of squares has to fall for a constant to move: 6 is a likelihood ratio of
   /// 20 for one more constant.
   double least_evidence = 6;
+  std::stop_token stop{};  // ends it by Stopped (cost_models/documents/stopped.h)
 };
 
 struct LearnedConstants {
@@ -87,7 +89,8 @@ struct LearnedConstants {
   double spread_before = 0, spread_after = 0;  // root mean square of (ln f - ln y) / s
 };
 
-/// Precondition: `predict` gives one value for each of `measured`. `origin` says which runs.
+/// Precondition: `predict` gives one value for each of `measured`. `origin` says which runs. Throws
+/// Stopped.
 LearnedConstants learn_constants(const Calibration& base,
                                  std::span<const MeasuredQuantity> measured,
                                  const Predictor& predict, const std::string& origin,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "planner/advice/changed_keys.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
@@ -194,12 +195,14 @@ class Adviser {
 }  // namespace
 
 RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
-                 const ConfigValues* script) {
+                 const ConfigValues* script, const std::stop_token& stop) {
+  end_if_stopped(stop);
   Adviser adviser(ran, learned, script);
   RunAdvice advice{.measured_s = measured_s, .step_s = adviser.step_s()};
   std::set<std::string> seen;
   const auto sets = free_sets(adviser.base());
   for (std::size_t i = 0; i < sets.size(); ++i) {
+    end_if_stopped(stop);
     const bool all = i + 1 == sets.size();
     auto change = adviser.with_free(sets[i], all);
     if (!change || !seen.insert(change->what).second) continue;

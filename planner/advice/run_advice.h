@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,10 @@ struct RunAdvice {
 
 /// `ran`: the run's plan, with the lengths that it measured. Precondition: `learned` is of its
 /// devices. `script`: the one that `ran` was read from, whose keys then change; nullptr: none.
-/// Limits of tokens hold the longest sequence, without which verl would end.
+/// Limits of tokens hold the longest sequence, without which verl would end. Throws Stopped
+/// (cost_models/documents/stopped.h).
 RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned,
-                 const ConfigValues* script = nullptr);
+                 const ConfigValues* script = nullptr, const std::stop_token& stop = {});
 
 /// The command that plans the change. Files as below.
 std::string command_of(const AdvisedChange& change, const std::string& plan,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/explain/nearest_fix.h"
@@ -243,7 +244,8 @@ std::vector<int> pareto_counts(const ClusterSpec& cluster) {
   return counts;
 }
 
-std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& problems) {
+std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& problems,
+                                      const std::stop_token& stop) {
   state_->set(fixed, Objective::step_time);
   if (!checked(state_->request, problems)) return {};
   const std::vector<int> counts = pareto_counts(state_->request.cluster);
@@ -254,6 +256,7 @@ std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& prob
   return pareto_front(others.front(), counts, [&](const SearchProblem& limited) {
     SearchResult best;
     for (std::size_t i = 0; i < others.size(); ++i) {
+      end_if_stopped(stop);
       others[i].gpus = limited.gpus;
       others[i].objective = limited.objective;
       others[i].better_than =

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,7 +55,9 @@ class Planner {
   /// Infeasible has them. Problems, and nothing, where they contradict the request.
   std::vector<std::string> against(const FixedSettings& fixed, Problems& problems);
   /// Plans on at most pareto_counts GPUs that no other beats in both GPUs and step, ascending.
-  std::vector<Solution> pareto(const FixedSettings& fixed, Problems& problems);
+  /// Throws Stopped (cost_models/documents/stopped.h).
+  std::vector<Solution> pareto(const FixedSettings& fixed, Problems& problems,
+                               const std::stop_token& stop = {});
 
   struct State;  // planner/explain/planner.cc
 

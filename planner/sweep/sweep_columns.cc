@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include "cost_models/documents/edit_distance.h"
+#include "cost_models/documents/spelling/edit_distance.h"
 
 namespace tessera {
 namespace {

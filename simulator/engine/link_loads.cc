@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "cost_models/documents/stopped.h"
+
 namespace tessera {
 namespace {
 
@@ -51,8 +53,9 @@ class Loads {
         windows_(windows),
         crossed_(static_cast<std::size_t>(tasks.network.links())) {}
 
-  std::vector<LinkLoad> make() {
+  std::vector<LinkLoad> make(const std::stop_token& stop) {
     for (std::size_t id = 0; id < tasks_.graph.tasks.size(); ++id) {
+      end_if_stopped(stop);
       const Task& task = tasks_.graph.tasks[id];
       if (task.pattern < 0) continue;
       const double start = seconds(run_.runs[id].start_ns), end = seconds(run_.runs[id].end_ns);
@@ -64,6 +67,7 @@ class Loads {
       }
     }
     for (const TaskFlow& flow : run_.flows) {
+      end_if_stopped(stop);
       const Task& task = tasks_.graph.tasks[static_cast<std::size_t>(flow.task)];
       const double bytes = flow.rate * (flow.end_s - flow.start_s);
       add_links(stretch(task, flow.start_s, flow.end_s),
@@ -72,6 +76,7 @@ class Loads {
     for (const HiddenExchange& hidden : tasks_.hidden) add_hidden(hidden);
     std::vector<LinkLoad> loads;
     for (int link = 0; link < tasks_.network.links(); ++link) {
+      end_if_stopped(stop);
       Crossed& crossed = crossed_[static_cast<std::size_t>(link)];
       if (!crossed.uses.empty()) loads.push_back(load_of(link, crossed));
     }
@@ -235,9 +240,9 @@ class Loads {
 }  // namespace
 
 std::vector<LinkLoad> link_loads(const IterationTasks& tasks, const NetworkRun& run,
-                                 std::int64_t end_ns, int windows) {
+                                 std::int64_t end_ns, int windows, const std::stop_token& stop) {
   if (end_ns <= 0) return {};
-  return Loads(tasks, run, end_ns, windows).make();
+  return Loads(tasks, run, end_ns, windows).make(stop);
 }
 
 }  // namespace tessera

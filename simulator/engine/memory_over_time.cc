@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "cost_models/documents/stopped.h"
 #include "planner/plan/plan.h"
 #include "simulator/engine/role_costs.h"
 
@@ -47,8 +48,9 @@ class MemoryTrace {
       add_changes(static_cast<int>(call));
   }
 
-  std::vector<MemorySample> samples() {
+  std::vector<MemorySample> samples(const std::stop_token& stop) {
     for (std::size_t rank = 0; rank < residents_.size(); ++rank) {
+      end_if_stopped(stop);
       if (!residents_[rank].empty()) add_rank(static_cast<int>(rank));
     }
     return std::move(samples_);
@@ -144,8 +146,9 @@ class MemoryTrace {
 
 std::vector<MemorySample> memory_over_time(const Plan& plan, const PlanCosts& costs,
                                            const IterationTasks& tasks,
-                                           const std::vector<TaskRun>& runs) {
-  return MemoryTrace(plan, costs, tasks, runs).samples();
+                                           const std::vector<TaskRun>& runs,
+                                           const std::stop_token& stop) {
+  return MemoryTrace(plan, costs, tasks, runs).samples(stop);
 }
 
 }  // namespace tessera

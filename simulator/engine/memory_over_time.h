@@ -6,6 +6,7 @@
 // reshard are those that the plan states. Pure functions.
 #pragma once
 
+#include <stop_token>
 #include <vector>
 
 #include "simulator/engine/plan_tasks.h"
@@ -16,8 +17,10 @@ namespace tessera {
 struct Plan;
 
 /// Sorted by (rank, time); at most one sample per rank and time.
+/// Throws Stopped (cost_models/documents/stopped.h).
 std::vector<MemorySample> memory_over_time(const Plan& plan, const PlanCosts& costs,
                                            const IterationTasks& tasks,
-                                           const std::vector<TaskRun>& runs);
+                                           const std::vector<TaskRun>& runs,
+                                           const std::stop_token& stop = {});
 
 }  // namespace tessera

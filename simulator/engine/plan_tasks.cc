@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/documents/stopped.h"
 #include "cost_models/packing.h"
 #include "cost_models/spec/split.h"
 #include "planner/engines/engine.h"
@@ -36,6 +37,7 @@ class Builder {
         cluster_network(plan.cluster, calibration, plan.world_size(), options.machine.lost_card_of);
     result_.shares_links = shares_links(plan.cluster, options.machine.lost_card_of);
     for (const PlannedReshard& pair : plan.reshard) {
+      end_if_stopped(options.stop);
       arrivals_.push_back(planned_arrivals(plan, pair, calibration, costs.evaluator()));
     }
     last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
@@ -55,6 +57,7 @@ class Builder {
   TaskGraph& graph() { return result_.graph; }
 
   void add_call(const ScheduledCall& scheduled) {
+    end_if_stopped(options_.stop);
     const RolePlan& role = runner_of(plan_, scheduled);
     CallTasks call{.phase = scheduled.phase,
                    .role = role.role,
@@ -172,6 +175,7 @@ class Builder {
     const std::vector<std::vector<RolloutSegment>> segments = simulate_replicas(
         lengths_, ReplicaDeal{workload, engine.prompts, role.layout}, batching, costs.rollout());
     for (int replica = 0; replica < role.layout.dp; ++replica) {
+      end_if_stopped(options_.stop);
       const std::vector<int> ranks = costs.replica_ranks(replica);
       const double software = costs.software_seconds(CallKind::generate);
       TaskId previous = host(call, ranks, costs.call_seconds() + software, {call.start});
@@ -260,6 +264,7 @@ class Builder {
   std::vector<TaskId> mini_batch(const RoleCosts& costs, CallTasks& call,
                                  std::span<const std::int64_t> lengths, double software_s,
                                  const std::vector<TaskId>& after) {
+    end_if_stopped(options_.stop);
     const auto packed = micro_batches(lengths, costs, call.phase);
     const auto steps = static_cast<double>(plan_.workload.mini_batches * plan_.workload.epochs);
     const auto ready =
@@ -304,9 +309,9 @@ IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
   return Builder(plan, calibration, options, costs).build();
 }
 
-NetworkRun run(const IterationTasks& tasks) {
-  if (tasks.shares_links) return run(tasks.graph, tasks.network.flow_capacity());
-  NetworkRun result{.runs = run(tasks.graph), .flows = {}};
+NetworkRun run(const IterationTasks& tasks, const std::stop_token& stop) {
+  if (tasks.shares_links) return run(tasks.graph, tasks.network.flow_capacity(), stop);
+  NetworkRun result{.runs = run(tasks.graph, stop), .flows = {}};
   for (const TaskRun& one : result.runs) {
     result.alone_end_ns = std::max(result.alone_end_ns, one.end_ns);
   }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "cost_models/calibration.h"
@@ -34,6 +35,7 @@ struct SimulationOptions {
   int rollout_segments = 64;  // at most about so many spans of a replica's generation
   MachineSettings machine;    // beside the cluster's own figures
   int load_windows = 256;     // of equal length, by which a link's load over time is told
+  std::stop_token stop{};     // ends it by Stopped (cost_models/documents/stopped.h)
 };
 
 /// A micro-batch of a training call on one stage of one replica: its activations exist from the
@@ -96,6 +98,6 @@ IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
                                const SimulationOptions& options, PlanCosts& costs);
 
 /// The tasks in time: as flows over the network where links are shared, else by their durations.
-NetworkRun run(const IterationTasks& tasks);
+NetworkRun run(const IterationTasks& tasks, const std::stop_token& stop = {});
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/solution_pricer.h"
@@ -45,10 +46,11 @@ class Summary {
       : steps_(static_cast<double>(options.steps)),
         costs_(plan, calibration),
         tasks_(build_iteration(plan, calibration, options, costs_)),
-        network_run_(run(tasks_)),
+        network_run_(run(tasks_, options.stop)),
         runs_(network_run_.runs),
         awaited_(awaited_tasks(tasks_.graph, runs_)),
-        windows_(options.load_windows) {
+        windows_(options.load_windows),
+        stop_(options.stop) {
     result_.ranks.resize(at(plan.world_size()));
     result_.steps = options.steps;
     result_.timeline.source = "predicted";
@@ -62,12 +64,15 @@ class Summary {
     for (const CallTasks& call : tasks_.calls) most += call.ranks.size();
     result_.timeline.spans.reserve(most);
     for (std::size_t call = 0; call < tasks_.calls.size(); ++call) add_spans(call);
+    end_if_stopped(stop_);
     sort(result_.timeline);
+    end_if_stopped(stop_);
     note_tasks();
     summarize_phases();
     summarize_ranks();
-    result_.timeline.memory = memory_over_time(plan, costs_, tasks_, runs_);
+    result_.timeline.memory = memory_over_time(plan, costs_, tasks_, runs_, stop_);
     find_peaks();
+    end_if_stopped(stop_);
     add_critical_path();
     add_rollout();
     add_network(plan.world_size());
@@ -76,7 +81,7 @@ class Summary {
 
  private:
   void add_network(int ranks) {
-    result_.links = link_loads(tasks_, network_run_, end_ns_, windows_);
+    result_.links = link_loads(tasks_, network_run_, end_ns_, windows_, stop_);
     result_.load_window_ns = windows_ > 0 ? end_ns_ / windows_ : 0;
     result_.communication = communication_parts(tasks_, runs_, ranks);
     for (const CallTasks& call : tasks_.calls) {
@@ -86,7 +91,7 @@ class Summary {
     if (!tasks_.shares_links) return;
     const auto per_step = [&](std::int64_t ns) { return static_cast<double>(ns) * 1e-9 / steps_; };
     std::int64_t equal_end = 0;
-    for (const TaskRun& one : run(tasks_.graph)) equal_end = std::max(equal_end, one.end_ns);
+    for (const TaskRun& one : run(tasks_.graph, stop_)) equal_end = std::max(equal_end, one.end_ns);
     // Flows end at whole nanoseconds, which rounds each once more.
     const std::int64_t cost = std::max<std::int64_t>(0, end_ns_ - network_run_.alone_end_ns);
     result_.shared = {true, per_step(cost), network_run_.shared_s / steps_, per_step(equal_end)};
@@ -96,6 +101,7 @@ class Summary {
 
   // A call's spans: one per task and rank, and the phase on each of its ranks.
   void add_spans(std::size_t index) {
+    end_if_stopped(stop_);
     const CallTasks& call = tasks_.calls[index];
     const std::int64_t start = run_of(call.start).end_ns;
     std::vector<std::int64_t> last(result_.ranks.size(), start);
@@ -145,6 +151,7 @@ class Summary {
   void summarize_ranks() {
     const std::span<const Span> all = result_.timeline.spans;
     for (std::size_t first = 0; first < all.size();) {
+      end_if_stopped(stop_);
       std::size_t next = first;
       while (next < all.size() && all[next].rank == all[first].rank) ++next;
       summarize_rank(all.subspan(first, next - first));
@@ -221,6 +228,7 @@ class Summary {
   const std::vector<TaskRun>& runs_;
   std::vector<TaskId> awaited_;
   int windows_ = 0;
+  std::stop_token stop_;
   std::int64_t end_ns_ = 0;
   EnumArray<Phase, double> rank_ns_, busy_ns_;  // of all ranks of a phase's calls
   Simulation result_;

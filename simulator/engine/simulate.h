@@ -94,7 +94,7 @@ struct Simulation {
 void check_duration(const Plan& plan, const Calibration& calibration, std::int64_t steps,
                     Problems& problems);
 
-/// Precondition: as build_iteration, and check_duration has no Problem.
+/// Precondition: as build_iteration, and check_duration has no Problem. Throws Stopped.
 Simulation simulate(const Plan& plan, const Calibration& calibration,
                     const SimulationOptions& options = {});
 

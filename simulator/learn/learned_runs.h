@@ -85,7 +85,8 @@ const FittedRun* noisy_run(const LearnedRuns& learned);
 /// its plan is for. nullopt: they are.
 std::optional<Problem> unlearnable(const MeasuredRun& run);
 
-/// Precondition: at least one run; all on devices of one kind, which `base` is of.
+/// Precondition: at least one run; all on devices of one kind, which `base` is of. Throws Stopped
+/// (cost_models/documents/stopped.h).
 LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibration& base,
                             const LearnOptions& options = {});
 

@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "planner/engines/engine.h"
@@ -86,16 +87,15 @@ ReshardComparison::State::State(ReshardQuestion asked) : question(std::move(aske
   std::sort(trainer.begin(), trainer.end());
   zero3 = mapped(RankOrder::contiguous, zero3_layout(question.table, trainer.size()), trainer);
   sorted_to = mapped(RankOrder::contiguous, question.to, ascending);
-  const ParallelLayout& from = question.from.layout;
   Problems problems;
-  if (!apart && !fully_sharded(from)) {
+  if (!apart && !fully_sharded(question.from.layout)) {
     strided =
         make_rank_map(RankOrder::strided, question.to, ascending, &question.from, "", problems);
     if (!problems.empty()) strided.reset();
   }
-  const auto node = question.cluster.gpus_per_node;
-  const ReshardOptions options{
-      .node_of = [node](int rank) { return static_cast<int>(rank / node); }};
+  const ReshardOptions options{.node_of = [node = question.cluster.gpus_per_node](int rank) {
+    return static_cast<int>(rank / node);
+  }};
   if (question.planned) {
     dealt = *question.planned;
   } else if (strided) {
@@ -110,6 +110,7 @@ ReshardComparison::State::State(ReshardQuestion asked) : question(std::move(aske
     elements += row.elements();
     largest_tensor = std::max(largest_tensor, row.elements());
   }
+  end_if_stopped(question.stop);
   listed = question.table.rows.size() * (question.from.ranks.size() + ranks()) <= kMostRanges;
   exact = listed
               ? plan_reshard(model_tensors(question.table, question.from, dealt, question.weights),
@@ -209,8 +210,7 @@ void ReshardComparison::State::gather_micro_dp(MethodCost& cost) const {
   cost.wire = gathering(cost.peak, 1, shape);
 }
 
-// What engines that gather every tensor hold at once: the rollout's weights, a bucket, the tensor
-// that is being gathered.
+// What engines that gather every tensor hold: the rollout's weights, a bucket and one tensor.
 void ReshardComparison::State::gather_in_buckets(DType type, Bytes bucket, MethodCost& cost) const {
   gather_whole(question.from, type, cost);
   cost.bucket = std::max(bucket, largest(type));
@@ -355,6 +355,7 @@ void ReshardComparison::State::move(ReshardMethod method, Bytes bucket, MethodCo
 }
 
 MethodCost ReshardComparison::State::cost(ReshardMethod method, Bytes bucket) const {
+  end_if_stopped(question.stop);
   MethodCost cost{.method = method, .overlap = overlap_of(method)};
   if (needs_shared_ranks(method) && apart) {
     cost.unusable = "needs the trainer's GPUs";

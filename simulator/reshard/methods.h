@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +74,8 @@ struct ReshardQuestion {
   DType master = DType::fp32;           // of FSDP's shards
   ClusterSpec cluster;
   Calibration calibration;
-  Bytes bucket;  // of every method that has buckets; 0 = each one's default
+  Bytes bucket;            // of every method that has buckets; 0 = each one's default
+  std::stop_token stop{};  // ends the comparison by Stopped (cost_models/documents/stopped.h)
 };
 
 struct MethodCost {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/documents/stopped.h"
 #include "cost_models/spec/enum_names.h"
 #include "simulator/network/flows.h"
 
@@ -56,7 +57,8 @@ using Event = std::pair<std::int64_t, TaskId>;  // (time, task)
 using Events = std::priority_queue<Event, std::vector<Event>, std::greater<>>;
 
 /// Tasks that take so long each; without slack.
-std::vector<TaskRun> run_for(const Order& order, const std::vector<std::int64_t>& durations_ns) {
+std::vector<TaskRun> run_for(const Order& order, const std::vector<std::int64_t>& durations_ns,
+                             const std::stop_token& stop) {
   std::vector<size_t> waiting(order.before.size());
   std::vector<TaskRun> runs(order.before.size());
   Events events;
@@ -65,6 +67,7 @@ std::vector<TaskRun> run_for(const Order& order, const std::vector<std::int64_t>
     if (waiting[id] == 0) events.emplace(durations_ns[id], static_cast<TaskId>(id));
   }
   while (!events.empty()) {
+    end_if_stopped(stop);
     const auto [now, id] = events.top();
     events.pop();
     runs[id] = {now - durations_ns[id], now, 0};
@@ -108,12 +111,13 @@ class SharedRun {
     flows_.keep_segments();
   }
 
-  NetworkRun make() {
+  NetworkRun make(const std::stop_token& stop) {
     for (size_t id = 0; id < waiting_.size(); ++id) {
       waiting_[id] = order_.before[id].size();
       if (waiting_[id] == 0) start(static_cast<TaskId>(id), 0);
     }
     while (!events_.empty() || flows_.next_end() < kForever) {
+      end_if_stopped(stop);
       const std::int64_t now = next_time();
       for (const int flow : flows_.take_ended(seconds(now), seconds(now))) {
         end(task_of_flow_[static_cast<size_t>(flow)], now);
@@ -203,19 +207,20 @@ TaskId TaskGraph::add(Task task) {
   return id;
 }
 
-std::vector<TaskRun> run(const TaskGraph& graph) {
+std::vector<TaskRun> run(const TaskGraph& graph, const std::stop_token& stop) {
   std::vector<std::int64_t> durations;
   durations.reserve(graph.tasks.size());
   for (const Task& task : graph.tasks) durations.push_back(task.duration_ns);
   const Order order = order_of(graph);
-  std::vector<TaskRun> runs = run_for(order, durations);
+  std::vector<TaskRun> runs = run_for(order, durations, stop);
   fill_slack(order.after, runs);
   return runs;
 }
 
-NetworkRun run(const TaskGraph& graph, std::span<const double> capacity) {
+NetworkRun run(const TaskGraph& graph, std::span<const double> capacity,
+               const std::stop_token& stop) {
   const Order order = order_of(graph);
-  NetworkRun result = SharedRun(graph, order, capacity).make();
+  NetworkRun result = SharedRun(graph, order, capacity).make(stop);
   fill_slack(order.after, result.runs);
   std::vector<std::int64_t> alone;
   alone.reserve(graph.tasks.size());
@@ -226,7 +231,7 @@ NetworkRun run(const TaskGraph& graph, std::span<const double> capacity) {
     shared += std::max<std::int64_t>(0, one.end_ns - one.start_ns - alone.back());
   }
   result.shared_s = static_cast<double>(shared) * 1e-9;
-  for (const TaskRun& one : run_for(order, alone)) {
+  for (const TaskRun& one : run_for(order, alone, stop)) {
     result.alone_end_ns = std::max(result.alone_end_ns, one.end_ns);
   }
   return result;

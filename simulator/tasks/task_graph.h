@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,8 @@ struct TaskRun {
   bool operator==(const TaskRun&) const = default;
 };
 
-/// Runs the graph; result[i] belongs to tasks[i].
-std::vector<TaskRun> run(const TaskGraph& graph);
+/// Runs the graph; result[i] belongs to tasks[i]. Throws Stopped (cost_models/documents/stopped.h).
+std::vector<TaskRun> run(const TaskGraph& graph, const std::stop_token& stop = {});
 
 /// The bytes of a task that cross links at one rate, of which each link carries its weight.
 struct TaskFlow {
@@ -97,7 +98,8 @@ struct NetworkRun {
 
 /// The same where what tasks send between nodes are flows over links of so many bytes per second
 /// (simulator/network/flows.h). A task's time beside its flow is as before.
-NetworkRun run(const TaskGraph& graph, std::span<const double> capacity);
+NetworkRun run(const TaskGraph& graph, std::span<const double> capacity,
+               const std::stop_token& stop = {});
 
 /// Of a task's run the time in which it communicates; what its flow took beside its equal share is
 /// part of it.

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/documents/edit_distance.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/spelling/edit_distance.h"
 #include "cost_models/documents/strict_json.h"
 
 namespace tessera {

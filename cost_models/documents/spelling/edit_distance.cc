@@ -1,4 +1,4 @@
-#include "cost_models/documents/edit_distance.h"
+#include "cost_models/documents/spelling/edit_distance.h"
 
 #include <algorithm>
 #include <numeric>
