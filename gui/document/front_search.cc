@@ -15,7 +15,8 @@
 
 namespace tessera::gui {
 
-PlanFront front_of(const Plan& winner, const std::vector<std::string>& fixed) {
+PlanFront front_of(const Plan& winner, const std::vector<std::string>& fixed,
+                   const std::stop_token& stop) {
   PlanFront front;
   try {
     Problems problems;
@@ -24,7 +25,7 @@ PlanFront front_of(const Plan& winner, const std::vector<std::string>& fixed) {
     PlanRequest request = request_of(winner, std::move(constants->calibration));
     request.fixed = parse_settings(fixed, problems);
     if (problems.empty()) {
-      for (const Solution& plan : Planner(request).pareto(request.fixed, problems)) {
+      for (const Solution& plan : Planner(request).pareto(request.fixed, problems, stop)) {
         front.plans.push_back(runner_up_of(request.cluster, plan));
       }
     }
@@ -72,7 +73,8 @@ void FrontSearch::goOn() {
 void FrontSearch::want() {
   if (!winner_ || wanted_ || cancelled_) return;
   wanted_ = true;
-  front_.start([winner = winner_, fixed = fixed_] { return front_of(*winner, fixed); },
+  front_.start([winner = winner_, fixed = fixed_](
+                   const std::stop_token& stop) { return front_of(*winner, fixed, stop); },
                [this](const PlanFront& front) {
                  problem_ = front.problem;
                  emit found(front.plans);

@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,8 @@ struct PlanFront {
   QString problem;              // why there are none; empty = that is the front
 };
 /// Of the request that the plan answers, with these settings fixed. Never throws.
-PlanFront front_of(const Plan& winner, const std::vector<std::string>& fixed);
+PlanFront front_of(const Plan& winner, const std::vector<std::string>& fixed,
+                   const std::stop_token& stop = {});
 
 class FrontSearch : public QObject {
   Q_OBJECT

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Something that is worked out of the plan that is looked at once somebody wants to see it.
 //
-// The work runs in the background, once for a plan; plans may pass faster than it ends. What throws
-// or lacks the plan's constants is a problem to be shown. GUI thread.
+// The work runs in the background, once for a plan; plans may pass faster than it ends, and it is
+// told to stop when its plan has passed or nobody waits any more. What throws or lacks the plan's
+// constants is a problem to be shown. GUI thread.
 #pragma once
 
 #include <QObject>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "cost_models/calibration.h"
@@ -41,8 +43,8 @@ class PlanWatch : public QObject {
 template <class Facts>
 class PlanJob : public PlanWatch {
  public:
-  /// In a thread of its own; may throw what is to be told.
-  using Work = std::function<Facts(const Plan&, const Calibration&)>;
+  /// In a thread of its own; may throw what is to be told, and throws Stopped.
+  using Work = std::function<Facts(const Plan&, const Calibration&, const std::stop_token&)>;
 
   explicit PlanJob(Work work) : work_of_(std::move(work)) {}
 
@@ -61,9 +63,10 @@ class PlanJob : public PlanWatch {
   void want() {
     if (!plan_ || !calibration_ || facts_ || work_.isBusy() || !problem_.isEmpty()) return;
     if (cancelled_) return;
-    const auto work = [of = work_of_, plan = plan_, calibration = calibration_]() -> Result {
+    const auto work = [of = work_of_, plan = plan_,
+                       calibration = calibration_](const std::stop_token& stop) -> Result {
       try {
-        return {std::make_shared<const Facts>(of(*plan, *calibration)), {}};
+        return {std::make_shared<const Facts>(of(*plan, *calibration, stop)), {}};
       } catch (const std::exception& error) {
         return {nullptr, QString::fromUtf8(error.what())};
       }

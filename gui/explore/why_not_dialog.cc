@@ -4,12 +4,15 @@
 #include <QDialogButtonBox>
 #include <QFormLayout>
 #include <QLineEdit>
+#include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/form/marked_value.h"
 #include "planner/plan/plan.h"
 #include "planner/request/settings.h"
 
@@ -56,14 +59,15 @@ QComboBox* editable(const QString& name) {
 }  // namespace
 
 WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAnswer>& searches,
-                           QWidget* parent)
+                           SettingChecks& checks, QWidget* parent)
     : QDialog(parent),
       plan_(std::move(plan)),
       question_(std::move(question)),
       setting_(editable(Words::tr("Setting"))),
       value_(editable(Words::tr("Value"))),
       says_(new QPlainTextEdit),
-      searches_(searches) {
+      searches_(searches),
+      checks_(checks) {
   setWindowTitle(Words::tr("Why not another choice?"));
   resize(640, 340);
   setting_->addItems(settings_of(*plan_));
@@ -86,12 +90,9 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAns
   layout->addWidget(says_, 1);
   layout->addWidget(buttons);
   ask_->setDefault(true);  // of the dialog that it is in by now
-  const auto offer_values = [this] {
-    if (setting_->currentText().contains('=')) return splitSetting();
-    value_->clear();
-    value_->addItems(values_of(setting_->currentText().trimmed()));
-  };
-  connect(setting_, &QComboBox::currentTextChanged, this, offer_values);
+  checks_.setQuestion(question_);
+  connect(&checks_, &SettingChecks::changed, this, &WhyNotDialog::markValues);
+  connect(setting_, &QComboBox::currentTextChanged, this, &WhyNotDialog::offerValues);
   connect(setting_, &QComboBox::currentTextChanged, this, &WhyNotDialog::forget);
   connect(value_, &QComboBox::currentTextChanged, this, &WhyNotDialog::forget);
   connect(ask_, &QPushButton::clicked, this, &WhyNotDialog::ask);
@@ -99,7 +100,32 @@ WhyNotDialog::WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAns
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   setting_->setCurrentText("actor.tp");
   setting_->lineEdit()->selectAll();  // what is typed replaces it
-  offer_values();
+  offerValues();
+}
+
+void WhyNotDialog::offerValues() {
+  if (setting_->currentText().contains('=')) return splitSetting();
+  const QString setting = setting_->currentText().trimmed();
+  const QStringList values = values_of(setting);
+  value_->clear();
+  value_->addItems(values);
+  if (setting_->findText(setting) < 0) return;  // it is still typed
+  std::vector<std::string> words;
+  for (const QString& value : values) words.push_back(value.toStdString());
+  checks_.want(setting.toStdString(), words);
+  markValues();
+}
+
+void WhyNotDialog::markValues() {
+  const QSignalBlocker quiet(value_);
+  const QString typed = value_->currentText(), setting = setting_->currentText().trimmed();
+  for (int item = 0; item < value_->count(); ++item) {
+    const std::string word = (setting + "=" + value_->itemText(item)).toStdString();
+    const QString why = checks_.against(word).value_or(QString());
+    markValue(*value_, item, why.isEmpty() ? why : refusedSentence(word, why));
+  }
+  // A box whose chosen item changes writes that item over what was typed since.
+  if (value_->currentText() != typed) value_->setEditText(typed);
 }
 
 // "actor.tp=8" may be typed whole: what stands behind the sign is the value.

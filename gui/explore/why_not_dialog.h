@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Asks why the plan that is shown has not another choice, of any setting that a question can fix,
-// and answers it in the background. The searches are the window's: a dialog that closes waits for
-// none. GUI thread.
+// and answers it in the background; values that cannot be are grey and say why. The searches are
+// the window's: a dialog that closes waits for none. GUI thread.
 #pragma once
 
 #include <QComboBox>
@@ -11,6 +11,7 @@
 #include <QPushButton>
 #include <optional>
 
+#include "gui/document/setting_checks.h"
 #include "gui/plans/why_not_answer.h"
 #include "gui/threads/newest.h"
 
@@ -20,9 +21,9 @@ class WhyNotDialog : public QDialog {
   Q_OBJECT
 
  public:
-  /// `searches` outlives the dialog.
+  /// `searches` and `checks` outlive the dialog.
   WhyNotDialog(SharedPlan plan, PlanQuery question, Newest<WhyNotAnswer>& searches,
-               QWidget* parent = nullptr);
+               SettingChecks& checks, QWidget* parent = nullptr);
   /// What it asked is not heard any more.
   ~WhyNotDialog() override { searches_.cancel(); }
 
@@ -34,6 +35,8 @@ class WhyNotDialog : public QDialog {
   void take(const WhyNotAnswer& answer);
   void forget();
   void splitSetting();
+  void offerValues();
+  void markValues();
 
   SharedPlan plan_;
   PlanQuery question_;
@@ -42,6 +45,7 @@ class WhyNotDialog : public QDialog {
   QPlainTextEdit* says_;
   QPushButton *ask_, *plan_with_it_;
   Newest<WhyNotAnswer>& searches_;
+  SettingChecks& checks_;
 };
 
 }  // namespace tessera::gui

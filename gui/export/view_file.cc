@@ -3,14 +3,9 @@
 
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHeaderView>
 #include <QImage>
 #include <QPainter>
-#include <QPlainTextEdit>
-#include <QScrollArea>
-#include <QScrollBar>
 #include <QSvgGenerator>
-#include <QTableView>
 #include <algorithm>
 #include <map>
 #include <string>
@@ -20,6 +15,7 @@
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
 #include "gui/document/words.h"
+#include "gui/export/whole_view.h"
 
 namespace tessera::gui {
 namespace {
@@ -52,87 +48,6 @@ bool writeText(const std::string& text, const QString& file) {
   return true;
 }
 
-// A view as large as what its tables and areas have to scroll, without bars to move them by, while
-// its picture is made: every row, and every cell whole. Pictures that have no such size are made no
-// smaller than a slide has room for.
-class Grown {
- public:
-  explicit Grown(QWidget& view) : view_(view), size_(view.size()) {
-    constexpr QSize kMostMore{1800, 4000}, kLeast{960, 540};  // pixels
-    if (view.isWindow()) return;
-    QList<QAbstractScrollArea*> areas = view.findChildren<QAbstractScrollArea*>();
-    if (auto* own = qobject_cast<QAbstractScrollArea*>(&view)) areas << own;
-    QSize more(0, 0);
-    for (QAbstractScrollArea* area : areas) {
-      bars_.push_back({area, area->verticalScrollBarPolicy(), area->horizontalScrollBarPolicy()});
-      more = more.expandedTo(hidden_of(*area));
-      area->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-      if (qobject_cast<QScrollArea*>(area) != nullptr) {
-        area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-      }
-    }
-    const QSize whole = size_ + more.boundedTo(kMostMore);
-    view.resize(areas.isEmpty() ? whole.expandedTo(kLeast) : whole);
-  }
-  Grown(const Grown&) = delete;
-  Grown& operator=(const Grown&) = delete;
-  ~Grown() {
-    for (const auto& [table, column, width] : columns_) table->setColumnWidth(column, width);
-    for (const auto& [area, vertical, horizontal] : bars_) {
-      area->setVerticalScrollBarPolicy(vertical);
-      area->setHorizontalScrollBarPolicy(horizontal);
-    }
-    view_.resize(size_);
-  }
-
- private:
-  struct Bars {
-    QAbstractScrollArea* area;
-    Qt::ScrollBarPolicy vertical, horizontal;
-  };
-  struct Column {
-    QTableView* table;
-    int column, width;
-  };
-
-  QSize hidden_of(QAbstractScrollArea& area) {
-    if (auto* table = qobject_cast<QTableView*>(&area)) return hidden_of(*table);
-    const QSize room = area.viewport()->size();
-    if (auto* scroll = qobject_cast<QScrollArea*>(&area); scroll != nullptr && scroll->widget()) {
-      return (scroll->widget()->size() - room).expandedTo({0, 0});
-    }
-    const QScrollBar& bar = *area.verticalScrollBar();
-    const int hidden = bar.maximum() - bar.minimum();
-    const bool lines = qobject_cast<QPlainTextEdit*>(&area) != nullptr;
-    return {0, lines ? hidden * area.fontMetrics().lineSpacing() : hidden};
-  }
-
-  // Columns that are as wide as somebody made them get room for their widest cell.
-  QSize hidden_of(QTableView& table) {
-    QHeaderView& header = *table.horizontalHeader();
-    int wider = 0;
-    for (int column = 0; column < table.model()->columnCount(); ++column) {
-      if (table.isColumnHidden(column)) continue;
-      const int wants = static_cast<QAbstractItemView&>(table).sizeHintForColumn(column);
-      const int width = table.columnWidth(column);
-      if (wants <= width) continue;
-      if (header.sectionResizeMode(column) == QHeaderView::Interactive) {
-        columns_.push_back({&table, column, width});
-        table.setColumnWidth(column, wants);
-      } else {
-        wider += wants - width;
-      }
-    }
-    return {header.length() + wider - table.viewport()->width(),
-            table.verticalHeader()->length() - table.viewport()->height()};
-  }
-
-  QWidget& view_;
-  QSize size_;
-  std::vector<Bars> bars_;
-  std::vector<Column> columns_;
-};
-
 }  // namespace
 
 QString nameOf(ViewFormat format) {
@@ -142,8 +57,8 @@ QString nameOf(ViewFormat format) {
 
 std::vector<ViewFormat> formatsOf(const ViewKind& kind) {
   std::vector<ViewFormat> formats{ViewFormat::png, ViewFormat::svg};
-  if (kind.csv != nullptr) formats.push_back(ViewFormat::csv);
-  if (kind.json != nullptr) formats.push_back(ViewFormat::json);
+  if (kind.csv != nullptr || isLong(kind, ViewFormat::csv)) formats.push_back(ViewFormat::csv);
+  if (kind.json != nullptr || isLong(kind, ViewFormat::json)) formats.push_back(ViewFormat::json);
   return formats;
 }
 
@@ -170,7 +85,7 @@ QWidget* viewWith(QWidget* widget) {
 }
 
 void writePng(QWidget& widget, const QString& file) {
-  const Grown whole(widget);
+  const WholeView whole(widget);
   const double pixels = widget.isWindow() ? widget.devicePixelRatioF()
                                           : std::max(kLeastPixels, widget.devicePixelRatioF());
   QImage picture((QSizeF(widget.size()) * pixels).toSize(), QImage::Format_RGB32);
@@ -181,7 +96,7 @@ void writePng(QWidget& widget, const QString& file) {
 }
 
 void writeSvg(QWidget& widget, const QString& title, const QString& file) {
-  const Grown whole(widget);
+  const WholeView whole(widget);
   QSvgGenerator generator;
   generator.setFileName(file);
   generator.setSize(widget.size());
@@ -191,6 +106,16 @@ void writeSvg(QWidget& widget, const QString& title, const QString& file) {
   if (!painter.begin(&generator)) refuse(file);
   widget.render(&painter);
   painter.end();
+}
+
+bool isLong(const ViewKind& kind, ViewFormat format) {
+  return (format == ViewFormat::csv && kind.long_csv != nullptr) ||
+         (format == ViewFormat::json && kind.long_json != nullptr);
+}
+
+LongText longTextOf(const ViewKind& kind, Session& session, ViewFormat format) {
+  if (!isLong(kind, format)) return {};
+  return format == ViewFormat::csv ? kind.long_csv(session) : kind.long_json(session);
 }
 
 bool writeView(QWidget& view, const ViewKind& kind, Session& session, ViewFormat format,

@@ -30,8 +30,14 @@ const ViewKind* kindOf(const QWidget& widget);
 /// The view that a widget is, or is part of; nullptr where there is none.
 QWidget* viewWith(QWidget* widget);
 
+/// What a file of the format has, where another thread is to make it (FileWriting); empty where
+/// writeView() does.
+LongText longTextOf(const ViewKind& kind, Session& session, ViewFormat format);
+/// Whether longTextOf() or nothing writes the format.
+bool isLong(const ViewKind& kind, ViewFormat format);
+
 /// Writes it as it is now; false, and no file, where it shows nothing that the format has. Throws
-/// Error(io).
+/// Error(io). Precondition: !isLong(kind, format).
 bool writeView(QWidget& view, const ViewKind& kind, Session& session, ViewFormat format,
                const QString& file);
 

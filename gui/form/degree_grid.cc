@@ -10,6 +10,7 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/form/marked_value.h"
 
 namespace tessera::gui {
 namespace {
@@ -38,12 +39,6 @@ bool hasField(Role role, Field field) {
   const bool trains =
       field == Field::pp || field == Field::zero || field == Field::cp || field == Field::tokens;
   return role != Role::rollout || !trains;
-}
-
-/// "actor.tp=16 does not divide ..."; of a reason that does not begin with the setting, behind it.
-QString sentence(const std::string& word, const QString& reason) {
-  const QString setting = QString::fromStdString(word);
-  return reason.startsWith(setting) ? reason : Words::tr("%1 cannot be: %2").arg(setting, reason);
 }
 
 }  // namespace
@@ -190,17 +185,9 @@ void DegreeGrid::mark(const Key& key) {
   for (int item = 1; item < box->count(); ++item) {
     const std::string word = wordOf(key, box->itemText(item));
     const auto why = checks_.against(word);
-    const bool cannot = why && !why->isEmpty();
-    QFont font = box->font();
-    font.setStrikeOut(true);  // not by its colour alone
-    box->setItemData(item,
-                     cannot ? palette().brush(QPalette::Disabled, QPalette::Text) : QVariant(),
-                     Qt::ForegroundRole);
-    box->setItemData(item, cannot ? font : QVariant(), Qt::FontRole);
-    for (const int role : {int{Qt::ToolTipRole}, int{Qt::AccessibleDescriptionRole}}) {
-      box->setItemData(item, cannot ? sentence(word, *why) : QVariant(), role);
-    }
-    if (cannot) all << sentence(word, *why);
+    const QString sentence = why && !why->isEmpty() ? refusedSentence(word, *why) : QString();
+    markValue(*box, item, sentence);
+    if (!sentence.isEmpty()) all << sentence;
   }
   box->setToolTip(all.join("\n"));
   // A box whose chosen item changes writes that item over what was typed since.
@@ -212,7 +199,7 @@ void DegreeGrid::say(const Key& key, const QString& value) {
   if (!checks_.refused().isEmpty()) return tell(checks_.refused());
   const std::string word = wordOf(key, value);
   const auto why = checks_.against(word);
-  tell(why && !why->isEmpty() ? sentence(word, *why) : QString());
+  tell(why && !why->isEmpty() ? refusedSentence(word, *why) : QString());
 }
 
 void DegreeGrid::sayAll(const Key& key) {
@@ -224,7 +211,7 @@ void DegreeGrid::sayAll(const Key& key) {
     const std::string word = wordOf(key, box->itemText(item));
     const auto why = checks_.against(word);
     if (!why) open << box->itemText(item);
-    if (why && !why->isEmpty()) lines << sentence(word, *why);
+    if (why && !why->isEmpty()) lines << refusedSentence(word, *why);
   }
   if (!open.isEmpty()) lines << Words::tr("still checking %1").arg(open.join(", "));
   tell(lines.isEmpty() ? Words::tr("Every value of %1 can be.").arg(box->accessibleName())

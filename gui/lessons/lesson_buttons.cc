@@ -42,10 +42,11 @@ void LessonButtons::cancel() {
   emit changed();
 }
 
-void LessonButtons::start(Lesson (*lesson_of)(const std::filesystem::path& run, const Plan& plan),
+void LessonButtons::start(Lesson (*lesson_of)(const std::filesystem::path& run, const Plan& plan,
+                                              const std::stop_token& stop),
                           std::function<void(const Lesson& lesson)> open) {
-  lesson_.start([lesson_of, folder = run_->folder(),
-                 plan = *run_->plan()] { return lesson_of(folder, plan); },
+  lesson_.start([lesson_of, folder = run_->folder(), plan = *run_->plan()](
+                    const std::stop_token& stop) { return lesson_of(folder, plan, stop); },
                 [this, open = std::move(open)](const Lesson& lesson) {
                   allow();
                   emit changed();

@@ -7,6 +7,7 @@
 #include <QWidget>
 #include <filesystem>
 #include <functional>
+#include <stop_token>
 
 #include "gui/document/plan_query.h"
 #include "gui/lessons/run_lessons.h"
@@ -23,7 +24,7 @@ class LessonButtons : public QWidget {
   explicit LessonButtons(RunFollower* run);
 
   bool isBusy() const { return lesson_.isBusy(); }
-  /// Nobody hears what is still worked out.
+  /// Ends what is still worked out.
   void cancel();
 
  signals:
@@ -39,7 +40,8 @@ class LessonButtons : public QWidget {
   void advise();
   /// Works a lesson out from the run's own plan and what has been measured so far; what is wrong
   /// with it is told, and `open` gets one that has no fault.
-  void start(Lesson (*lesson_of)(const std::filesystem::path& run, const Plan& plan),
+  void start(Lesson (*lesson_of)(const std::filesystem::path& run, const Plan& plan,
+                                 const std::stop_token& stop),
              std::function<void(const Lesson& lesson)> open);
   void allow();
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "cost_models/documents/utc_now.h"
 #include "gui/control/run_start.h"
 #include "gui/document/text.h"
@@ -34,11 +35,12 @@ std::vector<MeasuredRun> run_at(const std::filesystem::path& folder, const Plan&
   return runs;
 }
 
-LearnedRuns learn(const std::vector<MeasuredRun>& runs) {
+LearnedRuns learn(const std::vector<MeasuredRun>& runs, const std::stop_token& stop) {
+  end_if_stopped(stop);
   Problems problems;
   const auto base = constants_of(runs.front().plan, problems);
   if (!base) throw Error(std::move(problems));
-  LearnedRuns learned = learn_from_runs(runs, base->calibration);
+  LearnedRuns learned = learn_from_runs(runs, base->calibration, {.stop = stop});
   learned.learned.calibration.name = base->calibration.name + ", learned from 1 run";
   learned.learned.calibration.created = utc_now();
   return learned;
@@ -54,6 +56,8 @@ template <class Work>
 Lesson told(const Work& work) {
   try {
     return work();
+  } catch (const Stopped&) {
+    throw;
   } catch (const Error& error) {
     return {.problem =
                 error.problems().empty() ? QString(error.what()) : problemsText(error.problems())};
@@ -64,25 +68,27 @@ Lesson told(const Work& work) {
 
 }  // namespace
 
-Lesson learned_from(const std::filesystem::path& run, const Plan& plan) {
+Lesson learned_from(const std::filesystem::path& run, const Plan& plan,
+                    const std::stop_token& stop) {
   return told([&]() -> Lesson {
-    const LearnedRuns learned = learn(run_at(run, plan));
+    const LearnedRuns learned = learn(run_at(run, plan), stop);
     Lesson lesson = lesson_of(learned);
     lesson.text = saidLines(to_text(learned)).section('\n', 1);  // behind what it is worth
     return lesson;
   });
 }
 
-Lesson advice_for(const std::filesystem::path& run, const Plan& plan) {
+Lesson advice_for(const std::filesystem::path& run, const Plan& plan, const std::stop_token& stop) {
   return told([&]() -> Lesson {
     const std::vector<MeasuredRun> runs = run_at(run, plan);
     const MeasuredRun& measured = runs.front();
-    Lesson lesson = lesson_of(learn(runs));
+    Lesson lesson = lesson_of(learn(runs, stop));
     const Calibration& learned = *lesson.learned;
     Plan ran = repriced(measured.plan, learned).plan;
     state_constants(ran, learned);
     lesson.ran = std::make_shared<const Plan>(std::move(ran));
-    lesson.advice = advise(measured.plan, Seconds{means_of(measured).step.mean}, learned);
+    lesson.advice =
+        advise(measured.plan, Seconds{means_of(measured).step.mean}, learned, nullptr, stop);
     return lesson;
   });
 }

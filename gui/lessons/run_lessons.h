@@ -8,6 +8,7 @@
 #include <QString>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "cost_models/calibration.h"
@@ -28,11 +29,14 @@ struct Lesson {
   QString problem;
 };
 
-/// Constants refitted from the run's measured phases. `plan`: that ran.
-Lesson learned_from(const std::filesystem::path& run, const Plan& plan);
+/// Constants refitted from the run's measured phases. `plan`: that ran. Throws Stopped
+/// (cost_models/documents/stopped.h).
+Lesson learned_from(const std::filesystem::path& run, const Plan& plan,
+                    const std::stop_token& stop = {});
 
-/// What to change about the run.
-Lesson advice_for(const std::filesystem::path& run, const Plan& plan);
+/// What to change about the run. Throws Stopped.
+Lesson advice_for(const std::filesystem::path& run, const Plan& plan,
+                  const std::stop_token& stop = {});
 
 /// What the commands of an advice read.
 struct AdviceFiles {

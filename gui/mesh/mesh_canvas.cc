@@ -13,6 +13,7 @@ namespace tessera::gui {
 namespace {
 
 constexpr double kLabelWidth = 58, kLabelHeight = 18;
+constexpr double kRim = 4;                       // pixels beside the last row and column
 constexpr double kMapWidth = 0.26, kMapRim = 6;  // of the canvas; pixels
 
 QString nodeName(int node) { return Words::tr("node %1").arg(node); }
@@ -48,7 +49,7 @@ void MeshCanvas::reset() {
 // A cluster of few nodes has their names beside them, and the GPUs' above.
 QRectF MeshCanvas::area() const {
   const bool few = model_.columnCount() > 0 && model_.rowCount() <= MeshLayout::kFewNodes;
-  return QRectF(rect()).adjusted(few ? kLabelWidth : 0, few ? kLabelHeight : 0, 0, 0);
+  return QRectF(rect()).adjusted(few ? kLabelWidth : 0, few ? kLabelHeight : 0, -kRim, -kRim);
 }
 
 void MeshCanvas::lookAt(const MeshSight& sight) {

@@ -159,7 +159,8 @@ void Session::forgetFixes() {
 void Session::searchFixes() {
   forgetFixes();
   if (!document_.none_fits->change.any() && !with_whole_nodes(document_.question)) return;
-  fix_search_.start([query = document_.question] { return planned_fixes(query); },
+  fix_search_.start([query = document_.question](
+                        const std::stop_token& stop) { return planned_fixes(query, stop); },
                     [this](std::vector<PlannedFix> found) {
                       fixes_ = std::move(found);
                       changed();

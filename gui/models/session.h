@@ -202,7 +202,10 @@ class Session : public QObject {
   PlanJob<TimelineIndex> timeline_{simulated};
   OpenedTrace trace_;
   PlanJob<ReshardFacts> reshard_{reshard_facts};
-  PlanJob<std::vector<RankMemory>> peaks_{memory_of_ranks};
+  PlanJob<std::vector<RankMemory>> peaks_{
+      [](const Plan& plan, const Calibration& constants, const std::stop_token&) {
+        return memory_of_ranks(plan, constants);
+      }};
   ViewState view_;
   FrontSearch front_;
   std::vector<PlannedFix> fixes_;

@@ -79,6 +79,7 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   whole_of_them->setContentsMargins(0, 0, 0, 0);
   whole_of_them->addWidget(both);
   cover_ = new StaleCover(answered);
+  cover_->leaveOut(answered->findChild<QWidget*>("pinned"));  // pins depend on no question
   QWidget* main = answers(answered);
 
   auto* scroll = new QScrollArea;

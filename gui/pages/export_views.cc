@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/export_views.h"
 
-#include <QApplication>
+#include <QCoreApplication>
 #include <QDir>
 #include <QFileInfo>
-#include <QPointer>
+#include <QProgressDialog>
 #include <QStatusBar>
-#include <QTabWidget>
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -14,7 +13,10 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
+#include "gui/export/file_writing.h"
 #include "gui/export/view_file.h"
+#include "gui/pages/export_dialog.h"
+#include "gui/pages/still_window.h"
 #include "gui/report/report.h"
 #include "gui/views/save_file.h"
 #include "gui/views/view.h"
@@ -29,28 +31,43 @@ constexpr int kMostEventsMs = 50;
 }
 constexpr const char* kNotMade = QT_TRANSLATE_NOOP("Words", "the folder cannot be made");
 
+/// Nobody waits for what is not written yet.
+struct Left {};
+
 /// What is written where, and what was.
 struct Export {
   QDir folder;
-  ExportFormats formats;
+  const ExportChoice& choice;
+  const ExportProgress& progress;
+  StillWindow& still;
   QStringList written;
+  int done = 0, all = 0;  // of what was chosen
+
+  const ExportFormats& formats = choice.formats;
+
+  /// False where it was not chosen.
+  bool begin(const QString& name, const QString& title) {
+    if (choice.names && !choice.names->contains(name)) return false;
+    if (progress && !progress(title, done, all)) throw Left();
+    ++done;
+    return true;
+  }
 
   void png(QWidget& widget, const QString& name) {
     const QString file = folder.filePath(name + ".png");
-    writePng(widget, file);
+    still.away([&] { writePng(widget, file); });
     written << file;
   }
   void picture(QWidget& widget, const QString& name) {
     if (formats.png) png(widget, name);
     if (formats.svg) {
       const QString file = folder.filePath(name + ".svg");
-      writeSvg(widget, name, file);
+      still.away([&] { writeSvg(widget, name, file); });
       written << file;
     }
   }
-  void data(QWidget& view, const ViewKind& kind, Session& session, ViewFormat format) {
-    const QString file = folder.filePath(QString(kind.name) + "." + nameOf(format));
-    if (writeView(view, kind, session, format, file)) written << file;
+  QString data_file(const ViewKind& kind, ViewFormat format) const {
+    return folder.filePath(QString(kind.name) + "." + nameOf(format));
   }
 };
 
@@ -73,6 +90,37 @@ void waitForWork(MainWindow& window, const QString& name) {
   if (works) window.statusBar()->clearMessage();  // no part of the view's picture
 }
 
+/// Writes it, and waits for its end. Throws Error(io).
+void writeLong(MainWindow& window, const LongText& text, Export& to, const QString& file) {
+  FileWriting writing;  // apart from the window's, of which files may be on their way
+  QString problems;
+  bool done = false;
+  QObject::connect(&writing, &FileWriting::refused, &writing,
+                   [&](const QString& why) { problems = why; });
+  QObject::connect(&writing, &FileWriting::written, &writing, [&] { done = true; });
+  writing.start(text, file);
+  waitFor([&] {
+    const bool waits = !to.progress || to.progress(writing.progress(), to.done - 1, to.all);
+    return !waits || !writing.isBusy() || window.isHidden();
+  });
+  if (writing.isBusy()) throw Left();
+  if (!problems.isEmpty()) {
+    throw Error(ExitCode::io, Problems{{.found = problems.toStdString()}});
+  }
+  if (done) to.written << file;
+}
+
+/// What it shows as a table, or for programs.
+void writeData(MainWindow& window, QWidget& view, const ViewKind& kind, ViewFormat format,
+               Export& to) {
+  const QString file = to.data_file(kind, format);
+  if (!isLong(kind, format)) {
+    if (writeView(view, kind, window.session(), format, file)) to.written << file;
+  } else if (const LongText text = longTextOf(kind, window.session(), format)) {
+    writeLong(window, text, to, file);
+  }
+}
+
 /// What a report has of the plan's step, which takes a while to work out.
 void wantStep(Session& session) {
   if (!session.document().valid()) return;
@@ -90,77 +138,82 @@ void saveReport(MainWindow& window, const QString& file) {
   }
 }
 
-/// The pages and tabs that are in front, which come there again when it goes.
-class Front {
- public:
-  explicit Front(QWidget& window) : focus_(QApplication::focusWidget()) {
-    for (QTabWidget* tabs : window.findChildren<QTabWidget*>()) {
-      shown_.emplace_back(tabs, tabs->currentIndex());
-    }
-  }
-  ~Front() {
-    for (const auto& [tabs, shown] : shown_) {
-      if (tabs) tabs->setCurrentIndex(shown);
-    }
-    if (focus_) focus_->setFocus();
-  }
-  Front(const Front&) = delete;
-  Front& operator=(const Front&) = delete;
-
- private:
-  std::vector<std::pair<QPointer<QTabWidget>, int>> shown_;
-  QPointer<QWidget> focus_;
+/// A page that has something to export, and where on it its views stand.
+struct Page {
+  QWidget& widget;
+  const char* name;
+  const char* title;
+  std::vector<Place> places;
 };
 
-/// Of a view in a tab: a page that is not shown has no size.
-void bringToFront(QWidget& view) {
-  for (QWidget* above = view.parentWidget(); above != nullptr; above = above->parentWidget()) {
-    auto* tabs = qobject_cast<QTabWidget*>(above);
-    for (int tab = 0; tabs != nullptr && tab < tabs->count(); ++tab) {
-      QWidget* page = tabs->widget(tab);
-      if (page != &view && !page->isAncestorOf(&view)) continue;
-      tabs->setCurrentIndex(tab);
-      QCoreApplication::processEvents();
-    }
-  }
-}
-
-void save_page(MainWindow& window, QWidget& page, const QString& name,
-               std::initializer_list<Place> places, Export& to) {
-  Session& session = window.session();
-  window.showPage(&page);
-  QCoreApplication::processEvents();
-  waitForWork(window, name);
-  to.picture(window, name);
-  for (const Place place : places) {
-    for (const ViewKind& kind : viewsOf(place)) {
-      auto* view = page.findChild<QWidget*>(kind.name);
-      if (view == nullptr) continue;
-      bringToFront(*view);
-      if (!view->isVisible()) continue;  // the run has nothing for it
-      waitForWork(window, kind.name);
-      to.picture(*view, kind.name);
-      if (to.formats.whole) to.png(window, QString("window_") + kind.name);
-      if (to.formats.csv) to.data(*view, kind, session, ViewFormat::csv);
-      if (to.formats.json) to.data(*view, kind, session, ViewFormat::json);
-    }
-  }
-}
-
-void save_pages(MainWindow& window, Export& to) {
+std::vector<Page> pagesOf(MainWindow& window) {
+  std::vector<Page> pages;
   const Document& document = window.session().document();
-  if (document.none_fits) {
-    save_page(window, window.explore(), "explore", {}, to);
-  } else if (document.plan) {
-    window.session().wantEveryPlan();  // what the table's rows say
-    window.session().wantFreer();
-    save_page(window, window.explore(), "explore",
-              {Place::plans, Place::left, Place::tabs, Place::right}, to);
-    save_page(window, window.understand(), "understand", {Place::whole}, to);
+  std::vector<Place> of_plans{Place::plans, Place::left, Place::tabs, Place::right};
+  if (document.none_fits) of_plans.clear();
+  if (document.none_fits || document.plan) {
+    pages.push_back({window.explore(), "explore", "Explore", of_plans});
+  }
+  if (document.plan && !document.none_fits) {
+    pages.push_back({window.understand(), "understand", "Understand", {Place::whole}});
   }
   if (!window.session().run()->folder().empty()) {
-    save_page(window, window.run(), "run", {Place::charts, Place::tables, Place::run_tabs}, to);
+    pages.push_back({window.run(), "run", "Run", {Place::charts, Place::tables, Place::run_tabs}});
   }
+  return pages;
+}
+
+std::vector<ViewKind> viewsOn(const Page& page) {
+  std::vector<ViewKind> kinds;
+  for (const Place place : page.places) {
+    for (const ViewKind& kind : viewsOf(place)) {
+      if (page.widget.findChild<QWidget*>(kind.name) != nullptr) kinds.push_back(kind);
+    }
+  }
+  return kinds;
+}
+
+QString titleOf(const Page& page) { return Words::tr(page.title); }
+
+void saveView(MainWindow& window, const Page& page, const ViewKind& kind, Export& to) {
+  QWidget& view = *page.widget.findChild<QWidget*>(kind.name);
+  bringToFront(view);
+  if (!view.isVisible()) return;  // the run has nothing for it
+  waitForWork(window, kind.name);
+  to.picture(view, kind.name);
+  if (to.formats.whole) to.png(window, QString("window_") + kind.name);
+  if (to.formats.csv) writeData(window, view, kind, ViewFormat::csv, to);
+  if (to.formats.json) writeData(window, view, kind, ViewFormat::json, to);
+}
+
+void savePage(MainWindow& window, const Page& page, Export& to) {
+  auto show = [&, shown = false]() mutable {
+    if (std::exchange(shown, true)) return;
+    window.showPage(&page.widget);
+    QCoreApplication::processEvents();
+  };
+  if (to.begin(page.name, titleOf(page))) {
+    show();
+    waitForWork(window, page.name);
+    to.picture(window, page.name);
+  }
+  for (const ViewKind& kind : viewsOn(page)) {
+    const QString title = titleOf(kind);
+    if (!to.begin(kind.name, title.isEmpty() ? kind.name : title)) continue;
+    show();
+    saveView(window, page, kind, to);
+  }
+}
+
+void savePages(MainWindow& window, Export& to) {
+  const Document& document = window.session().document();
+  if (document.plan && !document.none_fits) {
+    window.session().wantEveryPlan();  // what the table's rows say
+    window.session().wantFreer();
+  }
+  const std::vector<Exportable> all = exportables(window);
+  to.all = static_cast<int>(to.choice.names ? to.choice.names->size() : all.size());
+  for (const Page& page : pagesOf(window)) savePage(window, page, to);
 }
 
 }  // namespace
@@ -187,22 +240,60 @@ std::optional<ExportFormats> formats_of(const QString& words) {
   return formats;
 }
 
-QStringList exportViews(MainWindow& window, const QString& folder, const ExportFormats& formats) {
-  Export to{QDir(folder), formats, {}};
-  if (!to.folder.mkpath(".")) refuse(folder, kNotMade);
-  window.show();
-  const Front front(window);
-  if (formats.png || formats.svg || formats.csv || formats.json || formats.whole) {
-    save_pages(window, to);
+std::vector<Exportable> exportables(MainWindow& window) {
+  std::vector<Exportable> all;
+  for (const Page& page : pagesOf(window)) {
+    all.push_back({page.name, Words::tr("the page %1").arg(titleOf(page))});
+    for (const ViewKind& kind : viewsOn(page)) all.push_back({kind.name, titleOf(kind)});
   }
-  if (formats.html && has_report(window.session())) {
-    const QString file = to.folder.filePath("report.html");
-    wantStep(window.session());
-    waitForWork(window, "report");
-    write_report(window.session(), file);
-    to.written << file;
+  return all;
+}
+
+QStringList exportViews(MainWindow& window, const QString& folder, const ExportChoice& choice,
+                        const ExportProgress& progress) {
+  if (!QDir(folder).mkpath(".")) refuse(folder, kNotMade);
+  window.show();
+  StillWindow still(window);
+  Export to{QDir(folder), choice, progress, still, {}};
+  const ExportFormats& formats = choice.formats;
+  try {
+    if (formats.png || formats.svg || formats.csv || formats.json || formats.whole) {
+      savePages(window, to);
+    }
+    if (formats.html && has_report(window.session())) {
+      const QString file = to.folder.filePath("report.html");
+      wantStep(window.session());
+      waitForWork(window, "report");
+      write_report(window.session(), file);
+      to.written << file;
+    }
+  } catch (const Left&) {
+    // What was written is there.
   }
   return to.written;
+}
+
+void chooseExport(MainWindow& window) {
+  ExportDialog dialog(exportables(window), &window);
+  if (dialog.exec() != QDialog::Accepted) return;
+  QProgressDialog waiting(Words::tr("Export views"), Words::tr("Cancel"), 0, 1, &window);
+  waiting.setWindowTitle(Words::tr("Export views"));
+  waiting.setWindowModality(Qt::WindowModal);
+  waiting.setMinimumDuration(0);
+  const auto progress = [&](const QString& name, int done, int all) {
+    waiting.setLabelText(name);
+    waiting.setMaximum(all + 1);  // it would close at its end
+    waiting.setValue(done);
+    return !waiting.wasCanceled();
+  };
+  try {
+    const QStringList written = exportViews(window, dialog.folder(), dialog.choice(), progress);
+    const QString where = QFileInfo(dialog.folder()).absoluteFilePath();
+    window.statusBar()->showMessage(
+        Words::tr("%1 files written into %2").arg(written.size()).arg(where));
+  } catch (const Error& error) {
+    window.tellHere(problemsText(error.problems()));
+  }
 }
 
 // What it shows may still be worked out.
@@ -214,8 +305,12 @@ void chooseViewExport(MainWindow& window, QWidget& view) {
   if (!chosen) return;
   Session& session = window.session();
   waitForWork(window, kind->name);
+  if (const LongText text = longTextOf(*kind, session, chosen->format)) {
+    return window.writing().start(text, chosen->file);
+  }
   try {
-    if (writeView(view, *kind, session, chosen->format, chosen->file)) {
+    if (!isLong(*kind, chosen->format) &&
+        writeView(view, *kind, session, chosen->format, chosen->file)) {
       const QString file = QFileInfo(chosen->file).absoluteFilePath();
       window.statusBar()->showMessage(Words::tr("Saved %1").arg(file), 5000);
     } else {

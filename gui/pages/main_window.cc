@@ -283,14 +283,7 @@ QString MainWindow::titleOfAll() const {
 void MainWindow::chooseExport() {
   if (exporting_) return;
   const QScopedValueRollback<bool> once(exporting_, true);
-  const QString folder = askFolderToFill(this, Words::tr("Export views into"), Words::tr("Export"));
-  if (folder.isEmpty()) return;
-  try {
-    const QStringList written = exportViews(*this, folder, kAllFormats);
-    statusBar()->showMessage(Words::tr("%1 files written").arg(written.size()), 5000);
-  } catch (const Error& error) {
-    tellHere(problemsText(error.problems()));
-  }
+  tessera::gui::chooseExport(*this);
 }
 
 void MainWindow::chooseJob() {
@@ -328,7 +321,7 @@ void MainWindow::goOnWithJob() {
 
 void MainWindow::askWhyNot() {
   WhyNotDialog dialog(session_.document().plan, *session_.document().answered, why_not_searches_,
-                      this);
+                      why_not_checks_, this);
   if (dialog.exec() != QDialog::Accepted || !dialog.choice()) return;
   pages_->setCurrentWidget(explore_);
   session_.ask(*dialog.choice());

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "gui/document/setting_checks.h"
+#include "gui/export/file_writing.h"
 #include "gui/kept/workspace.h"
 #include "gui/models/colours.h"
 #include "gui/models/session.h"
@@ -35,6 +37,8 @@ class MainWindow : public QMainWindow {
   ExplorePage& explore() { return *explore_; }
   UnderstandPage& understand() { return *understand_; }
   RunPage& run() { return *run_; }
+  /// Long tables and traces that are written.
+  FileWriting& writing() { return writing_; }
   void showPage(QWidget* page) { pages_->setCurrentWidget(page); }
   /// Shows the page Explore, where it stands why something could not be done.
   void tell(const QString& problems);
@@ -143,6 +147,7 @@ class MainWindow : public QMainWindow {
   ExplorePage* explore_;
   UnderstandPage* understand_;
   RunPage* run_;
+  FileWriting writing_;
   QTabWidget* pages_;
   WorkStatus* work_;
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
@@ -151,6 +156,7 @@ class MainWindow : public QMainWindow {
   std::optional<PlanQuery> job_question_;     // whose plan is to be exported once it is there
   QString job_target_;                        // for whom
   bool exporting_ = false;                    // views
+  SettingChecks why_not_checks_;              // of that dialog
   Newest<WhyNotAnswer> why_not_searches_{4};  // last: they end before anything else goes
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the window works out in the background, and how the wait for it ends.
+#include <QFileInfo>
 #include <QStatusBar>
 
 #include "gui/document/words.h"
@@ -30,7 +31,13 @@ std::vector<BackgroundWork> MainWindow::backgroundWork() {
            [lessons] { return lessons->isBusy(); },
            [lessons] { lessons->cancel(); },
            never,
-           {}}};
+           {}},
+          {Words::tr("Writing a file"),
+           [this] { return writing_.isBusy(); },
+           [this] { writing_.cancel(); },
+           never,
+           {},
+           [this] { return writing_.progress(); }}};
 }
 
 void MainWindow::hearWork() {
@@ -43,6 +50,13 @@ void MainWindow::hearWork() {
   connect(&session_, &Session::frontChanged, work_, &WorkStatus::look);
   connect(session_.trace(), &OpenedTrace::changed, work_, &WorkStatus::look);
   connect(run_->lessons(), &LessonButtons::changed, work_, &WorkStatus::look);
+  connect(&writing_, &FileWriting::changed, work_, &WorkStatus::look);
+  connect(&writing_, &FileWriting::refused, this, &MainWindow::tellHere);
+  connect(&writing_, &FileWriting::written, this, [this](const QString& file) {
+    if (!exporting_) {
+      statusBar()->showMessage(Words::tr("Saved %1").arg(QFileInfo(file).absoluteFilePath()), 5000);
+    }
+  });
   connect(work_, &WorkStatus::changed, this, &MainWindow::documentChanged);
 }
 

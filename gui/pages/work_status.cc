@@ -26,7 +26,7 @@ WorkStatus::WorkStatus(std::vector<BackgroundWork> work, QWidget* parent)
   moves_->setRange(0, 0);
   moves_->setFixedSize(kMoves);
   moves_->setTextVisible(false);
-  cancel_->setToolTip(Words::tr("Esc; the window does not wait for it any more"));
+  cancel_->setToolTip(Words::tr("Esc; ends this work"));
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(0, 0, 8, 0);
   layout->addWidget(says_);
@@ -58,7 +58,9 @@ void WorkStatus::look() {
   }
   const bool waits = busy != nullptr && since_.elapsed() >= kMomentMs;
   if (waits) {
-    says_->setText(Words::tr("%1: %2 s").arg(busy->name).arg(since_.elapsed() / 1000));
+    says_->setText(busy->progress
+                       ? busy->progress()
+                       : Words::tr("%1: %2 s").arg(busy->name).arg(since_.elapsed() / 1000));
   } else if (cancelled != nullptr) {
     says_->setText(Words::tr("Cancelled: %1").arg(cancelled->name));
   }

@@ -25,6 +25,8 @@ struct BackgroundWork {
   /// It was cancelled, and nothing took its place since.
   std::function<bool()> is_cancelled;
   std::function<void()> go_on;
+  /// What it is and how far; where that is not known, empty: its name and for how long.
+  std::function<QString()> progress{};
 };
 
 class WorkStatus : public QWidget {

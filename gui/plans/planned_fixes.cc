@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "gui/document/plan_answer.h"
 #include "gui/document/words.h"
 #include "planner/explain/memory_fit.h"
@@ -33,7 +34,7 @@ std::optional<PlanQuery> with_whole_nodes(const PlanQuery& query) {
   return whole;
 }
 
-std::vector<PlannedFix> planned_fixes(const PlanQuery& query) {
+std::vector<PlannedFix> planned_fixes(const PlanQuery& query, const std::stop_token& stop) {
   constexpr std::size_t kMost = 4;
   std::vector<PlannedFix> planned;
   try {
@@ -42,6 +43,7 @@ std::vector<PlannedFix> planned_fixes(const PlanQuery& query) {
     if (!problems.empty()) return planned;
     KeptPlanner planner;
     const auto add = [&](const std::string& words, const PlanQuery& other) {
+      end_if_stopped(stop);
       const PlanAnswer found = planner.answer(other);
       const auto* plan = std::get_if<SharedPlan>(&found.result);
       if (plan == nullptr || planned.size() == kMost) return;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,6 @@ struct PlannedFix {
 std::optional<PlanQuery> with_whole_nodes(const PlanQuery& query);
 
 /// Whole nodes where they are not, then the nearest first, at most four. Never throws.
-std::vector<PlannedFix> planned_fixes(const PlanQuery& query);
+std::vector<PlannedFix> planned_fixes(const PlanQuery& query, const std::stop_token& stop = {});
 
 }  // namespace tessera::gui

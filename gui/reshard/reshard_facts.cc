@@ -7,6 +7,7 @@
 
 #include "cost_models/adapters.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/sharding.h"
 #include "cost_models/reshard/pull_steps.h"
@@ -256,12 +257,15 @@ std::vector<const ReshardPart*> ReshardFacts::choices() const {
   return all;
 }
 
-ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration) {
+ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration,
+                           const std::stop_token& stop) {
+  end_if_stopped(stop);
   ReshardFacts facts;
   facts.ranks = plan.world_size();
   facts.ranks_per_node = static_cast<int>(plan.cluster.gpus_per_node);
   facts.by_node = facts.ranks > kMostFlowRanks;
   ReshardQuestion question = question_of(plan, calibration);
+  question.stop = stop;
   const auto pair = std::find_if(plan.reshard.begin(), plan.reshard.end(), [](const auto& each) {
     return each.from == Role::actor && each.to == Role::rollout;
   });

@@ -11,6 +11,7 @@
 #include <QString>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,8 @@ struct ReshardFacts {
 /// Beyond so many ranks flows are those between nodes.
 inline constexpr int kMostFlowRanks = 64;
 
-/// Throws Error where the plan has no reshard, or one that the methods do not know.
-ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration);
+/// Throws Error where the plan has no reshard, or one that the methods do not know, and Stopped.
+ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration,
+                           const std::stop_token& stop = {});
 
 }  // namespace tessera::gui

@@ -91,6 +91,7 @@ QWidget* LinkView::below() {
       new ElidedLabel(Words::tr("W S, wheel: zoom · A D, drag: move · F: the chosen phase · Home: "
                                 "all · . , : next change · up, down: links · a click chooses the "
                                 "link's first rank"));
+  keepForTheScreen(*help);
   layout->addWidget(moment_);
   layout->addWidget(table, 1);
   layout->addWidget(help);

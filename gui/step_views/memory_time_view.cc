@@ -133,6 +133,7 @@ QWidget* MemoryTimeView::below() {
   auto* help =
       new QLabel(Words::tr("W S, wheel: zoom · A D, drag: move · F: the phase · Home: all "
                            "· . , : next change · Enter: look at that phase everywhere"));
+  keepForTheScreen(*help);
   help->setWordWrap(true);
   help->setToolTip(Words::tr(kStepsAre));
   auto* steps =

@@ -87,6 +87,7 @@ QWidget* TailView::beside() {
   auto* help =
       new ElidedLabel(Words::tr("W S, wheel: zoom · A D, drag: move · F: the tail · Home: all "
                                 "· . , : next change · a click chooses the replica's first rank"));
+  keepForTheScreen(*help);
   layout->addWidget(moment_);
   layout->addWidget(table, 1);
   layout->addWidget(help);

@@ -128,6 +128,7 @@ QLayout* TimelineView::top() {
                                 "sum an area · N: next found "
                                 "· underlined: critical path "
                                 "· bar on top: communicates"));
+  keepForTheScreen(*help);
   help->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   line->addWidget(search_);
   line->addWidget(found_);
@@ -264,16 +265,19 @@ void TimelineView::showSums(AreaSums sums, const std::optional<TimelineArea>& ar
 
 const RegisteredView kTimelineView(
     {"timeline", Place::whole, 0, 1, QT_TRANSLATE_NOOP("Words", "Timeline"),
-     [](Session& session) -> QWidget* { return new TimelineView(session); },
-     [](Session& session) {
-       if (const auto& trace = session.trace()->facts()) return trace_csv_of(*trace);
+     [](Session& session) -> QWidget* { return new TimelineView(session); }, nullptr, nullptr,
+     [](Session& session) -> LongText {
+       if (const auto& trace = session.trace()->facts()) {
+         return [trace](const TakePart& take) { give_trace_csv(*trace, take); };
+       }
        const auto& facts = session.timeline()->facts();
-       return facts ? csv_of(*facts) : std::string();
+       if (!facts) return {};
+       return [facts](const TakePart& take) { give_csv(*facts, take); };
      },
-     [](Session& session) {
+     [](Session& session) -> LongText {
        const auto& facts = session.timeline()->facts();
-       const bool simulated = facts && !session.trace()->facts();  // a trace is its own file
-       return simulated ? trace_of(*facts) : std::string();
+       if (!facts || session.trace()->facts()) return {};  // a trace is its own file
+       return [facts](const TakePart& take) { take(trace_of(*facts), 1); };
      }});
 
 }  // namespace

@@ -2,13 +2,16 @@
 // Work in the background of which only the newest result is heard.
 //
 // The owner and take() belong to one thread with an event loop, the window's; the work runs in a
-// thread of its own, as a rule one at a time. What has not begun when newer work comes never runs.
-// What the work throws it throws there, in the event that would have taken the result.
+// thread of its own, as a rule one at a time. What has not begun when newer work comes never runs,
+// and what has is told to stop by its token, where it takes one. What the work throws it throws
+// there, in the event that would have taken the result.
 #pragma once
 
 #include <QObject>
 #include <QThreadPool>
 #include <functional>
+#include <stop_token>
+#include <type_traits>
 #include <utility>
 
 #include "gui/threads/outcome.h"
@@ -20,15 +23,17 @@ class Newest {
  public:
   /// `threads`: as many works may run, so that new ones do not wait for those that nobody hears.
   explicit Newest(int threads = 1) { pool_.setMaxThreadCount(threads); }
-  /// Waits for the work that runs.
+  /// Stops the work that runs, and waits for its end.
   ~Newest() {
-    pool_.clear();
+    cancel();
     pool_.waitForDone();
   }
   Newest(const Newest&) = delete;
   Newest& operator=(const Newest&) = delete;
 
-  void start(std::function<Result()> work, std::function<void(Result)> take) {
+  /// `work`: gives a Result, of a std::stop_token or of nothing.
+  template <class Work>
+  void start(Work work, std::function<void(Result)> take) {
     cancel();
     busy_ = true;
     const quint64 mine = generation_;
@@ -37,11 +42,20 @@ class Newest {
       busy_ = false;
       take(outcome.take());
     };
-    run_in(pool_, context_, std::move(work), deliver);
+    if constexpr (std::is_invocable_v<Work&, const std::stop_token&>) {
+      const auto stoppable = [work = std::move(work), stop = stop_.get_token()]() mutable {
+        return Result(work(stop));
+      };
+      run_in(pool_, context_, stoppable, deliver);
+    } else {
+      run_in(pool_, context_, std::function<Result()>(std::move(work)), deliver);
+    }
   }
-  /// What was started so far is not heard.
+  /// What was started so far is not heard, and ends as soon as it asks its token.
   void cancel() {
     ++generation_;
+    stop_.request_stop();
+    stop_ = std::stop_source();
     busy_ = false;
     pool_.clear();
   }
@@ -50,6 +64,7 @@ class Newest {
  private:
   QObject context_;
   quint64 generation_ = 0;
+  std::stop_source stop_;  // of what was started last
   bool busy_ = false;
   QThreadPool pool_;  // last: its work ends before anything else goes
 };

@@ -11,6 +11,7 @@
 
 #include "cost_models/documents/printed.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {
@@ -200,7 +201,7 @@ std::string without_numbers(const std::string& name) {
 }
 
 // What follows from the spans and their lanes.
-void fill(TimelineIndex& index) {
+void fill(TimelineIndex& index, const std::stop_token& stop) {
   const Spans& spans = index.simulation.timeline.spans;
   index.busy_before.reserve(spans.size() + 1);
   index.busy_before.push_back(0);
@@ -210,18 +211,24 @@ void fill(TimelineIndex& index) {
     index.end_ns = std::max(index.end_ns, span.end_ns);
     index.busy_before.push_back(index.busy_before.back() + span.end_ns - span.start_ns);
   }
+  end_if_stopped(stop);
   name_spans(index);
+  end_if_stopped(stop);
   find_tasks(index);
+  end_if_stopped(stop);
   mark_path(index);
 }
 
 }  // namespace
 
-TimelineIndex index_of(Simulation simulation) {
+TimelineIndex index_of(Simulation simulation, const std::stop_token& stop) {
+  end_if_stopped(stop);
   TimelineIndex index{.simulation = std::move(simulation)};
   index.lanes = lanes_in(index.simulation.timeline.spans);
+  end_if_stopped(stop);
   index.groups = groups_in(index.simulation.timeline.spans);
-  fill(index);
+  end_if_stopped(stop);
+  fill(index, stop);
   return index;
 }
 
@@ -248,12 +255,13 @@ Span TimelineIndex::span(std::size_t index) const {
           .name = names[name_of[index]]};
 }
 
-TimelineIndex simulated(const Plan& plan, const Calibration& calibration) {
+TimelineIndex simulated(const Plan& plan, const Calibration& calibration,
+                        const std::stop_token& stop) {
   Problems problems;
   check_reshard_digests(plan, "the plan", problems);
   if (problems.empty()) check_duration(plan, calibration, 1, problems);
   if (!problems.empty()) throw Error(std::move(problems));
-  TimelineIndex index = index_of(simulate(plan, calibration));
+  TimelineIndex index = index_of(simulate(plan, calibration, {.stop = stop}), stop);
   for (const ScheduledCall& call : plan.schedule) {
     index.layouts[call.phase] = layout_in(plan, runner_of(plan, call));
   }

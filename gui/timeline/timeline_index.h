@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cost_models/spec/enum_array.h"
 #include "cost_models/spec/workload.h"
+#include "gui/document/long_text.h"
 #include "gui/timeline/time_axis.h"
 #include "simulator/engine/simulate.h"
 
@@ -81,7 +83,8 @@ struct TimelineIndex {
   }
 };
 
-TimelineIndex index_of(Simulation simulation);
+/// Throws Stopped (cost_models/documents/stopped.h).
+TimelineIndex index_of(Simulation simulation, const std::stop_token& stop = {});
 
 /// The lane that a span lies in.
 const Lane& lane_of(const TimelineIndex& index, std::size_t span);
@@ -93,8 +96,9 @@ std::int64_t communication_ns(const TimelineIndex& index, std::size_t span);
 std::optional<std::size_t> awaited_by(const TimelineIndex& index, std::size_t span);
 
 /// Of the plan's step as `tessera simulate` runs it (seed 0). Throws Error where the plan's reshard
-/// contradicts its layouts.
-TimelineIndex simulated(const Plan& plan, const Calibration& calibration);
+/// contradicts its layouts, and Stopped.
+TimelineIndex simulated(const Plan& plan, const Calibration& calibration,
+                        const std::stop_token& stop = {});
 
 /// The lanes of a rank, one for each stream that has spans.
 std::span<const Lane> lanes_of(const TimelineIndex& index, int rank);
@@ -141,8 +145,8 @@ std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lan
 
 /// Every span in a row: rank, stream, phase, step, name, start and end in nanoseconds, bytes,
 /// slack, whether it is on the critical path, what it communicates within its layers, and what it
-/// waited for, with the first of that one's ranks.
-std::string csv_of(const TimelineIndex& index);
+/// waited for, with the first of that one's ranks. CSV.
+void give_csv(const TimelineIndex& index, const TakePart& take);
 /// For https://ui.perfetto.dev, as `tessera simulate --trace` writes it.
 std::string trace_of(const TimelineIndex& index);
 

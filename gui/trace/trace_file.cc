@@ -281,19 +281,26 @@ std::optional<TimelineIndex> read_trace(const fs::path& path, Problems& problems
   return trace_in(text, file, problems, limits, read_and_let_go);
 }
 
-std::string trace_csv_of(const TimelineIndex& index) {
-  std::string out;
-  append_row(out, {"process", "track", "depth", "name", "category", "start_ns", "end_ns"});
+void give_trace_csv(const TimelineIndex& index, const TakePart& take) {
+  constexpr std::size_t kBytesOfPart = 1 << 18;
+  const auto all = static_cast<double>(index.name_of.size());
+  std::size_t given = 0;
+  std::string part;
+  append_row(part, {"process", "track", "depth", "name", "category", "start_ns", "end_ns"});
   for (const Lane& lane : index.lanes) {
     for (std::size_t i = lane.first; i < lane.last; ++i) {
-      append_row(out, {index.trace->processes[static_cast<std::size_t>(lane.rank)],
-                       index.trace->tracks[static_cast<std::size_t>(lane.track)],
-                       std::to_string(lane.depth), index.names[index.name_of[i]],
-                       index.names[index.trace->category_of[i]], std::to_string(index.start_ns(i)),
-                       std::to_string(index.end_ns_of(i))});
+      append_row(part, {index.trace->processes[static_cast<std::size_t>(lane.rank)],
+                        index.trace->tracks[static_cast<std::size_t>(lane.track)],
+                        std::to_string(lane.depth), index.names[index.name_of[i]],
+                        index.names[index.trace->category_of[i]], std::to_string(index.start_ns(i)),
+                        std::to_string(index.end_ns_of(i))});
+      ++given;
+      if (part.size() < kBytesOfPart) continue;
+      take(part, static_cast<double>(given) / all);
+      part.clear();
     }
   }
-  return out;
+  take(part, 1);
 }
 
 }  // namespace tessera::gui

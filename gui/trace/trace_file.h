@@ -31,7 +31,7 @@ std::optional<TimelineIndex> trace_in(std::string_view text, const std::string& 
                                       Problems& problems, const TraceLimits& limits = {},
                                       const PartRead& part_read = everything_is_wanted);
 
-/// Every span in a row: process, track, name, category, start and end in nanoseconds.
-std::string trace_csv_of(const TimelineIndex& index);
+/// Every span in a row: process, track, depth, name, category, start and end in nanoseconds. CSV.
+void give_trace_csv(const TimelineIndex& index, const TakePart& take);
 
 }  // namespace tessera::gui

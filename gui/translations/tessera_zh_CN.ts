@@ -1608,10 +1608,6 @@ select it to plan it in full</source>
         <translation>导出视图到</translation>
     </message>
     <message>
-        <source>%1 files written</source>
-        <translation>已写出 %1 个文件</translation>
-    </message>
-    <message>
         <source>Filter the plans, metrics or samples</source>
         <translation>筛选方案、指标或样本</translation>
     </message>
@@ -3344,8 +3340,8 @@ select it to plan it in full</source>
         <translation>正在计算的内容</translation>
     </message>
     <message>
-        <source>Esc; the window does not wait for it any more</source>
-        <translation>Esc；窗口不再等待它</translation>
+        <source>Esc; ends this work</source>
+        <translation>Esc；结束这项计算</translation>
     </message>
     <message>
         <source>%1: %2 s</source>
@@ -7898,6 +7894,62 @@ select it to plan it in full</source>
     <message>
         <source>, 1 token</source>
         <translation>，1 个 token</translation>
+    </message>
+    <message>
+        <source>Writing %1: %2 %</source>
+        <translation>正在写入 %1：%2 %</translation>
+    </message>
+    <message>
+        <source>Writing a file</source>
+        <translation>正在写入文件</translation>
+    </message>
+    <message>
+        <source>&amp;Pictures (png)</source>
+        <translation>图片 (png)(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Dra&amp;wings (svg)</source>
+        <translation>矢量图 (svg)(&amp;W)</translation>
+    </message>
+    <message>
+        <source>&amp;Tables (csv)</source>
+        <translation>表格 (csv)(&amp;T)</translation>
+    </message>
+    <message>
+        <source>&amp;Data for programs (json)</source>
+        <translation>供程序使用的数据 (json)(&amp;D)</translation>
+    </message>
+    <message>
+        <source>A &amp;report (html)</source>
+        <translation>报告 (html)(&amp;R)</translation>
+    </message>
+    <message>
+        <source>Pages and views</source>
+        <translation>页面与视图</translation>
+    </message>
+    <message>
+        <source>&amp;All</source>
+        <translation>全选(&amp;A)</translation>
+    </message>
+    <message>
+        <source>&amp;None</source>
+        <translation>全不选(&amp;N)</translation>
+    </message>
+    <message>
+        <source>&amp;Export</source>
+        <translation>导出(&amp;E)</translation>
+    </message>
+    <message>
+        <source>the page %1</source>
+        <translation>“%1”页</translation>
+    </message>
+    <message>
+        <source>%1 files written into %2</source>
+        <translation>已将 %1 个文件写入 %2</translation>
+    </message>
+    <message>
+        <source>Export views</source>
+        <translation>导出视图</translation>
     </message>
 </context>
 </TS>

@@ -8,6 +8,7 @@
 #include <QSortFilterProxyModel>
 #include <QTimer>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/document/words.h"
 #include "gui/views/table.h"
@@ -52,10 +53,35 @@ struct PlanTable {
     for (int column = 0; column < PlanTableModel::Layouts; ++column) {
       table->resizeColumnToContents(column);
     }
+    fitLayouts();
+  }
+  /// The room that is left, and never less than they need: the table then scrolls to their end.
+  void fitLayouts() const {
+    constexpr int kLayouts = PlanTableModel::Layouts;
+    const int left = table->viewport()->width() - table->horizontalHeader()->length() +
+                     table->columnWidth(kLayouts);
+    const int needed = std::max(static_cast<QAbstractItemView*>(table)->sizeHintForColumn(kLayouts),
+                                table->horizontalHeader()->sectionSizeHint(kLayouts));
+    table->setColumnWidth(kLayouts, std::max(left, needed));
   }
   void choose(const QModelIndex& index) const {
     if (index.isValid()) session->selectRow(order->mapToSource(index).row());
   }
+};
+
+/// Fits the layouts whenever the table has another width.
+class LayoutsFitter : public QObject {
+ public:
+  explicit LayoutsFitter(const PlanTable& plans) : QObject(plans.table), plans_(plans) {
+    plans.table->viewport()->installEventFilter(this);
+  }
+  bool eventFilter(QObject*, QEvent* event) override {
+    if (event->type() == QEvent::Resize) plans_.fitLayouts();
+    return false;
+  }
+
+ private:
+  PlanTable plans_;
 };
 
 void connectTable(const PlanTable& plans, QLineEdit* filter) {
@@ -75,6 +101,10 @@ void connectTable(const PlanTable& plans, QLineEdit* filter) {
   }
   QObject::connect(plans.session, &Session::documentChanged, table, [plans] { plans.show(); });
   QObject::connect(plans.session, &Session::planSelected, table, [plans] { plans.fitColumns(); });
+  QObject::connect(plans.order, &QAbstractItemModel::dataChanged, table,
+                   [plans] { plans.fitLayouts(); });
+  QObject::connect(plans.order, &QAbstractItemModel::rowsInserted, table,
+                   [plans] { plans.fitLayouts(); });
   QObject::connect(filter, &QLineEdit::textChanged, plans.order,
                    &QSortFilterProxyModel::setFilterFixedString);
   QObject::connect(filter, &QLineEdit::textChanged, table, [plans] { plans.show(); });
@@ -110,7 +140,9 @@ QWidget* makePlanTable(Session& session) {
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->setSortingEnabled(true);
   table->sortByColumn(-1, Qt::AscendingOrder);  // as the planner ranks them
-  table->setMinimumHeight(90);
+  table->horizontalHeader()->setStretchLastSection(false);
+  table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  table->setMinimumHeight(104);
   auto* filter = new QLineEdit;
   filter->setPlaceholderText(Words::tr("Filter plans, as \"tp8\" or \"colocated\""));
   filter->setAccessibleName(Words::tr("Filter of the ranked plans"));
@@ -126,7 +158,9 @@ QWidget* makePlanTable(Session& session) {
   auto* find = new QShortcut(QKeySequence::Find, panel);
   QObject::connect(find, &QShortcut::activated, filter,
                    [filter] { filter->setFocus(Qt::ShortcutFocusReason); });
-  connectTable({table, order, &session, nothing}, filter);
+  const PlanTable plans{table, order, &session, nothing};
+  connectTable(plans, filter);
+  new LayoutsFitter(plans);  // the table's
   fillTable(table, session);
   return panel;
 }

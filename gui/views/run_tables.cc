@@ -4,6 +4,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "cost_models/documents/preset.h"
 #include "gui/document/words.h"
@@ -17,13 +18,26 @@ namespace tessera::gui {
 namespace {
 
 constexpr QRgb kPredicted = 0xff8a8f98, kMeasured = 0xff0072b2;
+constexpr int kPhaseRows = 10, kRows = 4;  // of tables, at least
 
 QTableView* tableOf(QAbstractItemModel* model, const QString& name, int bad_role) {
   QTableView* table = makeTable(model, name, bad_role);
   table->verticalHeader()->hide();
-  table->setMinimumHeight(60);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   return table;
+}
+
+/// Its first rows are in sight however low the window is: the page then scrolls.
+void keepRowsInSight(QTableView* table, int most) {
+  const auto keep = [=] {
+    const int row = table->verticalHeader()->defaultSectionSize();
+    const int rows = std::clamp(table->model()->rowCount(), 1, most);
+    table->setMinimumHeight(table->horizontalHeader()->sizeHint().height() + rows * row +
+                            2 * table->frameWidth());
+  };
+  QObject::connect(table->model(), &QAbstractItemModel::modelReset, table, keep);
+  QObject::connect(table->model(), &QAbstractItemModel::rowsInserted, table, keep);
+  keep();
 }
 
 /// Hatched while what the run is held against answers an earlier question.
@@ -84,6 +98,7 @@ QWidget* makeComparison(Session& session) {
   table->horizontalHeader()->setSectionResizeMode(ComparisonModel::What, QHeaderView::Stretch);
   table->horizontalHeader()->setStretchLastSection(false);
   table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);  // the width stays
+  keepRowsInSight(table, kPhaseRows);
   Session* shown = &session;
   QObject::connect(table, &QTableView::clicked, shown, [=](const QModelIndex& at) {
     const int phase = at.data(ComparisonModel::PhaseRole).toInt();
@@ -140,6 +155,7 @@ QWidget* makeRules(Session& session) {
     table->setColumnHidden(RuleModel::Metric, table->width() < kRoomForAll);
   });
   table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);  // the width stays
+  keepRowsInSight(table, kRows);
   layout->addWidget(table, 1);
   QObject::connect(profile, &QComboBox::currentTextChanged, rules,
                    [=](const QString& name) { rules->setProfile(name); });
@@ -162,9 +178,11 @@ const RegisteredView kRulesView({"rules", Place::tables, 2, 2, "", makeRules,
 const RegisteredView kRanksView({"ranks", Place::tables, 3, 2,
                                  QT_TRANSLATE_NOOP("Words", "<b>Ranks</b>"),
                                  [](Session& session) -> QWidget* {
-                                   return tableOf(session.run()->ranks(),
-                                                  Words::tr("Ranks of the run"),
-                                                  RankStateModel::BadRole);
+                                   QTableView* table = tableOf(session.run()->ranks(),
+                                                               Words::tr("Ranks of the run"),
+                                                               RankStateModel::BadRole);
+                                   keepRowsInSight(table, kRows);
+                                   return table;
                                  },
                                  [](Session& session) { return csvOf(*session.run()->ranks()); }});
 

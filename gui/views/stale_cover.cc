@@ -25,6 +25,17 @@ void StaleCover::setStale(bool stale) {
   setVisible(stale);
 }
 
+void StaleCover::leaveOut(QWidget* part) {
+  left_out_ = part;
+  update();
+}
+
+QRegion StaleCover::covered() const {
+  const QRegion all(rect());
+  if (!left_out_ || !left_out_->isVisibleTo(parentWidget())) return all;
+  return all - QRect(left_out_->mapTo(parentWidget(), QPoint(0, 0)), left_out_->size());
+}
+
 bool StaleCover::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::Resize) setGeometry(parentWidget()->rect());
   return QWidget::eventFilter(watched, event);
@@ -48,6 +59,7 @@ QPixmap StaleCover::hatch() const {
 
 void StaleCover::paintEvent(QPaintEvent*) {
   QPainter painter(this);
+  painter.setClipRegion(covered());
   QColor fade = palette().color(QPalette::Window);
   fade.setAlphaF(0.55F);
   painter.fillRect(rect(), fade);

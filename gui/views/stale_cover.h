@@ -6,6 +6,8 @@
 #pragma once
 
 #include <QPixmap>
+#include <QPointer>
+#include <QRegion>
 #include <QWidget>
 
 namespace tessera::gui {
@@ -15,6 +17,8 @@ class StaleCover : public QWidget {
   explicit StaleCover(QWidget* covered);
 
   void setStale(bool stale);
+  /// A part of what is covered that answers no question, and stays clear.
+  void leaveOut(QWidget* part);
   /// What a cover says, for readers of the screen as well.
   static QString says();
 
@@ -24,6 +28,9 @@ class StaleCover : public QWidget {
 
  private:
   QPixmap hatch() const;
+  QRegion covered() const;
+
+  QPointer<QWidget> left_out_;
 };
 
 }  // namespace tessera::gui

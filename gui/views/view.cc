@@ -10,6 +10,8 @@
 namespace tessera::gui {
 namespace {
 
+constexpr const char* kScreenOnly = "screen_only";
+
 // A function's static: registrations of other files may come first.
 std::vector<ViewKind>& registered() {
   static std::vector<ViewKind> kinds;
@@ -35,6 +37,10 @@ QWidget* makeView(const ViewKind& kind, Session& session) {
   view->setObjectName(kind.name);
   return view;
 }
+
+void keepForTheScreen(QWidget& part) { part.setProperty(kScreenOnly, true); }
+
+bool isForTheScreenOnly(const QWidget& part) { return part.property(kScreenOnly).toBool(); }
 
 QString titleOf(const ViewKind& kind) {
   return *kind.title == 0 ? QString() : Words::tr(kind.title);

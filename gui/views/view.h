@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/document/long_text.h"
 #include "gui/models/session.h"
 
 namespace tessera::gui {
@@ -36,6 +37,10 @@ struct ViewKind {
   /// while there is nothing.
   std::string (*csv)(Session& session) = nullptr;
   std::string (*json)(Session& session) = nullptr;
+  /// Instead of these, of what may be too much for the window to wait for; an empty function
+  /// likewise.
+  LongText (*long_csv)(Session& session) = nullptr;
+  LongText (*long_json)(Session& session) = nullptr;
 };
 
 /// Registers a kind; one object per view, at namespace scope.
@@ -48,6 +53,10 @@ std::vector<ViewKind> viewsOf(Place place);
 
 /// A view of that kind, with its name as the widget's object name.
 QWidget* makeView(const ViewKind& kind, Session& session);
+
+/// Of a part of a view that says how it is worked: it is in no picture that is exported.
+void keepForTheScreen(QWidget& part);
+bool isForTheScreenOnly(const QWidget& part);
 
 /// The title in the window's language.
 QString titleOf(const ViewKind& kind);

@@ -111,7 +111,7 @@ TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
   const Plan& plan = digits_plan();
   const auto constants = calibration_named(plan.provenance.calibration, plan.cluster, problems);
   std::atomic<int> ran = 0;
-  PlanJob<int> job([&](const Plan&, const Calibration&) { return ++ran; });
+  PlanJob<int> job([&](const Plan&, const Calibration&, const std::stop_token&) { return ++ran; });
   job.want();  // nothing to do so far
   EXPECT_EQ(job.whyNone("Working"), "No plan is open.");
   job.setPlan(shared(plan), std::nullopt);
@@ -132,7 +132,9 @@ TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
   EXPECT_EQ(ran, 1);
   job.setPlan(shared(plan), constants);
   EXPECT_EQ(job.facts(), nullptr);  // another plan's
-  PlanJob<int> broken([](const Plan&, const Calibration&) -> int { throw std::bad_alloc(); });
+  PlanJob<int> broken([](const Plan&, const Calibration&, const std::stop_token&) -> int {
+    throw std::bad_alloc();
+  });
   broken.setPlan(shared(plan), constants);
   broken.want();
   EXPECT_TRUE(wait_for([&] { return !broken.problem().isEmpty(); }));

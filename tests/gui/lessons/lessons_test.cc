@@ -19,6 +19,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "cost_models/documents/stopped.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/headline.h"
 #include "gui/lessons/advice_dialog.h"
@@ -143,6 +144,16 @@ TEST_F(Lessons, AdviceIsReadFirstAndItsFilesReplaceNone) {
                               "/calibration.json --fix "))
       << copied.toStdString();
   dialog->reject();
+}
+
+TEST_F(Lessons, NobodyWaitsForALessonThatIsCancelled) {
+  Problems problems;
+  const auto ran = read_plan((kRun + "/plan.json").toStdString(), problems);
+  ASSERT_TRUE(ran);
+  std::stop_source nobody_waits;
+  nobody_waits.request_stop();
+  EXPECT_THROW(learned_from(kRun.toStdString(), *ran, nobody_waits.get_token()), Stopped);
+  EXPECT_THROW(advice_for(kRun.toStdString(), *ran, nobody_waits.get_token()), Stopped);
 }
 
 // As the command does: by the learned constants, and with what the change fixes.

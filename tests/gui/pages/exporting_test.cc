@@ -2,6 +2,7 @@
 // Exporting changes nothing of what one looks at, and makes the folder that is asked for.
 #include <gtest/gtest.h>
 
+#include <QAbstractButton>
 #include <QAction>
 #include <QComboBox>
 #include <QDir>
@@ -9,15 +10,14 @@
 #include <QFileInfo>
 #include <QHeaderView>
 #include <QImage>
+#include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMenuBar>
-#include <QScrollArea>
-#include <QStandardItemModel>
 #include <QStatusBar>
 #include <QTabWidget>
 #include <QTableView>
 #include <QTemporaryDir>
-#include <QVBoxLayout>
 #include <map>
 
 #include "cost_models/documents/problem.h"
@@ -68,9 +68,83 @@ TEST(Exporting, MakesAFolderThatIsNotThere) {
   ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
   const QTemporaryDir above;
   const QString folder = above.filePath("pictures/of today");
-  answer_file_dialog(&window, folder);
+  with_dialog(&window, [&](QDialog& dialog) {
+    named<QLineEdit>(dialog, "Folder")->setText(folder);
+    dialog.accept();
+  });
   QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier);
   EXPECT_TRUE(QFileInfo::exists(folder + "/timeline.png"));
+  EXPECT_FALSE(QFileInfo::exists(folder + "/timeline.csv")) << "nobody asked for it";
+}
+
+// What was chosen, as what was chosen; the page in front stays, and how many is said.
+TEST(Exporting, AsksForViewsAndFormats) {
+  MainWindow window;
+  window.resize(1280, 800);
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
+  const auto before = in_front(window);
+  const QTemporaryDir folder;
+  const auto button = [](QDialog& dialog, const QString& text) {
+    for (QAbstractButton* each : dialog.findChildren<QAbstractButton*>()) {
+      if (each->text() == text) return each;
+    }
+    return static_cast<QAbstractButton*>(nullptr);
+  };
+  bool without_folder = true, without_views = true;
+  int changes = 0, seen = 0;
+  QObject::connect(window.understand().findChild<QTabWidget*>(), &QTabWidget::currentChanged, [&] {
+    ++changes;
+    const auto* still = window.findChild<QLabel*>("still");
+    if (still == nullptr || !still->isVisible()) ++seen;
+  });
+  with_dialog(&window, [&](QDialog& dialog) {
+    auto* list = named<QListWidget>(dialog, "Pages and views");
+    without_folder = button(dialog, "&Export")->isEnabled();
+    named<QLineEdit>(dialog, "Folder")->setText(folder.path());
+    EXPECT_TRUE(button(dialog, "&Export")->isEnabled());
+    button(dialog, "&None")->click();
+    without_views = button(dialog, "&Export")->isEnabled();
+    for (int row = 0; row < list->count(); ++row) {
+      QListWidgetItem& item = *list->item(row);
+      const bool wanted = item.text().startsWith("timeline") || item.text().startsWith("mesh") ||
+                          item.text().startsWith("reshard:");
+      if (wanted) item.setCheckState(Qt::Checked);
+    }
+    button(dialog, "&Pictures (png)")->click();
+    button(dialog, "&Tables (csv)")->click();
+    button(dialog, "&Export")->click();
+    if (dialog.isVisible()) dialog.reject();
+  });
+  QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier);
+  EXPECT_FALSE(without_folder);
+  EXPECT_FALSE(without_views);
+  EXPECT_GT(changes, 0);
+  EXPECT_EQ(seen, 0);
+  EXPECT_EQ(window.findChild<QLabel*>("still"), nullptr);
+  EXPECT_EQ(in_front(window), before);
+  EXPECT_EQ(QDir(folder.path()).entryList(QDir::Files),
+            (QStringList{"reshard.csv", "timeline.csv"}));
+  EXPECT_EQ(window.statusBar()->currentMessage(), "2 files written into " + folder.path());
+}
+
+TEST(Exporting, EndsWhereNobodyWaitsForTheRest) {
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
+  const QTemporaryDir folder;
+  QStringList begun;
+  const auto twice = [&](const QString& name, int done, int all) {
+    EXPECT_EQ(done, begun.size());
+    EXPECT_GT(all, 10);
+    begun << name;
+    return begun.size() < 3;
+  };
+  const QStringList written = exportViews(window, folder.path(), {{.png = true}, {}}, twice);
+  EXPECT_EQ(begun.size(), 3);
+  EXPECT_EQ(written.size(), 2);
+  EXPECT_EQ(QDir(folder.path()).entryList(QDir::Files).size(), 2);
 }
 
 // As large as what they show, whatever room the window has for it.
@@ -132,6 +206,7 @@ class OneView : public testing::Test {
     EXPECT_TRUE(QTest::qWaitForWindowActive(&window));
     QCoreApplication::processEvents();
     QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier | Qt::AltModifier);
+    EXPECT_TRUE(wait_for([&] { return !window.writing().isBusy(); }));
     return file;
   }
   static QByteArray bytes_of(const QString& file) {
@@ -244,71 +319,6 @@ TEST_F(OneView, SaysThatItShowsNothing) {
   const QString file = exported("none.csv");
   EXPECT_FALSE(QFileInfo::exists(file));
   EXPECT_TRUE(told().contains("shows nothing")) << told().toStdString();
-}
-
-// What a table scrolls to is in its picture.
-TEST(ViewFile, APictureHasAllRowsOfATable) {
-  QTemporaryDir folder;
-  QStandardItemModel model(60, 2);
-  QWidget window;
-  auto* panel = new QWidget;
-  auto* table = new QTableView;
-  table->setModel(&model);
-  (new QVBoxLayout(panel))->addWidget(table);
-  (new QVBoxLayout(&window))->addWidget(panel);
-  window.resize(300, 200);
-  window.show();
-  const QSize before = panel->size();
-  const int rows = table->verticalHeader()->length();
-  ASSERT_GT(rows, before.height());
-  writePng(*panel, folder.filePath("table.png"));
-  EXPECT_GT(QImage(folder.filePath("table.png")).height(), 2 * rows);
-  EXPECT_EQ(panel->size(), before);
-}
-
-// Of what scrolls the last part has a colour of its own, which is in the picture at two pixels
-// each.
-TEST(ViewFile, APictureHasWhatAnAreaHidesAndTwoPixelsForEachOfTheView) {
-  constexpr QRgb kLast = 0xff13579b;
-  QWidget top;  // a view is part of a window
-  QWidget view(&top);
-  auto* layout = new QVBoxLayout(&view);
-  auto* area = new QScrollArea;
-  auto* inner = new QWidget;
-  inner->setFixedSize(500, 900);
-  auto* last = new QWidget(inner);
-  last->setGeometry(0, 890, 10, 10);
-  last->setAutoFillBackground(true);
-  last->setPalette(QPalette(QColor(kLast)));
-  area->setWidget(inner);
-  layout->addWidget(area);
-  view.resize(300, 200);
-  top.resize(300, 200);
-  top.show();
-  ASSERT_TRUE(QTest::qWaitForWindowExposed(&top));
-  const QTemporaryDir folder;
-  const QString file = folder.filePath("view.png");
-  writePng(view, file);
-  EXPECT_EQ(view.size(), QSize(300, 200));
-  EXPECT_EQ(area->verticalScrollBarPolicy(), Qt::ScrollBarAsNeeded);
-  const QImage picture(file);
-  EXPECT_GE(picture.width(), 2 * 500);
-  EXPECT_GE(picture.height(), 2 * 900);
-  int marked = 0;
-  for (int y = 0; y < picture.height(); ++y) {
-    for (int x = 0; x < picture.width(); ++x) marked += picture.pixel(x, y) == kLast ? 1 : 0;
-  }
-  EXPECT_EQ(marked, 20 * 20);
-}
-
-TEST(ViewFile, APictureThatScrollsNothingIsNoSmallerThanASlideTakes) {
-  QWidget top;
-  QWidget view(&top);
-  view.resize(461, 262);
-  const QTemporaryDir folder;
-  writePng(view, folder.filePath("view.png"));
-  EXPECT_EQ(QImage(folder.filePath("view.png")).size(), QSize(1920, 1080));
-  EXPECT_EQ(view.size(), QSize(461, 262));
 }
 
 }  // namespace

@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <QSemaphore>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
+#include "cost_models/documents/stopped.h"
 #include "gui/document/plan_job.h"
 #include "planner/plan/plan.h"
 #include "tests/gui/explore_flow.h"
@@ -17,7 +21,7 @@ namespace {
 /// A job of a plan that ends when it may.
 struct Slow {
   QSemaphore may_end;
-  PlanJob<int> job{[this](const Plan&, const Calibration&) {
+  PlanJob<int> job{[this](const Plan&, const Calibration&, const std::stop_token&) {
     may_end.acquire();
     return 7;
   }};
@@ -50,6 +54,54 @@ TEST(PlanJob, WhatIsCancelledDoesNotBeginAgainByItself) {
   job.cancel();
   job.setPlan(shared(digits_plan()), calibration_of(digits_plan()));
   EXPECT_FALSE(job.isCancelled());
+}
+
+/// A job that ends when it is told to stop, and then gives no facts.
+struct Stoppable {
+  std::atomic<int> begun = 0, ended = 0;
+  PlanJob<int> job{[this](const Plan&, const Calibration&, const std::stop_token& stop) -> int {
+    ++begun;
+    while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++ended;
+    throw Stopped();
+  }};
+
+  Stoppable() { job.setPlan(shared(digits_plan()), calibration_of(digits_plan())); }
+  bool begins(int count) {
+    job.want();
+    return wait_for([&] { return begun == count; });
+  }
+};
+
+TEST(PlanJob, WorkThatIsCancelledEnds) {
+  Stoppable slow;
+  ASSERT_TRUE(slow.begins(1));
+  slow.job.cancel();
+  EXPECT_TRUE(wait_for([&] { return slow.ended == 1; }));
+  slow.job.goOn();
+  ASSERT_TRUE(slow.begins(2));
+  // So does that of a plan that is not looked at any more.
+  slow.job.setPlan(shared(free_plan()), calibration_of(free_plan()));
+  EXPECT_TRUE(wait_for([&] { return slow.ended == 2; }));
+  ASSERT_TRUE(slow.begins(3));  // it ends with the job
+  EXPECT_TRUE(slow.job.problem().isEmpty());
+}
+
+TEST(Newest, WorkThatNewerWorkReplacesEnds) {
+  std::atomic<int> ended = 0;
+  int heard = 0;
+  {
+    Newest<int> newest;  // one at a time: the newer begins where the older has ended
+    const auto work = [&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return static_cast<int>(++ended);
+    };
+    newest.start(work, [&](int) { ++heard; });
+    newest.start([] { return 7; }, [&](int answer) { heard += answer; });
+    EXPECT_TRUE(wait_for([&] { return heard > 0; }));
+    newest.start(work, [&](int) { ++heard; });
+  }
+  EXPECT_EQ(heard, 7);
 }
 
 TEST(WorkStatus, SaysWhatTakesLongAndEndsTheWait) {

@@ -107,22 +107,46 @@ class WhyNotDialogTest : public ::testing::Test {
 
   SharedPlan plan = shared(free_plan());
   QSemaphore go_on;
+  SettingChecks checks;
   Newest<WhyNotAnswer> searches;
 };
 
 TEST_F(WhyNotDialogTest, ClosesWhileItSearches) {
   occupy();
   {
-    WhyNotDialog dialog(plan, small_query(), searches);
+    WhyNotDialog dialog(plan, small_query(), searches, checks);
     ask(dialog, "8");
     EXPECT_TRUE(searches.isBusy());
   }  // would wait for good
   EXPECT_FALSE(searches.isBusy());
 }
 
+// Engine verl trains without tensor parallelism: what it has not is grey, and says why.
+TEST_F(WhyNotDialogTest, ValuesThatCannotBeAreGreyWithTheirReason) {
+  PlanQuery query = small_query();
+  query.engine = "verl";
+  WhyNotDialog dialog(plan, query, searches, checks);
+  auto* value = named<QComboBox>(dialog, "Value");
+  ASSERT_EQ(named<QComboBox>(dialog, "Setting")->currentText(), "actor.tp");
+  const QString chosen = value->currentText();
+  ASSERT_TRUE(wait_for([&] { return !checks.isBusy(); }));
+  const auto grey = [&](const char* text) {
+    return value->itemData(value->findText(text), Qt::ForegroundRole).isValid();
+  };
+  const auto why = [&](const char* text) {
+    return value->itemData(value->findText(text), Qt::ToolTipRole).toString();
+  };
+  EXPECT_FALSE(grey("1")) << why("1").toStdString();
+  for (const char* text : {"2", "8", "64"}) {
+    EXPECT_TRUE(grey(text)) << text;
+    EXPECT_TRUE(why(text).contains("actor.tp=" + QString(text))) << why(text).toStdString();
+  }
+  EXPECT_EQ(value->currentText(), chosen);
+}
+
 // As the question's own line has it: "actor.tp=8".
 TEST_F(WhyNotDialogTest, AChoiceIsTypedWhole) {
-  WhyNotDialog dialog(plan, small_query(), searches);
+  WhyNotDialog dialog(plan, small_query(), searches, checks);
   dialog.show();
   ASSERT_TRUE(QTest::qWaitForWindowActive(&dialog));
   auto* setting = named<QComboBox>(dialog, "Setting");
@@ -136,7 +160,7 @@ TEST_F(WhyNotDialogTest, AChoiceIsTypedWhole) {
 }
 
 TEST_F(WhyNotDialogTest, AnAnswerIsOfTheChoiceThatStandsThere) {
-  WhyNotDialog dialog(plan, small_query(), searches);
+  WhyNotDialog dialog(plan, small_query(), searches, checks);
   auto* says = named<QPlainTextEdit>(dialog, "Why not");
   ask(dialog, "8");
   ASSERT_TRUE(wait_for([&] { return plan_with_it(dialog)->isEnabled(); }));
