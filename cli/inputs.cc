@@ -22,11 +22,6 @@
 namespace tessera {
 namespace {
 
-std::string digest_but_transports(Plan plan) {
-  for (PlannedReshard& pair : plan.reshard) pair.transport = ReshardTransport::automatic;
-  return mapping_digest(plan);
-}
-
 std::string what_runs(const Plan& plan) {
   std::string text = plan.workload.algorithm + ": " + describe_layouts(plan);
   for (const PlannedReshard& pair : plan.reshard) {
@@ -174,7 +169,7 @@ void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const s
   const std::optional<std::string> ran_file = plan_file_of_run(run);
   if (!ran_file) return;
   const Plan ran = read_plan_or_throw(*ran_file);
-  if (digest_but_transports(ran) == digest_but_transports(plan)) return;
+  if (run_digest(ran) == run_digest(plan)) return;
   throw Error(ExitCode::bad_input,
               {Problem{.file = run,
                        .place = "plan.json",

@@ -7,7 +7,9 @@
 #include "executor/records/prometheus_text.h"
 #include "executor/rl/samples.h"
 #include "executor/rl/validation_metrics.h"
+#include "planner/plan/certified.h"
 #include "simulator/timeline/rank_status.h"
+#include "simulator/timeline/step_order.h"
 
 namespace tessera {
 namespace {
@@ -30,7 +32,8 @@ RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan&
       answers_(config.validation.samples_folder.empty() ? run / "validation"
                                                         : config.validation.samples_folder),
       steps_(config.validation.only ? 0 : config.trainer.total_training_steps),
-      record_experts_(config.actor.record_experts) {
+      record_experts_(config.actor.record_experts),
+      plan_number_(run_number(plan)) {
   if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan, on_processors);
   if (config.trainer.prometheus_port > 0) serve(config.trainer.prometheus_port);
 }
@@ -88,8 +91,10 @@ void RunRecords::rolled_back(std::int64_t step) {
   if (rules_) rules_->forget();
 }
 
-void RunRecords::step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
+void RunRecords::step(std::int64_t step, Metrics numbers, const PromptSet& prompts,
                       std::span<const Sequence> sequences) {
+  numbers[kStepsSinceStart] = static_cast<double>(++steps_since_start_);
+  numbers[kPlanNumber] = plan_number_;
   log_.add_step(step, numbers);
   if (prometheus_) prometheus_->set(prometheus_text(step, numbers));
   for (const Sequence& sequence : sequences) {

@@ -45,8 +45,9 @@ class RunRecords {
   /// The steps after `step` come again.
   void rolled_back(std::int64_t step);
 
-  /// A step that has ended.
-  void step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
+  /// A step that has ended; its line says which plan ran it, and how many steps these processes
+  /// have made.
+  void step(std::int64_t step, Metrics numbers, const PromptSet& prompts,
             std::span<const Sequence> sequences);
   /// A validation after `step` steps; its numbers join the step's line of the metrics, or
   /// have one, where they come `alone`, else they are among the step's. The answers become
@@ -62,6 +63,8 @@ class RunRecords {
   std::filesystem::path run_, answers_;  // folders
   std::int64_t steps_;                   // that the run is to make; 0 where it validates alone
   bool record_experts_;                  // of the rollout, with its samples
+  double plan_number_;
+  std::int64_t steps_since_start_ = 0;
   std::optional<RunRules> rules_;
   std::optional<PageServer> prometheus_;
 };

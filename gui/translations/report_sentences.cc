@@ -110,6 +110,7 @@ constexpr std::array kSentences{
         "noise, not worth using: steps of %1 differ by %2% among themselves, as ranks "
         "share the processors with one another and with whatever else runs there"),
     QT_TRANSLATE_NOOP("Words", "%1: %2 steps, %3 left out as warm-up"),
+    QT_TRANSLATE_NOOP("Words", "steps that other plans of the folder ran, left out: %1"),
     QT_TRANSLATE_NOOP("Words",
                       "%1: left out, as the log has the trainer's wait for it, not its time"),
     QT_TRANSLATE_NOOP("Words", "prompts: mean %1 tokens, planned %2"),

@@ -4584,6 +4584,10 @@ select it to plan it in full</source>
         <translation>%1：%2 步，另有 %3 步作为预热不计</translation>
     </message>
     <message>
+        <source>steps that other plans of the folder ran, left out: %1</source>
+        <translation>由该文件夹中其他计划运行的步，不计：%1</translation>
+    </message>
+    <message>
         <source>%1: left out, as the log has the trainer&apos;s wait for it, not its time</source>
         <translation>%1：不计，日志记录的是训练器的等待时间，而不是它的用时</translation>
     </message>

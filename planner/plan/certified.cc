@@ -42,6 +42,16 @@ std::string mapping_digest(const Plan& plan) {
   return digest_of(bare);
 }
 
+std::string run_digest(const Plan& plan) {
+  Plan run = plan;
+  for (PlannedReshard& pair : run.reshard) pair.transport = ReshardTransport::automatic;
+  return mapping_digest(run);
+}
+
+std::uint32_t run_number(const Plan& plan) {
+  return static_cast<std::uint32_t>(std::stoul(run_digest(plan).substr(0, 8), nullptr, 16));
+}
+
 std::string why_not_certified(const Plan& plan) {
   switch (certified(plan)) {
     case Certified::yes:

@@ -5,6 +5,7 @@
 // Pure functions; digests are xxh3 of the plan's canonical JSON.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace tessera {
@@ -20,6 +21,11 @@ Certified certified(const Plan& plan);
 
 /// Of what runs: models, workload, schedule, roles and reshards, whatever is predicted of them.
 std::string mapping_digest(const Plan& plan);
+
+/// As mapping_digest, whatever transports the reshards take: a run chooses them.
+std::string run_digest(const Plan& plan);
+/// The first half of run_digest: a number that metrics.jsonl holds exactly.
+std::uint32_t run_number(const Plan& plan);
 
 /// "not from a search", "edited since its search"; "" where the certificate holds.
 std::string why_not_certified(const Plan& plan);

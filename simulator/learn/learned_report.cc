@@ -6,6 +6,7 @@
 #include "cost_models/documents/printed.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/lengths.h"
+#include "simulator/learn/run_comparison.h"
 
 namespace tessera {
 namespace {
@@ -204,6 +205,7 @@ Node node_of(const FittedRun& run) {
   add(node, "run", tessera::node_of(std::string_view(run.name)));
   add(node, "steps", tessera::node_of(run.steps));
   add(node, "warm_up", tessera::node_of(static_cast<std::int64_t>(run.warm_up)));
+  add(node, "of_other_plans", tessera::node_of(static_cast<std::int64_t>(run.of_other_plans)));
   add(node, "scatter", tessera::node_of(run.scatter));
   add(node, "lengths_measured", tessera::node_of(run.lengths_measured));
   add(node, "lengths", node_of(run.lengths));
@@ -218,6 +220,7 @@ std::string to_text(const LearnedRuns& result) {
   for (const FittedRun& run : result.runs) {
     text += printed("%s: %lld steps, %zu left out as warm-up\n", run.name.c_str(),
                     static_cast<long long>(run.steps), run.warm_up);
+    text += other_plans_line(run.of_other_plans);
     text += heading() + phases_text(run.phases) + waits_text(run) + lengths_text(run);
     if (run.lengths_measured) {
       text += "  before and after: at these lengths; the plan's own prediction is at its own\n";

@@ -216,10 +216,10 @@ LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibrat
     const MeasuredRun& run = *part.run;
     result.runs.push_back({run.name, fitted_phases(part, base, result.learned.calibration),
                            part.means.step.spread / part.means.step.mean,
-                           is_cpu(run.plan.cluster.device), run.warm_up, part.means.steps,
-                           run.planned.response_tokens, run.plan.workload.response_tokens,
-                           run.lengths_measured, run.planned.prompt_tokens, run.prompt_mean,
-                           run.waits});
+                           is_cpu(run.plan.cluster.device), run.warm_up, run.of_other_plans,
+                           part.means.steps, run.planned.response_tokens,
+                           run.plan.workload.response_tokens, run.lengths_measured,
+                           run.planned.prompt_tokens, run.prompt_mean, run.waits});
   }
   return result;
 }

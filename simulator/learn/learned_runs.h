@@ -30,7 +30,7 @@ struct FittedRun {
   std::vector<FittedPhase> phases;  // in the order of enum Phase, the step last
   double scatter = 0;               // standard deviation between its steps, relative to their mean
   bool on_processors = false;
-  std::size_t warm_up = 0;
+  std::size_t warm_up = 0, of_other_plans = 0;  // steps that were left out
   std::int64_t steps = 0;
   LengthSpec planned_lengths, lengths;
   bool lengths_measured = false;

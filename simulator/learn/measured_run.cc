@@ -10,6 +10,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/device/device_kind.h"
 #include "planner/engines/engine.h"
+#include "planner/plan/certified.h"
 #include "planner/plan/schedule.h"
 #include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/measured_phase.h"
@@ -133,13 +134,21 @@ std::vector<StepNumbers> without_warm_up(std::vector<LoggedStep> steps,
   return kept;
 }
 
+// A folder's run may have gone on under another plan. Returns how many steps are left out.
+std::size_t leave_out_other_plans(const Plan& plan, std::vector<LoggedStep>& steps) {
+  const auto own = static_cast<double>(run_number(plan));
+  return std::erase_if(steps, [&](const LoggedStep& step) {
+    return number_of(step.numbers, kPlanNumber).value_or(own) != own;
+  });
+}
+
 }  // namespace
 
 bool is_compared(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> kRead{
-      "timing_s/",     "perf/max_memory_", "actor/perf/max_memory_",
-      "memory_gib/",   "prompt_length/",   "response_length/",
-      "reshard/bytes", kProgramSeconds,    "plan/predicted_step_s"};
+  static constexpr std::array<std::string_view, 10> kRead{
+      "timing_s/",      "perf/max_memory_", "actor/perf/max_memory_", "memory_gib/",
+      "prompt_length/", "response_length/", "reshard/bytes",          kProgramSeconds,
+      "plan/",          kStepsSinceStart};
   return std::any_of(kRead.begin(), kRead.end(),
                      [&](std::string_view part) { return name.starts_with(part); });
 }
@@ -167,8 +176,15 @@ std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
   std::erase_if(steps, [](const StepNumbers& step) { return !(seconds_of(step) > 0); });
   std::vector<LoggedStep> logged = in_order(steps);
   steps = {};
-  const std::size_t all = logged.size();
   MeasuredRun run{.name = name, .plan = std::move(plan)};
+  run.of_other_plans = leave_out_other_plans(run.plan, logged);
+  if (run.of_other_plans > 0 && logged.empty()) {
+    problems.push_back({name, kPlanNumber,
+                        std::to_string(run.of_other_plans) + " steps, all of them of other plans",
+                        "a step that the folder's present plan ran", ""});
+    return std::nullopt;
+  }
+  const std::size_t all = logged.size();
   run.steps = without_warm_up(std::move(logged), warm_up);
   run.warm_up = all - run.steps.size();
   if (run.steps.empty()) {

@@ -46,6 +46,7 @@ struct MeasuredRun {
   double prompt_mean = 0;          // tokens; 0 = not measured
   std::vector<StepNumbers> steps;  // without the warm-up
   std::size_t warm_up = 0;         // steps that were left out, those behind restarts among them
+  std::size_t of_other_plans = 0;  // left out, too: the folder's run had another plan before
   RunMemory memory;
   /// Phases that run beside the trainer, whose time in the log is the trainer's wait for them.
   std::vector<Phase> waits;
@@ -65,10 +66,10 @@ std::size_t warm_up_steps(std::span<const StepNumbers> steps);
 std::size_t warm_up_steps(std::span<const double> seconds);
 
 /// `steps`: lines of metrics; those without timing_s/step (validation) are passed over, and of
-/// lines with one number the last counts. Beside warm_up_steps() the first step behind each restart
-/// is left out while another is left. `warm_up`: steps at the start instead of both rules. nullopt
-/// and a Problem where no step is left, or where prompts or responses are longer than the plan
-/// allows.
+/// lines with one number the last counts. Steps that another plan ran, by their kPlanNumber, are
+/// left out. Beside warm_up_steps() the first step behind each restart is left out while another is
+/// left. `warm_up`: steps at the start instead of both rules. nullopt and a Problem where no step
+/// is left, or where prompts or responses are longer than the plan allows.
 std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
                                         std::vector<StepNumbers> steps,
                                         std::optional<std::size_t> warm_up, Problems& problems);

@@ -191,6 +191,7 @@ RunComparison compare_run(const MeasuredRun& run, const Calibration& calibration
   planned.workload = run.planned;
   RunComparison result{.times = compare(planned, run.steps, 0, options)};
   result.warm_up = run.warm_up;
+  result.of_other_plans = run.of_other_plans;
   const Priced priced = price_of(run, planned, calibration);
   for (PhaseComparison& row : result.times.phases) {
     row.predicted_deviation_s =
@@ -210,10 +211,16 @@ RunComparison compare_run(const MeasuredRun& run, const Calibration& calibration
   return result;
 }
 
+std::string other_plans_line(std::size_t steps) {
+  return steps == 0 ? ""
+                    : printed("steps that other plans of the folder ran, left out: %zu\n", steps);
+}
+
 std::string to_text(const RunComparison& comparison) {
   std::string text = to_text(comparison.times);
   text += printed("%zu step%s left out as warm-up\n", comparison.warm_up,
                   comparison.warm_up == 1 ? "" : "s");
+  text += other_plans_line(comparison.of_other_plans);
   const PhaseComparison& step = comparison.times.phases.back();
   if (step.predicted_communication_s > 0) {
     text += printed("exposed communication predicted: %.2fms of all calls, most in ",
@@ -286,6 +293,7 @@ std::string to_json(const RunComparison& comparison) {
   text.erase(text.rfind('}'));  // the document goes on
   while (text.back() == '\n') text.pop_back();
   return text + ",\n  \"warm_up\": " + std::to_string(comparison.warm_up) +
+         ",\n  \"of_other_plans\": " + std::to_string(comparison.of_other_plans) +
          ",\n  \"memory\": " + json_of(comparison.memory) +
          ",\n  \"lengths\": " + json_of(comparison.lengths) +
          ",\n  \"gaps\": " + json_of(comparison.gaps) + "\n}\n";

@@ -38,13 +38,16 @@ struct RunComparison {
   Comparison times;
   std::vector<MemoryComparison> memory;
   std::vector<LengthComparison> lengths;
-  std::vector<Gap> gaps;  // the three largest, by size
-  std::size_t warm_up = 0;
+  std::vector<Gap> gaps;                        // the three largest, by size
+  std::size_t warm_up = 0, of_other_plans = 0;  // steps that were left out
 };
 
 /// The run's plan with the prediction that it was made with; `calibration`: what error bars are of.
 RunComparison compare_run(const MeasuredRun& run, const Calibration& calibration,
                           const WireOptions& options = {});
+
+/// How many steps of other plans were left out, as a line; empty where there are none.
+std::string other_plans_line(std::size_t steps);
 
 std::string to_text(const RunComparison& comparison);
 /// docs/schemas/comparison.schema.json.

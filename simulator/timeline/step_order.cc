@@ -13,7 +13,9 @@ std::vector<LoggedStep> in_order(const std::vector<StepNumbers>& lines) {
     const bool repeats =
         i > 0 && lines[i].step == lines[i - 1].step && lines[i].data == lines[i - 1].data;
     if (repeats) continue;
-    last[lines[i].step] = {lines[i], i > 0 && lines[i].step <= lines[i - 1].step};
+    const auto since = lines[i].data.find(kStepsSinceStart);
+    const bool says_so = since != lines[i].data.end() && since->second == 1;
+    last[lines[i].step] = {lines[i], i > 0 && (says_so || lines[i].step <= lines[i - 1].step)};
   }
   std::vector<LoggedStep> steps;
   for (auto& [number, step] : last) steps.push_back(std::move(step));

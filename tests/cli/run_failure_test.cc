@@ -253,6 +253,14 @@ TEST_F(RunFailure, AnElasticRunGoesOnWithTheRanksThatAreLeft) {
              want = read_metrics(folder_ / "inelastic/metrics.jsonl", problems);
   ASSERT_TRUE(got && want);
   ASSERT_EQ(got->size(), 6U);
+  const auto first_plan = got->front().data.at("plan/number");
+  EXPECT_EQ(first_plan, want->front().data.at("plan/number"));
+  EXPECT_NE(first_plan, got->back().data.at("plan/number"));
+  EXPECT_EQ(want->back().data.at("training/steps_since_start"), 6);
+  const auto starts = std::count_if(got->begin(), got->end(), [](const StepNumbers& step) {
+    return step.data.at("training/steps_since_start") == 1;
+  });
+  EXPECT_EQ(starts, 2);
   for (std::size_t k = 0; k < 6; ++k) {
     for (const char* key : {"actor/pg_loss", "critic/vf_loss", "critic/score/mean"}) {
       EXPECT_NEAR((*got)[k].data.at(key), (*want)[k].data.at(key), 1e-5) << key << " " << k + 1;
