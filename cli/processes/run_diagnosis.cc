@@ -150,7 +150,11 @@ Verdict judged(const fs::path& run, const std::vector<RankFinding>& ranks,
   return verdict;
 }
 
+/// Else of train-reward, or of ranks that were started without `tessera run`.
+bool is_of_run(const fs::path& run) { return fs::exists(run / "run.yaml"); }
+
 std::string go_on(const fs::path& run) {
+  if (!is_of_run(run)) return "its own command with --resume (resume_mode: auto)";
   return "tessera run " + (run / "plan.json").string() + " --config " +
          (run / "run.yaml").string() + " --resume -o " + run.string();
 }
@@ -179,9 +183,12 @@ std::string advice_of_code(const fs::path& run, const RunDiagnosis& result) {
            "looks at this machine";
   }
   if (!result.verdict.lost.empty()) {
-    return "a process ended without a word: killed (dmesg | grep -i 'killed process' tells of a "
-           "full host memory), or its host is gone; with --restarts N a run goes on by itself, "
-           "with --elastic without what was lost";
+    const std::string died =
+        "a process ended without a word: killed (dmesg | grep -i 'killed process' tells of a "
+        "full host memory), or its host is gone";
+    return died + (is_of_run(run) ? "; with --restarts N a run goes on by itself, with --elastic "
+                                    "without what was lost"
+                                  : "");
   }
   if (std::ranges::all_of(result.ranks, ended_well) && !result.unread.empty()) {
     return "a rank's file in " + (run / "ranks").string() +
@@ -227,7 +234,8 @@ void add_advice(const fs::path& run, RunDiagnosis& result) {
     advice.push_back("go on from step " + std::to_string(*result.checkpoint) + ": " + go_on(run));
   } else {
     advice.push_back(
-        "there is no checkpoint (trainer.save_freq writes some): it begins again with " +
+        "there is no checkpoint (trainer.save_freq, --save-freq write some): it begins again "
+        "with " +
         go_on(run));
   }
 }

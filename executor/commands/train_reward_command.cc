@@ -19,9 +19,11 @@
 #include "executor/commands/train_reward_plan.h"
 #include "executor/launch/relaunch.h"
 #include "executor/launch/stop_signals.h"
+#include "executor/launch/watched_ranks.h"
 #include "executor/preference/reward_state.h"
 #include "executor/preference/reward_training.h"
 #include "planner/plan/recompute.h"
+#include "simulator/timeline/run_folder.h"
 
 namespace tessera {
 namespace {
@@ -139,6 +141,30 @@ void print_start(const PreferenceSet& pairs, const PreferenceSet* validation,
   std::fflush(stdout);
 }
 
+/// How to go on behind a rank's loss.
+std::string newest_checkpoint_text(const std::filesystem::path& output) {
+  std::optional<std::int64_t> newest;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(output / kCheckpointsFolder, error)) {
+    newest = std::max(newest, step_named(entry.path().filename().string()));
+  }
+  if (!newest) return "there is no checkpoint (--save-freq writes them): --resume begins again";
+  return "the newest checkpoint is of step " + std::to_string(*newest) +
+         ", from which --resume goes on";
+}
+
+/// The code of ranks that have all ended; tells of a rank that was lost.
+int code_of_end(const WatchedEnd& end, const std::filesystem::path& output) {
+  const bool lost = end.cause == EndCause::lost;
+  if (!lost && end.cause != EndCause::lost_peer) return end.code;
+  const std::string rank = "rank " + std::to_string(end.rank->rank) + " in phase " +
+                           end.rank->phase + " of step " + std::to_string(end.rank->step);
+  std::fprintf(stderr, "tessera: %s; %s\n", (lost ? "lost " + rank : rank + " lost a peer").c_str(),
+               newest_checkpoint_text(output).c_str());
+  return static_cast<int>(ExitCode::peer_lost);
+}
+
 int train(const Options& options) {
   if (!options.check) end_on_stop_signals(/*all=*/true);
   ModelSpec model = bench_model(options.training.model.string());
@@ -163,7 +189,9 @@ int train(const Options& options) {
     }
     if (ranks > 1) {
       const int gpus = cuda_device_count();
-      relaunch(options.start.words, ranks, get_gpus(options.start.device, ranks, gpus));
+      const bool gpu = get_gpus(options.start.device, ranks, gpus);
+      return code_of_end(watch_ranks(options.start.words, ranks, gpu, options.training.output),
+                         options.training.output);
     }
   }
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);

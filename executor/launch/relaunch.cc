@@ -45,7 +45,7 @@ std::string own_path() {
   return path;
 }
 
-void relaunch(const std::vector<std::string>& words, int ranks, bool gpu) {
+std::vector<std::string> launcher_line(const std::vector<std::string>& words, int ranks, bool gpu) {
   std::vector<std::string> line =
       gpu ? std::vector<std::string>{own_path(), "start", "--ranks", std::to_string(ranks)}
           : std::vector<std::string>{"mpirun",
@@ -60,6 +60,11 @@ void relaunch(const std::vector<std::string>& words, int ranks, bool gpu) {
                                      own_path()};
   const std::vector<std::string> command = on_device(words, gpu);
   line.insert(line.end(), command.begin(), command.end());
+  return line;
+}
+
+void relaunch(const std::vector<std::string>& words, int ranks, bool gpu) {
+  std::vector<std::string> line = launcher_line(words, ranks, gpu);
   std::vector<char*> arguments;
   for (std::string& word : line) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -20,8 +20,12 @@ std::string own_path();
 /// `device` is cuda and there are too few: what asks for GPUs is never measured or trained on CPUs.
 bool get_gpus(std::string_view device, int ranks, int gpus);
 
-/// Replaces this process by mpirun (CPU) or this program's `start` (GPU) with this program and
-/// on_device(words) on `ranks` ranks. Throws Error (missing) when the launcher cannot be started.
+/// mpirun (CPU) or this program's `start` (GPU) with this program and on_device(words) on `ranks`
+/// ranks.
+std::vector<std::string> launcher_line(const std::vector<std::string>& words, int ranks, bool gpu);
+
+/// Replaces this process by launcher_line(...). Throws Error (missing) when the launcher cannot be
+/// started.
 [[noreturn]] void relaunch(const std::vector<std::string>& words, int ranks, bool gpu);
 
 }  // namespace tessera

@@ -24,6 +24,7 @@
 #include "executor/records/run_log.h"
 #include "executor/train/trainer.h"
 #include "executor/weights/kept_weights.h"
+#include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_lock.h"
 
 namespace tessera {
@@ -41,6 +42,11 @@ RankMap whole_world(RankOrder order, const ParallelLayout& layout, int size) {
   RankMap map = make_rank_map(order, layout, ranks, nullptr, "layout", problems);
   if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
   return map;
+}
+
+ExitCode code_of(StopReason stopped) {
+  if (stopped == StopReason::none) return ExitCode::ok;
+  return stopped == StopReason::requeue ? ExitCode::requeue : ExitCode::stopped;
 }
 
 /// The lock of the output folder on rank 0, which makes the folder.
@@ -100,6 +106,7 @@ class RewardTraining {
         train_(train),
         validation_(validation),
         lock_(take_folder(options, setup.host())),
+        status_(options.output, setup.rank, {.marks_end = false}),
         source_(static_cast<std::int64_t>(train.pairs.size()), options.pairs_per_step,
                 options.seed),
         groups_(setup, whole_world(options.rank_order, options.layout, setup.size)),
@@ -111,7 +118,26 @@ class RewardTraining {
     if (!options.plan_json.empty()) write(options.output / "plan.json", options.plan_json);
   }
 
+  /// Marks the rank as finished with the code that the process will exit with.
   RewardTrainingResult run() {
+    try {
+      const RewardTrainingResult result = train_all();
+      status_.finish(static_cast<int>(code_of(result.stopped)));
+      return result;
+    } catch (const Error& error) {
+      status_.finish(static_cast<int>(error.code()));
+      throw;
+    } catch (const PeerLost&) {
+      status_.finish(static_cast<int>(ExitCode::peer_lost));
+      throw;
+    } catch (...) {
+      status_.finish(static_cast<int>(ExitCode::internal));
+      throw;
+    }
+  }
+
+ private:
+  RewardTrainingResult train_all() {
     RewardTrainingResult result;
     if (options_.resume) result.steps = state_.resume();
     if (log_) log_->forget_after(result.steps);
@@ -127,7 +153,10 @@ class RewardTraining {
           largest_of(setup_.host(), static_cast<std::int32_t>(stop_signalled())));
       const bool stops = result.stopped != StopReason::none;
       const bool due = options_.save_freq > 0 && (step % options_.save_freq == 0 || step == total);
-      if (due || stops) state_.save(step);
+      if (due || stops) {
+        enter(Phase::save_checkpoint, step);
+        state_.save(step);
+      }
     }
     if (result.stopped != StopReason::none) return result;
     save_reward_model(options_.output / "hf", options_.model, options_.config_json, weights_,
@@ -136,7 +165,8 @@ class RewardTraining {
     return result;
   }
 
- private:
+  void enter(Phase phase, std::int64_t step) { status_.enter(name_of(phase), step); }
+
   Weights loaded(const ModelSpec& model) {
     Weights weights = make_weights(parameter_table(model), options_.layout, groups_.groups.coord,
                                    options_.dtype, setup_.device);
@@ -175,6 +205,7 @@ class RewardTraining {
 
   Numbers train(std::int64_t step) {
     const Stopwatch watch;
+    enter(Phase::values, step);
     const std::vector<std::int64_t> which = source_.step(step - 1);
     std::vector<double> margins;
     for (const std::int64_t i : which) {
@@ -185,6 +216,7 @@ class RewardTraining {
     const PreferenceLoss loss =
         preference_loss(scores(batch), margins, options_.center_coefficient);
     const double scored = watch.seconds();
+    enter(Phase::update_critic, step);
     const UpdateResult result = trainer_.update(
         batch, loss.function(options_.layout.dp),
         {.token_limit = options_.update_tokens, .learning_rate = rate, .written = {}});
@@ -225,7 +257,10 @@ class RewardTraining {
   void record(std::int64_t step, Numbers numbers) {
     const bool last = step == options_.schedule.total_steps;
     const bool due = options_.test_freq > 0 && step % options_.test_freq == 0;
-    if (validation_ != nullptr && (last || due)) validate(numbers);
+    if (validation_ != nullptr && (last || due)) {
+      enter(Phase::values, step);
+      validate(numbers);
+    }
     if (!log_) return;
     log_->add_step(step, numbers);
     char text[200];
@@ -247,6 +282,7 @@ class RewardTraining {
   const PreferenceSet& train_;
   const PreferenceSet* validation_;
   std::optional<RunLock> lock_;  // of rank 0
+  RankStatusFile status_;
   PromptSource source_;
   Groups groups_;
   Weights weights_;

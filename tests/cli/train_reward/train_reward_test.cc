@@ -7,8 +7,10 @@
 
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
+#include "simulator/timeline/rank_status.h"
 #include "tests/cli/called.h"
 #include "tests/cli/programs.h"
+#include "tests/cli/running_program.h"
 #include "tests/executor/python_oracle.h"
 
 namespace tessera {
@@ -91,6 +93,26 @@ TEST_F(TrainReward, ANumberThatIsNoneIsToldInPlainWords) {
     EXPECT_THAT(refused.out,
                 HasSubstr("found '" + std::string(rate) + "', expected a number above 0"));
   }
+}
+
+TEST_F(TrainReward, ARankThatIsKilledIsNamedAndTheTrainingGoesOn) {
+  using namespace std::chrono_literals;
+  RunningProgram program({kTessera, "train-reward", at("pairs.jsonl"), "--model", at("model"),
+                          "--batch", "32", "--device", "cpu", "--ranks", "2", "--save-freq", "2",
+                          "--steps", "100000", "-o", at("killed")},
+                         at("killed.out"));
+  std::optional<RankStatus> victim;
+  for (int look = 0; look < 12000 && !program.ended(); ++look, std::this_thread::sleep_for(10ms)) {
+    victim = read_rank_status(folder_ / "killed/ranks/1");
+    if (victim && victim->step > 4) break;
+  }
+  ASSERT_TRUE(victim) << program.messages();
+  ASSERT_EQ(::kill(victim->pid, SIGKILL), 0);
+  EXPECT_EQ(program.wait(60s), 75) << program.messages();
+  EXPECT_THAT(program.messages(), HasSubstr("tessera: lost rank 1 in phase "));
+  EXPECT_THAT(program.messages(), HasSubstr("; the newest checkpoint is of step "));
+  EXPECT_THAT(program.messages(), HasSubstr(", from which --resume goes on"));
+  EXPECT_THAT(call("doctor " + at("killed")).out, HasSubstr("its own command with --resume"));
 }
 
 TEST_F(TrainReward, LearnsToTellAnswersApartAndTransformersScoresAlike) {

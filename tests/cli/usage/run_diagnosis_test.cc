@@ -77,6 +77,7 @@ TEST_F(Diagnosis, ALockHasAHolderWhileItIsHeldAlone) {
 TEST_F(Diagnosis, ARankThatWasKilledIsTheCauseAndTheCheckpointTheWayOn) {
   ended(rank(0, [](RankStatusFile& file) { file.finish(75); }));
   ended(rank(1, [](RankStatusFile&) { ::raise(SIGKILL); }));
+  write("run.yaml", "version: 1\n");
   write("metrics.jsonl", R"({"step":30,"data":{"perf/max_memory_allocated_gb":1.5,"loss":1}})"
                          "\n");
   write("log.txt", "step 29: reward 0.1\nstep 30: reward 0.2\n");
@@ -96,6 +97,8 @@ TEST_F(Diagnosis, ARankThatWasKilledIsTheCauseAndTheCheckpointTheWayOn) {
   EXPECT_THAT(describe(run.ranks.at(0)), HasSubstr("ended with code 75"));
   EXPECT_THAT(describe(run.ranks.at(1)), HasSubstr("rank 1 in phase gen of step 31, since "));
   EXPECT_THAT(describe(run.ranks.at(1)), HasSubstr("died without a word"));
+  fs::remove(run_ / "run.yaml");  // as train-reward has none
+  EXPECT_THAT(found().advice, Contains(HasSubstr("go on from step 20: its own command with ")));
 }
 
 // The first error is the cause, what the others say follows from it.
