@@ -51,8 +51,9 @@ struct KlControlConfig {
   double kl_coef = 0.001, target_kl = 0.1, horizon = 10000;
 };
 
-/// Which score the group filter compares: the reward, or the rule's before any shaping.
-enum class FilterMetric : std::uint8_t { reward, rule };
+/// What the group filter compares: the reward, the score before any shaping, or the accuracy that
+/// the reward function states (the score where it states none).
+enum class FilterMetric : std::uint8_t { reward, score, accuracy };
 
 struct AlgorithmConfig {
   AdvantageOptions advantage;     // the estimator follows the plan's dataflow

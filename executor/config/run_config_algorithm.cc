@@ -91,14 +91,13 @@ struct NamedFilterMetric {
   FilterMetric metric;
   std::string_view name;
 };
-/// verl's names: `reward` and the sums of token rewards are one here, and so are the entries that
-/// its reward managers report of the score before shaping.
+/// verl's names: `reward` and the sums of token rewards are one here.
 constexpr std::array<NamedFilterMetric, 5> kFilterMetrics{
     {{FilterMetric::reward, "reward"},
      {FilterMetric::reward, "seq_reward"},
      {FilterMetric::reward, "seq_final_reward"},
-     {FilterMetric::rule, "acc"},
-     {FilterMetric::rule, "score"}}};
+     {FilterMetric::accuracy, "acc"},
+     {FilterMetric::score, "score"}}};
 
 void read_filter_groups(ObjectReader& parent, const Plan& plan, AlgorithmConfig& algorithm) {
   auto reader = parent.object("filter_groups", false);

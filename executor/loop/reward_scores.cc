@@ -45,6 +45,7 @@ struct ProgramRound {
 };
 
 constexpr std::chrono::milliseconds kLook{200};  // between two looks whether the run is to end
+constexpr const char* kRewardLog = "reward.log";
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
 void append(std::string& out, const auto& value) {
@@ -311,9 +312,11 @@ RewardWorkersOfRank make_reward_workers(const PromptSet& set, const RewardProgra
   }
   const auto place =
       static_cast<int>(std::ranges::find(own.ranks, host.rank()) - own.ranks.begin());
+  RewardPrograms logged = programs;
+  if (!worker.context.logs.empty()) logged.limits.log = worker.context.logs / kRewardLog;
   Problems problems;
   for (const RewardFunction& function : set.rewards) {
-    own.by_function.push_back(make_reward_scorer(function, programs, place, host.size(), problems));
+    own.by_function.push_back(make_reward_scorer(function, logged, place, host.size(), problems));
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return own;

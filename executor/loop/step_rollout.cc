@@ -94,21 +94,33 @@ void add_rewards(Metrics& all, std::size_t before, const Metrics& further, std::
   }
 }
 
+/// verl's "acc" of each response, 0 of one without; empty where none has one.
+Array accuracies(std::span<const ResponseScores> scores) {
+  const auto said = [](const ResponseScores& each) { return each.detail.accuracy.has_value(); };
+  if (std::ranges::none_of(scores, said)) return {};
+  Array values;
+  for (const ResponseScores& each : scores) values.push_back(each.detail.accuracy.value_or(0));
+  return values;
+}
+
 /// `scored`: responses of the step whose figures `rewards` has; both grow.
 ScoredRollout scored_rollout(const RolloutSetting& setting, std::vector<Sequence> sequences,
                              Metrics& rewards, std::size_t& scored) {
+  const FilterMetric metric = setting.config.algorithm.filter_metric;
   ScoredRollout rollout{std::move(sequences), {}};
-  Metrics told = score_by_functions(setting.worker, setting.prompts, rollout.sequences,
-                                    setting.note, setting.stop);
+  std::vector<ResponseScores> single;
+  Metrics told =
+      score_by_functions(setting.worker, setting.prompts, rollout.sequences, setting.note,
+                         setting.stop, metric == FilterMetric::accuracy ? &single : nullptr);
   const auto keep_scores = [&] {
     for (const Sequence& s : rollout.sequences) rollout.metric.push_back(s.score);
   };
-  const bool shaped = setting.config.algorithm.filter_metric == FilterMetric::reward;
-  if (!shaped) keep_scores();
+  if (metric == FilterMetric::accuracy) rollout.metric = accuracies(single);
+  if (metric != FilterMetric::reward && rollout.metric.empty()) keep_scores();
   told.merge(shape(setting.config.reward.overlong, rollout.sequences));
   add_rewards(rewards, scored, told, rollout.sequences.size());
   scored += rollout.sequences.size();
-  if (shaped) keep_scores();
+  if (metric == FilterMetric::reward) keep_scores();
   return rollout;
 }
 

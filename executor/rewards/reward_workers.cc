@@ -342,7 +342,8 @@ std::optional<StartRefusal> refusal_of_start(const std::vector<std::string>& wor
 
 RewardWorkers::RewardWorkers(std::vector<std::string> command, const WorkerLimits& limits,
                              int count)
-    : command_{.words = std::move(command), .memory_gib = limits.memory_gib}, limits_(limits) {
+    : command_{.words = std::move(command), .memory_gib = limits.memory_gib, .log = limits.log},
+      limits_(limits) {
   for (int i = 0; i < count; ++i) workers_.push_back(std::make_unique<Worker>());
 }
 

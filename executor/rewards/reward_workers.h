@@ -38,6 +38,7 @@ struct WorkerLimits {
   double start_timeout_s = 120;  // seconds until a process is ready, or has answered
   double memory_gib = 8;         // address space of a process; 0 = no limit
   Sandbox sandbox = Sandbox::automatic;
+  std::filesystem::path log = {};  // WorkerCommand::log
 };
 
 /// The command that runs `function` of a Python file as verl calls it: compute_score(data_source,

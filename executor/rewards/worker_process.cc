@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,7 @@ std::string WorkerProcess::start(const WorkerCommand& command) {
   unsent_.clear();
   received_.clear();
   error_tail_.clear();
+  log_ = command.log;
   std::vector<char*> words;
   for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -103,6 +105,8 @@ std::string WorkerProcess::start(const WorkerCommand& command) {
 }
 
 void WorkerProcess::stop() {
+  if (errors_ >= 0) receive_errors();
+  log(unlogged_.size());
   if (pid_ > 0) {
     ::kill(-pid_, SIGKILL);
     ::kill(pid_, SIGKILL);
@@ -133,10 +137,28 @@ bool WorkerProcess::take_line(std::string& line) {
 }
 
 bool WorkerProcess::receive_errors() {
-  const bool open = read_into(errors_, error_tail_);
+  std::string fresh;
+  const bool open = read_into(errors_, fresh);
+  unlogged_ += fresh;
+  error_tail_ += fresh;
+  // Whole lines, as other processes write the file, too.
+  log(unlogged_.size() > kReadAtOnce ? unlogged_.size() : unlogged_.rfind('\n') + 1);
   if (error_tail_.size() > kErrorTail) error_tail_.erase(0, error_tail_.size() - kErrorTail);
   if (!open) close_one(errors_);
   return open;
+}
+
+/// The first bytes of what is not logged. A disk that takes nothing costs what was printed.
+void WorkerProcess::log(std::size_t bytes) {
+  const int file = bytes == 0 || log_.empty()
+                       ? -1
+                       : ::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  struct stat known {};
+  if (file >= 0 && ::fstat(file, &known) == 0 && known.st_size < kLargestLog) {
+    [[maybe_unused]] const auto written = ::write(file, unlogged_.data(), bytes);
+  }
+  if (file >= 0) ::close(file);
+  unlogged_.erase(0, bytes);
 }
 
 std::string WorkerProcess::last_words() const {

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,11 @@ namespace tessera {
 struct WorkerCommand {
   std::vector<std::string> words;  // program and arguments; a program without / is looked up
   double memory_gib = 0;           // address space of every process of it; 0 = no limit
+  /// What it writes to its error output is added to this file while that is below kLargestLog;
+  /// empty = it is dropped.
+  std::filesystem::path log = {};
 };
+inline constexpr std::int64_t kLargestLog = std::int64_t{64} << 20;  // bytes
 
 class WorkerProcess {
  public:
@@ -33,7 +38,7 @@ class WorkerProcess {
   bool running() const { return pid_ > 0; }
   /// Empty, or why the process could not be started.
   std::string start(const WorkerCommand& command);
-  /// Kills the process group and waits for the process.
+  /// Kills the process group and waits for the process, once what it has printed is read.
   void stop();
 
   /// Queues a line (without its end), of which send() writes what the process takes.
@@ -48,7 +53,7 @@ class WorkerProcess {
   bool take_line(std::string& line);
   /// Bytes that have arrived and are no whole line yet.
   std::size_t waiting() const { return received_.size(); }
-  /// Reads the error output, of which the end is kept; false once it is closed.
+  /// Reads the error output, of which the end is kept, and logs it; false once it is closed.
   bool receive_errors();
   /// The last line that the process wrote to its error output, or how it ended.
   std::string last_words() const;
@@ -58,9 +63,13 @@ class WorkerProcess {
   int errors() const { return errors_; }
 
  private:
+  void log(std::size_t bytes);
+
+  std::filesystem::path log_;
   pid_t pid_ = -1;
   int input_ = -1, output_ = -1, errors_ = -1;  // file descriptors of this side; -1 = closed
   std::string unsent_, received_, error_tail_;
+  std::string unlogged_;  // of the error output: a line that has no end yet
 };
 
 }  // namespace tessera

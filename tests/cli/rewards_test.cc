@@ -4,7 +4,10 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <sstream>
 #include <thread>
 
 #include "simulator/timeline/rank_status.h"
@@ -69,6 +72,29 @@ TEST_F(RewardRun, APythonFileTrainsAsTheRuleDoes) {
   EXPECT_TRUE(metric("rule", "reward/overlapped").empty());
 }
 
+/// As verl's replay_buffer.py judges groups by reward_extra_info["acc"]: here none has a signal,
+/// and their scores differ.
+TEST_F(RewardRun, GroupsAreJudgedByTheFunctionsOwnAccuracy) {
+  write("blind.py",
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    right = sum(a == b for a, b in zip(solution_str, ground_truth))\n"
+        "    return {'score': right + len(set(solution_str)) / 16, 'acc': 0.0}\n");
+  const auto words = [](const std::string& name, const std::string& metric) {
+    write(name + ".yaml",
+          "data: {train_files: [" + at("prompts.jsonl") +
+              "]}\nreward: {custom_reward_function: {path: " + at("blind.py") +
+              "}}\nalgorithm: {filter_groups: {enable: true, metric: " + metric +
+              ", max_num_gen_batches: 2}}\ntrainer: {total_training_steps: 1, seed: 3}\n");
+    return call("run " + at("plan.json") + " --config " + at(name + ".yaml") + " -o " + at(name));
+  };
+  const Called acc = words("acc", "acc");
+  EXPECT_EQ(acc.code, 1) << acc.out;
+  EXPECT_NE(acc.out.find("0 groups with different scores after 2 generations"), std::string::npos)
+      << acc.out;
+  const Called score = words("score", "score");
+  EXPECT_EQ(score.code, 0) << score.out;
+}
+
 /// Kubernetes and Slurm kill half a minute after they have asked.
 TEST_F(RewardRun, ARunThatIsStoppedWaitsForNoReward) {
   using namespace std::chrono_literals;
@@ -95,6 +121,30 @@ TEST_F(RewardRun, ARunThatIsStoppedWaitsForNoReward) {
   ASSERT_EQ(::kill(program.pid(), SIGTERM), 0);
   EXPECT_EQ(program.wait(20s), 130) << program.messages();
   EXPECT_TRUE(fs::exists(folder_ / "slow/hf/model.safetensors")) << program.messages();
+}
+
+/// Both outputs, in a sandbox where there is one, and also what comes with the last answer.
+TEST_F(RewardRun, WhatAFunctionPrintsIsKept) {
+  write("talks.py",
+        "import sys\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    print('out of', extra_info['index'])\n"
+        "    sys.stderr.write(f\"err of {extra_info['index']}\\n\")\n"
+        "    return 0.5\n");
+  for (const std::string sandbox : {"automatic", "none"}) {
+    const std::string name = "talks-" + sandbox;
+    ASSERT_EQ(train_with(name,
+                         "{custom_reward_function: {path: " + at("talks.py") +
+                             "}, workers: {sandbox: " + sandbox + "}}",
+                         1),
+              0)
+        << text_of(at(name + ".out"));
+    std::istringstream log(text_of(folder_ / name / "reward.log"));
+    std::map<std::string, int> words;
+    for (std::string line; std::getline(log, line);) ++words[line.substr(0, 3)];
+    EXPECT_EQ(words["out"], words["err"]);
+    EXPECT_EQ(words["out"], std::ranges::count(text_of(folder_ / name / "samples.jsonl"), '\n'));
+  }
 }
 
 TEST_F(RewardRun, AParquetFileTrainsAsTheSameLinesDo) {

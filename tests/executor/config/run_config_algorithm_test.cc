@@ -79,7 +79,7 @@ TEST(RunConfig, ReadsCorrectionFilterBufferAndDistillation) {
   ASSERT_EQ(correction.rejections.size(), 2U);
   EXPECT_NEAR(correction.rejections[0].upper, std::log(2), 1e-12);
   EXPECT_EQ(correction.rejections[1].level, RejectionLevel::sequence_max);
-  EXPECT_EQ(config->algorithm.filter_metric, FilterMetric::rule);
+  EXPECT_EQ(config->algorithm.filter_metric, FilterMetric::accuracy);
   EXPECT_EQ(config->algorithm.filter_groups.max_num_gen_batches, 5);
   EXPECT_EQ(config->actor.objective.policy.tau_pos, 2);
   EXPECT_EQ(config->reward.overlong.len, 2);
