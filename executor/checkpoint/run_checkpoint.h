@@ -79,8 +79,9 @@ struct CheckpointManifest {
   std::int64_t seed = 0;         // of the sampled tokens
   CheckpointData data;
   std::vector<CheckpointLength> lengths;  // of prompts that were answered, by row
-  std::map<std::string, double> metrics;  // of the step: what checkpoints are ranked by
-  std::vector<CheckpointFile> files;      // by rank, and of a rank by part
+  std::map<std::string, double>
+      metrics;                        // of the step: what checkpoints are ranked by, learning rates
+  std::vector<CheckpointFile> files;  // by rank, and of a rank by part
   bool operator==(const CheckpointManifest&) const = default;
 };
 

@@ -92,8 +92,8 @@ void begin_reshard(Worker& worker) {
   worker.weight_reshard->begin();
 }
 
-/// One rate for all updates of a training step, as verl's scheduler has it, times what rules have
-/// lowered rates to.
+}  // namespace
+
 double rate_of_step(const OptimConfig& optim, const RunConfig& config, const Worker& worker,
                     std::int64_t step) {
   const LrSchedule schedule{.lr = optim.lr,
@@ -104,8 +104,6 @@ double rate_of_step(const OptimConfig& optim, const RunConfig& config, const Wor
                             .min_lr_ratio = optim.min_lr_ratio};
   return worker.rules.lr_scale * learning_rate(schedule, step - 1);
 }
-
-}  // namespace
 
 namespace {
 
@@ -245,7 +243,7 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
                                .learning_rate = rate,
                                .written = written});
     result.metrics["actor/grad_norm"] = result.grad_norm;
-    result.metrics["actor/lr"] = rate;
+    result.metrics[rate_name(Role::actor)] = rate;
     result.metrics["actor/loss"] = result.loss;
     for (const char* const name :
          {"router_aux_loss", "router_z_loss", "router_replay_mismatch_fraction"}) {
@@ -300,7 +298,7 @@ Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epoc
         views_of(batch), critic_loss_function(batch, config.critic.cliprange_value, counts),
         {.token_limit = role->plan->batching.update_tokens, .learning_rate = rate});
     result.metrics["critic/grad_norm"] = result.grad_norm;
-    result.metrics["critic/lr"] = rate;
+    result.metrics[rate_name(Role::critic)] = rate;
     result.metrics["critic/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;
   };

@@ -19,6 +19,13 @@
 
 namespace tessera {
 
+/// The learning rate of all updates of a training step, as verl's scheduler has it, times what
+/// rules have lowered rates to.
+double rate_of_step(const OptimConfig& optim, const RunConfig& config, const Worker& worker,
+                    std::int64_t step);
+/// Its name among the step's numbers.
+inline std::string rate_name(Role role) { return std::string(name_of(role)) + "/lr"; }
+
 /// Whether this rank speaks for a replica of the rollout: the first of those that generate alike.
 bool speaks_for_replica(const RoleWorker& rollout);
 

@@ -1,5 +1,7 @@
 #include "executor/loop/resume.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <sstream>
@@ -8,6 +10,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/adapters/adapter_weights.h"
 #include "executor/checkpoint/base_digest.h"
+#include "executor/loop/calls.h"
 #include "executor/loop/share.h"
 #include "executor/run_state/generator_state.h"
 #include "executor/run_state/restore.h"
@@ -48,10 +51,28 @@ std::string lines(const Problems& problems) {
   return text;
 }
 
+/// Says where a learning rate is not that of the checkpoint's step: a schedule over another number
+/// of steps, say, jumps.
+void tell_rates(const CheckpointManifest& manifest, const Worker& worker, const RunConfig& config,
+                const Note& note) {
+  for (const Role role : {Role::actor, Role::critic}) {
+    const auto found = manifest.metrics.find(rate_name(role));
+    if (found == manifest.metrics.end()) continue;
+    const OptimConfig& optim = role == Role::actor ? config.actor.optim : config.critic.optim;
+    const double had = found->second, has = rate_of_step(optim, config, worker, manifest.step);
+    if (std::abs(had - has) <= 1e-6 * std::max(std::abs(had), std::abs(has))) continue;
+    note("[Resume] the " + std::string(name_of(role)) + "'s learning rate jumps: it was " +
+         number_text(had) + " in step " + std::to_string(manifest.step) +
+         ", where this run's schedule (" + std::string(name_of(optim.decay)) + ", " +
+         std::to_string(config.trainer.total_training_steps) + " steps) has " + number_text(has));
+  }
+}
+
 /// Says where the run's data or numbers are not those of the checkpoint's steps.
 void tell_differences(const CheckpointManifest& manifest, const CheckpointData& data,
-                      const RunConfig& config, const Note& note) {
+                      const Worker& worker, const RunConfig& config, const Note& note) {
   if (!note) return;
+  tell_rates(manifest, worker, config, note);
   if (manifest.data != data) {
     const auto described = [](const CheckpointData& d) {
       return std::to_string(d.prompts) + " prompts (" + d.digest + "), " +
@@ -208,7 +229,7 @@ CheckpointManifest resume(Worker& worker, const std::vector<fs::path>& candidate
         note("[Resume] from step " + std::to_string(checkpoint->manifest.step) + ", " +
              folder.string());
       }
-      tell_differences(checkpoint->manifest, data, config, note);
+      tell_differences(checkpoint->manifest, data, worker, config, note);
       return checkpoint->manifest;
     }
     if (note) note("[Resume] not from " + folder.string() + ": " + wrong);

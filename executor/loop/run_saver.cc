@@ -8,6 +8,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
 #include "executor/adapters/adapter_weights.h"
+#include "executor/loop/calls.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"
@@ -110,9 +111,10 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
   for (const auto& [row, known] : worker_.known_lengths) {
     manifest.lengths.push_back({row, known.mean, known.longest});
   }
-  const auto monitored = numbers.find(config_.trainer.checkpoint.keep.metric);
-  if (monitored != numbers.end() && std::isfinite(monitored->second)) {
-    manifest.metrics.insert(*monitored);
+  for (const std::string& name :
+       {config_.trainer.checkpoint.keep.metric, rate_name(Role::actor), rate_name(Role::critic)}) {
+    const auto found = numbers.find(name);
+    if (found != numbers.end() && std::isfinite(found->second)) manifest.metrics.insert(*found);
   }
   std::map<std::string, double> steps;  // rank 0 may be no member of a role
   for (const auto& [role, snapshot] : snapshots_) {

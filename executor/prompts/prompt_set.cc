@@ -108,6 +108,22 @@ void tokenize(const PromptSetOptions& options, const Tokenizer& tokenizer, const
   }
 }
 
+/// verl puts the pictures of a prompt's `images` and `videos` in the places of these words.
+bool has_pictures(const Prompt& prompt) {
+  return std::ranges::any_of(prompt.messages, [](const ChatMessage& message) {
+    return message.content.find("<image>") != std::string::npos ||
+           message.content.find("<video>") != std::string::npos;
+  });
+}
+
+void note_pictures(const FilePrompts& all, std::vector<std::string>& notes) {
+  const auto count = std::ranges::count_if(all.prompts, has_pictures);
+  if (count == 0) return;
+  notes.push_back("[Data] " + std::to_string(count) + " of " + std::to_string(all.prompts.size()) +
+                  " prompts have places for pictures (<image>, <video>): they are texts here, and "
+                  "no picture is read");
+}
+
 /// As verl's postprocess_data cuts: the end, the beginning, or the two halves.
 void cut(std::vector<std::int32_t>& tokens, std::size_t most, Truncation truncation) {
   const auto size = static_cast<std::ptrdiff_t>(tokens.size()),
@@ -264,6 +280,7 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   if (problems.empty()) tokenize(options, *tokenizer, *chat, all, problems);
   if (problems.empty()) limit_lengths(options, all, notes, problems);
   if (problems.empty()) check_counts(options, all, notes, problems);
+  note_pictures(all, notes);
   if (problems.empty() && options.vocabulary > 0) {
     const auto place = [&](std::size_t i) {
       return all.file_of(i).string() + ":" + place_of(all.prompts[i], all.file_of(i));

@@ -205,6 +205,8 @@ bool leaves_out(RoughTimes rough, std::string_view metric) {
 }
 
 std::string why_times_are_not_judged(RoughTimes rough, const Plan& plan) {
+  // Measured constants would not be judged by either.
+  if (rough == RoughTimes::all && is_cpu(plan.cluster.device)) rough = RoughTimes::shared;
   switch (rough) {
     case RoughTimes::shared:
       return "ranks share the processors with one another and with whatever else runs there";

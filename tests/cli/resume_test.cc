@@ -78,6 +78,20 @@ TEST_F(Resume, TwentyStepsAreTenAndTen) {
   expect_same_file(folder_ / "ten/hf/model.safetensors", folder_ / "twenty/hf/model.safetensors");
 }
 
+/// Half a cosine wave over four steps has ended where one over eight is half done.
+TEST_F(Resume, ALearningRateThatJumpsIsTold) {
+  const std::string cosine =
+      "--set trainer.save_freq=4 --set actor_rollout_ref.actor.optim.lr_scheduler_type=cosine ";
+  ASSERT_EQ(train_ppo("wave", 4, cosine), 0) << messages();
+  const double last = metrics("wave").back().data.at("actor/lr");
+  ASSERT_EQ(train_ppo("wave", 8, cosine + "--resume"), 0) << messages();
+  EXPECT_LT(2 * last, metrics("wave").at(4).data.at("actor/lr"));
+  EXPECT_THAT(messages(), HasSubstr("[Resume] the actor's learning rate jumps: it was "));
+  EXPECT_THAT(messages(),
+              HasSubstr(" in step 4, where this run's schedule (cosine, 8 steps) has "));
+  EXPECT_THAT(messages(), Not(HasSubstr("the critic's learning rate")));
+}
+
 /// A filter of groups takes further prompts: where the source stands is no longer the step's
 /// number.
 TEST_F(Resume, FilteredGroupsGoOnAfterThePromptsThatWereTaken) {

@@ -243,7 +243,8 @@ TEST_F(RulesRun, PredictedTimesAreNotJudgedOnProcessors) {
                 " --workload grpo-digits -o " + at("gpu-plan.json")),
             0);
   const std::vector<std::pair<std::string, std::string>> plans{
-      {"plan.json", "no constant was measured on this machine: tessera calibrate measures it"},
+      {"plan.json",
+       "ranks share the processors with one another and with whatever else runs there"},
       {"gpu-plan.json", "the plan is for H100-SXM-80GB, and its ranks run on processors"}};
   for (const auto& [plan, why] : plans) {
     const std::string name = "of-" + plan;

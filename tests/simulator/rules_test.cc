@@ -265,6 +265,8 @@ TEST(Rules, TimesOfMeasuredConstantsAreJudgedBesideRoughOnes) {
     return std::pair(times, held.expectation.bound.contains("reshard/seconds"));
   };
   EXPECT_EQ(left(RoughTimes::all, true), std::pair(false, false));
+  EXPECT_EQ(why_times_are_not_judged(RoughTimes::all, plan),
+            "ranks share the processors with one another and with whatever else runs there");
   plan.prediction.measured_constants = {"matmul_flop_per_s"};
   EXPECT_EQ(left(RoughTimes::shared, true), std::pair(false, false));
   plan.cluster.device.name = "another";

@@ -47,6 +47,17 @@ class PromptSetTest : public testing::Test {
   PromptSetOptions options_;
 };
 
+// As verl's geo3k has them, whose pictures stand in a column of their own.
+TEST_F(PromptSetTest, PlacesForPicturesAreTold) {
+  write("p.jsonl", line("\"<image> how long is AB?\"") + line("\"hello\""));
+  ASSERT_EQ(read().notes.size(), 1U);
+  EXPECT_EQ(read().notes.front(),
+            "[Data] 1 of 2 prompts have places for pictures (<image>, <video>): they are texts "
+            "here, and no picture is read");
+  write("p.jsonl", line("\"hello\""));
+  EXPECT_TRUE(read().notes.empty());
+}
+
 // As verl: of the first three prompts those that are short enough.
 TEST_F(PromptSetTest, TheFirstPromptsAreCountedBeforeLongOnesAreLeftOut) {
   const std::string longer = line("\"hello hello hello hello hello hello\"");

@@ -23,7 +23,8 @@ Plan plan_with(const std::string& fixed) {
   PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
   Problems problems;
-  request.fixed = parse_settings({fixed, "actor.pp=1"}, problems);
+  const std::vector<std::string> settings{fixed, "actor.pp=1"};
+  request.fixed = parse_settings(settings, problems);
   auto outcome = make_plan(request, problems);
   EXPECT_TRUE(outcome.has_value()) << (problems.empty() ? "" : to_string(problems[0]));
   return std::get<Plan>(std::move(*outcome));
