@@ -53,12 +53,7 @@ class RunReader {
     check_lora(root_, plan_, config_);
     config_.reward = read_reward(root_, plan_);
     check_validation(root_, config_);
-    refuse_unsupported(root_,
-                       {{"reward_model", "the plan's roles say which reward model runs where"},
-                        {"custom_reward_function", "it belongs below reward"},
-                        {"ray_kwargs", "there is no Ray"},
-                        {"global_profiler", "every run writes trace.json"},
-                        {"transfer_queue", "ranks exchange data themselves"}});
+    refuse_unsupported(root_, Section::root);
     root_.refuse_unknown_keys();
     return std::move(config_);
   }
@@ -92,20 +87,7 @@ class RunReader {
     read_validation_times(*reader, config_.validation);
     fixed(*reader, "nnodes", plan_.cluster.nodes, "cluster.nodes");
     fixed(*reader, "n_gpus_per_node", plan_.cluster.gpus_per_node, "cluster.gpus_per_node");
-    refuse_unsupported(
-        *reader,
-        {{"total_epochs", "state total_training_steps"},
-         {"log_val_generations", "every answer of a validation is written"},
-         {"critic_warmup", "the actor is updated from the first step"},
-         {"logger", "every run writes metrics.jsonl, which python3 -m tessera_trackers sends on"},
-         {"project_name", "the run's folder names it"},
-         {"experiment_name", "the run's folder names it"},
-         {"default_local_dir", "the run's folder is an argument of tessera run"},
-         {"del_local_ckpt_after_load", "max_actor_ckpt_to_keep decides what stays"},
-         {"default_hdfs_dir", "checkpoints lie in the run's folder"},
-         {"balance_batch", "batches are always balanced by tokens"},
-         {"rollout_data_dir", "every run writes samples.jsonl"},
-         {"device", "the plan's cluster says it"}});
+    refuse_unsupported(*reader, Section::trainer);
     reader->refuse_unknown_keys();
   }
 
@@ -154,12 +136,7 @@ class RunReader {
           "workload.prompts_per_step");
     fixed(*reader, "max_response_length", plan_.workload.response_tokens.max,
           "workload.response_tokens.max");
-    refuse_unsupported(*reader, {{"val_batch_size", "all prompts are in flight at once"},
-                                 {"gen_batch_size", "a step generates train_batch_size prompts"},
-                                 {"tokenizer", "the tokenizer is the model's"},
-                                 {"custom_cls", "Python classes cannot be loaded"},
-                                 {"image_key", "models are language models"},
-                                 {"prompt_key", "the files have verl's five fields"}});
+    refuse_unsupported(*reader, Section::data);
     reader->refuse_unknown_keys();
   }
 
@@ -173,11 +150,11 @@ class RunReader {
     if (auto rollout = reader->object("rollout", false)) this->rollout(*rollout);
     if (auto ref = reader->object("ref", false)) {
       log_prob_limit(*ref, Role::reference);
-      engine_keys(*ref);
+      refuse_unsupported(*ref, Section::engine);
       ref->refuse_unknown_keys();
     }
     reader->optional("nccl_timeout", config_.trainer.timeout_s, kAboveZero);
-    refuse_unsupported(*reader, {{"hybrid_engine", "the plan's roles say who shares GPUs"}});
+    refuse_unsupported(*reader, Section::roles);
     reader->refuse_unknown_keys();
   }
 
@@ -194,14 +171,7 @@ class RunReader {
     }
     fixed_flag(*reader, "use_remove_padding", true, "packed batches");
     which == Role::actor ? read_lora(*reader, plan_, config_.actor) : refuse_lora(*reader);
-    refuse_unsupported(*reader, {{"trust_remote_code", "remote code is never run"},
-                                 {"custom_chat_template", "the tokenizer's files say it"},
-                                 {"exclude_modules", "target_modules lists those that are adapted"},
-                                 {"lora", "lora_rank, lora_alpha and target_modules say it"},
-                                 {"override_config", "edit the model's config.json"},
-                                 {"external_lib", "Python modules cannot be loaded"},
-                                 {"tokenizer_path", "the tokenizer is the model's"},
-                                 {"use_liger", "tessera has kernels of its own"}});
+    refuse_unsupported(*reader, Section::model);
     reader->refuse_unknown_keys();
   }
 
@@ -214,31 +184,18 @@ class RunReader {
     if (!reshard_after_forward && planned != nullptr && planned->layout.dp_shard == 1) {
       reader->refuse("reshard_after_forward", "true: the plan's layout has no FSDP");
     }
+    if (planned != nullptr) {
+      fixed_flag(*reader, "param_offload", planned->offload.parameters, "offload.parameters");
+      fixed_flag(*reader, "optimizer_offload", planned->offload.optimizer, "offload.optimizer");
+    }
+    constexpr std::array<std::string_view, 3> kRead{"reshard_after_forward", "param_offload",
+                                                    "optimizer_offload"};
     for (const std::string& key : reader->keys()) {
-      if (key != "reshard_after_forward") {
+      if (std::ranges::find(kRead, key) == kRead.end()) {
         reader->refuse(key, "only reshard_after_forward here",
                        "the plan's layout, offload and dtypes say the rest");
       }
     }
-  }
-
-  /// Keys about verl's engines, which the plan replaces.
-  void engine_keys(ObjectReader& reader) {
-    refuse_unsupported(
-        reader,
-        {{"strategy", "the plan's layouts say how a role is cut"},
-         {"megatron",
-          "the plan's layout says it; moe_z_loss_coeff is actor.router_z_loss_coef, router_replay "
-          "is actor.router_replay"},
-         {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
-         {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
-         {"ppo_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
-         {"log_prob_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
-         {"log_prob_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
-         {"forward_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
-         {"checkpoint", "every checkpoint holds everything"},
-         {"profiler", "every run writes trace.json"},
-         {"use_torch_compile", "there is no Python to compile"}});
   }
 
   void log_prob_limit(ObjectReader& reader, Role which) {
@@ -260,9 +217,8 @@ class RunReader {
       fixed(reader, "ppo_max_token_len_per_gpu", planned->batching.update_tokens,
             std::string(name_of(which)) + " batching.tokens_per_call.update");
     }
-    engine_keys(reader);
-    refuse_unsupported(reader, {{"shuffle", "mini-batches follow the order of the prompts"},
-                                {"data_loader_seed", "mini-batches follow the prompts' order"}});
+    refuse_unsupported(reader, Section::engine);
+    refuse_unsupported(reader, Section::update);
   }
 
   void actor(ObjectReader& reader) {
@@ -306,24 +262,8 @@ class RunReader {
     read_generation_engine(reader, plan_, rollout);
     read_validation_sampling(reader, config_.validation);
     log_prob_limit(reader, Role::actor);
-    engine_keys(reader);
-    refuse_unsupported(
-        reader, {{"name", "rollout.engine says it: tessera or vllm"},
-                 {"mode", "the plan's schedule says it"},
-                 {"gpu_memory_utilization", "the plan's memory says it, vLLM's rollout.vllm"},
-                 {"enforce_eager", "the engine decides"},
-                 {"free_cache_engine", "KV memory is always released"},
-                 {"load_format", "weights arrive by a reshard"},
-                 {"dtype", "the plan's dtypes say it"},
-                 {"ignore_eos", "a response ends with its end token"},
-                 {"do_sample", "responses are always drawn"},
-                 {"max_model_len", "prompt and response lengths say it"},
-                 {"enable_chunked_prefill", "the engine decides"},
-                 {"enable_prefix_caching", "samples of a prompt always share it"},
-                 {"checkpoint_engine", "the plan's reshard says it"},
-                 {"calculate_log_probs", "rollouts always return them"},
-                 {"enable_rollout_routing_replay", "actor.router_replay.mode R3 says it"},
-                 {"multi_turn", "multi-turn rollouts are not supported"}});
+    refuse_unsupported(reader, Section::engine);
+    refuse_unsupported(reader, Section::rollout);
     reader.refuse_unknown_keys();
   }
 

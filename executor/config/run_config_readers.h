@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,12 +13,22 @@
 
 namespace tessera {
 
+/// A key that verl has and tessera does not. `same`: the value, as YAML writes it, that states what
+/// tessera does anyway, and is taken; nullptr: none.
 struct Refusal {
-  const char *key, *reason;
+  const char *key, *reason, *same = nullptr;
 };
 
-/// Keys that verl has and tessera does not: the reason instead of "unknown".
-void refuse_unsupported(ObjectReader& reader, std::initializer_list<Refusal> refusals);
+/// The reason instead of "unknown".
+void refuse_unsupported(ObjectReader& reader, std::span<const Refusal> refusals);
+inline void refuse_unsupported(ObjectReader& reader, std::initializer_list<Refusal> refusals) {
+  refuse_unsupported(reader, std::span(refusals.begin(), refusals.size()));
+}
+
+/// Maps of verl's configuration whose keys are refused alike wherever they stand: `engine` are
+/// those of all roles, `update` those of actor and critic, `roles` those of actor_rollout_ref.
+enum class Section : std::uint8_t { root, trainer, data, roles, model, engine, update, rollout };
+void refuse_unsupported(ObjectReader& reader, Section section);
 
 /// A value that the plan fixes; the file may repeat it.
 void fixed(ObjectReader& reader, std::string_view key, std::int64_t planned,

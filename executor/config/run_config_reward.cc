@@ -212,12 +212,16 @@ RewardConfig read_reward(ObjectReader& root, const Plan& plan) {
   if (auto named = reward->object("reward_manager", false)) {
     named->optional("name", manager);
     if (manager != "naive" && manager != "dapo") named->refuse("name", "naive or dapo");
+    refuse_unsupported(*named, {{"source", "managers are tessera's own", "\"register\""},
+                                {"module", "Python classes cannot be loaded"}});
     named->refuse_unknown_keys();
   }
   read_overlong(*reward, plan, config.overlong);
   if (config.overlong.enable && manager != "dapo") {
     reward->refuse("reward_manager", "name: dapo, whose buffer reward_kwargs describes");
   }
+  refuse_unsupported(*reward,
+                     {{"reward_model", "the workload's models.reward makes the plan's role"}});
   reward->refuse_unknown_keys();
   return config;
 }
