@@ -31,6 +31,10 @@ std::string model_refusal(const ModelSpec& model) {
   if (model.sliding_window > 0 && !model.full_attention_layers.empty()) {
     return "a sliding window in some layers only; all of them may have one, or none";
   }
+  if (model.rope.kind == RopeScalingKind::longrope) {
+    return "longrope scaling of rotary positions, whose factors change with the length of a batch; "
+           "it may be linear, llama3, yarn or none";
+  }
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "cost_models/documents/problem.h"
 #include "executor/tensor/cpu_kernels.h"
 #include "executor/tensor/fused.h"
 
@@ -91,7 +92,6 @@ torch::Tensor rope_frequencies(const RopeSpec& rope, std::int64_t head_dim) {
   const torch::Tensor plain = 1.0 / base;
   switch (rope.kind) {
     case RopeScalingKind::none:
-    case RopeScalingKind::longrope:  // of no family that runs here (planner/engines/tessera.cc)
       return plain;
     case RopeScalingKind::linear:
       return plain / rope.factor;
@@ -99,6 +99,8 @@ torch::Tensor rope_frequencies(const RopeSpec& rope, std::int64_t head_dim) {
       return llama3_frequencies(rope, plain);
     case RopeScalingKind::yarn:
       return yarn_frequencies(rope, head_dim, base);
+    case RopeScalingKind::longrope:
+      throw Error(ExitCode::infeasible, "longrope scaling of rotary positions is not executed");
   }
   return plain;
 }

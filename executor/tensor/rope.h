@@ -1,5 +1,5 @@
 // Rotary position embedding with the frequency scalings of transformers 5.17
-// (modeling_rope_utils.py): none, linear, llama3, yarn.
+// (modeling_rope_utils.py): none, linear, llama3, yarn; longrope is refused.
 //
 // A head's elements i and i + head_dim / 2 form the pairs that rotate.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// fp32 [head_dim / 2], on the CPU.
+/// fp32 [head_dim / 2], on the CPU. An Error where the scaling is longrope.
 torch::Tensor rope_frequencies(const RopeSpec& rope, std::int64_t head_dim);
 
 /// cos and sin of every token's angles, [tokens, head_dim / 2], scaled by the attention factor.

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "cost_models/documents/problem.h"
 #include "executor/model/scores.h"
 #include "tests/executor/model/fixture.h"
 
@@ -53,6 +54,14 @@ TEST_P(Logits, EqualTransformers) {
     EXPECT_LE(relative_error(logits, fixture.logits), 1e-5);
     EXPECT_TRUE(torch::equal(logits, results.front()));
   }
+}
+
+TEST(LongropeLogits, AreRefused) {
+  Fixture fixture = read_fixture("tiny-llama");
+  fixture.spec.rope.kind = RopeScalingKind::longrope;
+  on_ranks(fixture.spec, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    EXPECT_THROW(loaded(fixture.spec, layout, groups, fixture.folder), Error);
+  });
 }
 
 std::vector<Case> cases() {

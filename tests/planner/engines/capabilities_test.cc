@@ -48,6 +48,25 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   EXPECT_TRUE(outside_capabilities(plan).empty());
 }
 
+// transformers takes one set of factors for batches within the original positions and another for
+// longer ones (modeling_rope_utils.py, longrope_frequency_update).
+TEST(Capabilities, RefuseLongropeOfOwnEngineAlone) {
+  Problems problems;
+  ModelSpec model = tiny_model();
+  model.rope.kind = RopeScalingKind::yarn;
+  refuse_model(engine_named("tessera"), model, "config.json", "/rope_parameters", problems);
+  EXPECT_TRUE(problems.empty());
+  model.rope.kind = RopeScalingKind::longrope;
+  refuse_model(engine_named("verl"), model, "config.json", "/rope_parameters", problems);
+  EXPECT_TRUE(problems.empty());
+  for (const char* engine : {"tessera", "tessera+invariant", "tessera+vllm"}) {
+    problems.clear();
+    refuse_model(engine_named(engine), model, "config.json", "/rope_parameters", problems);
+    ASSERT_EQ(problems.size(), 1) << engine;
+    EXPECT_EQ(problems[0].found.find("longrope scaling"), 0) << problems[0].found;
+  }
+}
+
 // Megatron-LM's interleaved schedule, which raises an error where micro-batches are left over.
 TEST(Capabilities, RefuseVirtualStagesWhoseMicroBatchesFillNoRounds) {
   Plan plan;
