@@ -48,10 +48,11 @@ bool is_last_chunk(const Weights& weights, int chunk) {
 
 Tensor embed_tokens(const Weights& weights, const Tensor& ids, const TensorParallel& tp) {
   const Tensor table = weights.tensor(weights.rows.embedding);
-  if (tp.group == nullptr) return embed(table, ids, {}, tp);
+  const std::int64_t padding = weights.model().pad_token.value_or(-1);
+  if (tp.group == nullptr) return embed(table, ids, {}, padding, tp);
   const Interval rows = vocab_range(weights);
   const Tensor outside = (ids < rows.lo).logical_or_(ids >= rows.hi);
-  return embed(table, (ids - rows.lo).masked_fill_(outside, 0), outside, tp);
+  return embed(table, (ids - rows.lo).masked_fill_(outside, 0), outside, padding - rows.lo, tp);
 }
 
 Tensor final_norm(const Weights& weights, const Tensor& hidden) {

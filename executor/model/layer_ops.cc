@@ -208,23 +208,27 @@ struct GatedRowParallel : torch::autograd::Function<GatedRowParallel> {
 
 struct Embed : torch::autograd::Function<Embed> {
   static Tensor forward(AutogradContext* context, const Tensor& table, const Tensor& ids,
-                        const std::optional<Tensor>& outside, const TensorParallel& tp) {
+                        const std::optional<Tensor>& outside, std::int64_t padding,
+                        const TensorParallel& tp) {
     context->save_for_backward({table, ids, outside.value_or(Tensor())});
+    context->saved_data["padding"] = padding;
     keep(context, tp);
     return looked_up(table, ids, outside.value_or(Tensor()), tp);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const Tensor &table = saved[0], &ids = saved[1], &outside = saved[2];
+    const std::int64_t padding = context->saved_data["padding"].toInt();
     Tensor g = region_input(gradients[0], kept(context));
     if (outside.defined()) g = g.masked_fill(outside.unsqueeze(1), 0);
+    if (padding >= 0) g = g.masked_fill((ids == padding).unsqueeze(1), 0);
     if (const auto buffer = gradient_buffer(table)) {
       // By sorted ids: the same bits in every run.
       buffer->index_put_({ids}, g.to(at::kFloat), /*accumulate=*/true);
-      return {Tensor(), Tensor(), Tensor(), Tensor()};
+      return {Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
     }
     return {at::embedding_dense_backward(g, ids, table.size(0), -1, false), Tensor(), Tensor(),
-            Tensor()};
+            Tensor(), Tensor()};
   }
   static Tensor looked_up(const Tensor& table, const Tensor& ids, const Tensor& outside,
                           const TensorParallel& tp) {
@@ -354,9 +358,9 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) {
   return recording({&gate, &up}) ? SwiGlu::apply(gate, up) : swiglu_forward(gate, up);
 }
 
-Tensor embed(const Tensor& table, const Tensor& ids, const Tensor& outside,
+Tensor embed(const Tensor& table, const Tensor& ids, const Tensor& outside, std::int64_t padding,
              const TensorParallel& tp) {
-  if (recording({&table})) return Embed::apply(table, ids, present(outside), tp);
+  if (recording({&table})) return Embed::apply(table, ids, present(outside), padding, tp);
   return Embed::looked_up(table, ids, outside, tp);
 }
 

@@ -54,8 +54,9 @@ torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up);
 torch::autograd::variable_list swiglu_backward(const torch::Tensor& g, const torch::Tensor& gate,
                                                const torch::Tensor& up);
 
-/// Rows `ids` of `table`, zero where `outside` (undefined: none), summed over ranks.
+/// Rows `ids` of `table`, zero where `outside` (undefined: none), summed over ranks. Row `padding`
+/// (negative: none) has no gradient, as with torch's padding_idx.
 torch::Tensor embed(const torch::Tensor& table, const torch::Tensor& ids,
-                    const torch::Tensor& outside, const TensorParallel& tp);
+                    const torch::Tensor& outside, std::int64_t padding, const TensorParallel& tp);
 
 }  // namespace tessera

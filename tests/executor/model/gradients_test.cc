@@ -1,14 +1,18 @@
 // Loss and gradients of every cut equal one rank's; the layer pieces equal torch's own operators.
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 
+#include "cost_models/documents/problem.h"
+#include "executor/checkpoint/safetensors.h"
 #include "executor/model/layer_ops.h"
 #include "executor/model/scores.h"
 #include "executor/tensor/norm_ops.h"
 #include "executor/tensor/rope.h"
 #include "tests/executor/model/fixture.h"
+#include "tests/executor/python_oracle.h"
 
 namespace tessera::testing {
 namespace {
@@ -124,6 +128,37 @@ TEST(Gradients, OfSharedAndUnevenHeadsEqualOneRanks) {
   expect_cuts_agree(small_model(10, 2), {}, {{2, 1}, {3, 1}, {4, 1}});
   expect_cuts_agree(small_model(6, 3), {}, {{2, 1}, {4, 1}, {5, 1}});
   expect_cuts_agree(small_model(7, 1), {}, {{4, 1}, {2, 2}});
+}
+
+/// transformers' classes make the embedding with config.pad_token_id as padding_idx.
+TEST(Gradients, OfThePaddingRowAreTransformers) {
+  const std::string python = python_with("transformers");
+  if (python.empty()) GTEST_SKIP() << "no Python with transformers: set TESSERA_VENV";
+  const std::string script = TESSERA_SOURCE_DIR "/tests/executor/model/padding_oracle.py ";
+  TemporaryFolder temporary;
+  const auto file = temporary.path / "gradients.safetensors";
+  for (const char* name : {"tiny-qwen2", "tiny-qwen2-tied", "tiny-qwen3-moe"}) {
+    SCOPED_TRACE(name);
+    Fixture fixture = read_fixture(name);
+    fixture.spec.pad_token = 5;
+    ASSERT_EQ(run_python(python, script + fixture.folder.string() + " 5 " + file.string()), 0);
+    Problems problems;
+    const auto read = open_safetensors(file, problems);
+    ASSERT_TRUE(read);
+    for (const Degrees cut : {Degrees{1, 1}, {3, 1}, {2, 2}}) {
+      const Outcome got = outcome_of(fixture.spec, fixture.folder, cut);
+      int compared = 0;
+      for (const TensorView& view : read->tensors) {
+        const auto ours = got.gradients.find(std::string(view.name));
+        if (ours == got.gradients.end()) continue;  // experts, which are one tensor in memory
+        Tensor want = torch::empty(view.shape);
+        std::memcpy(want.mutable_data_ptr(), view.data.data(), view.data.size());
+        EXPECT_LE(relative_error(ours->second, want), 1e-5) << view.name;
+        ++compared;
+      }
+      EXPECT_GE(compared, 10);
+    }
+  }
 }
 
 /// Values and input gradients of two functions of the same tensors agree.
