@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,6 +68,22 @@ void draw(const Parameter& row, double range, std::uint64_t seed, DType dtype, i
   });
 }
 
+/// The tensors of the file: the parts of a fused one together, under its name. Elements are drawn
+/// independently, so that the order of the parts in it does not matter.
+std::vector<Parameter> saved_tensors(const ParameterTable& table) {
+  const auto shapes = checkpoint_tensors(table);
+  std::set<std::string> fused;
+  std::vector<Parameter> tensors;
+  for (const Parameter& row : table.rows) {
+    if (row.slice && !fused.insert(row.slice->tensor).second) continue;
+    Parameter tensor = row;
+    if (row.slice) tensor.name = row.slice->tensor;
+    tensor.shape = shapes.at(tensor.name);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
 bool use_digit_tokenizer(Document& config, const ModelSpec& model, Problems& problems) {
   if (model.vocab < kDigitVocabulary) {
     problems.push_back({.file = config.file,
@@ -124,14 +141,14 @@ bool init_model(const fs::path& config, const fs::path& folder, const InitModelO
   if (!range) return false;
   if (options.digit_tokenizer && !use_digit_tokenizer(*document, *model, problems)) return false;
 
-  const ParameterTable table = parameter_table(*model);
+  const std::vector<Parameter> tensors = saved_tensors(parameter_table(*model));
   ModelFolderContents contents;
   contents.config_json = json_text(document->root);
   contents.max_shard_bytes = options.max_shard_bytes;
   contents.weights = options.weights;
   if (!options.digit_tokenizer) contents.tokenizer_from = file->parent_path();
   const DType dtype = options.dtype.value_or(model->dtype);
-  for (const Parameter& row : table.rows) contents.tensors.push_back({row.name, dtype, row.shape});
+  for (const Parameter& row : tensors) contents.tensors.push_back({row.name, dtype, row.shape});
   if (options.digit_tokenizer) {
     contents.extra_files = {{"tokenizer.json", digit_tokenizer_json()},
                             {"tokenizer_config.json", digit_tokenizer_config_json()}};
@@ -139,7 +156,7 @@ bool init_model(const fs::path& config, const fs::path& folder, const InitModelO
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int threads = options.threads > 0 ? options.threads : cores;
   const TensorSource source = [&](std::size_t index, std::span<std::byte> out, Problems&) {
-    draw(table.rows[index], *range, options.seed, dtype, threads, out);
+    draw(tensors[index], *range, options.seed, dtype, threads, out);
     return true;
   };
   return write_model_folder(folder, contents, source, problems);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/model_folder.h"
@@ -93,6 +94,39 @@ TEST(InitModel, MakesAFolderThatWeReadAndTransformersRuns) {
       "logits = m(torch.tensor([t(\"r417=\").input_ids])).logits\n"
       "assert logits.shape == (1, 5, 16) and torch.isfinite(logits).all()' ";
   EXPECT_EQ(run_python(python, check + folder.string()), 0);
+}
+
+/// Names and shapes of every family are held to transformers' by checkpoint_tensors_test.cc.
+TEST(InitModel, JoinsThePartsOfFusedTensorsAsTransformersSavesThem) {
+  TemporaryFolder temporary;
+  for (const auto& entry : fs::directory_iterator(TESSERA_SOURCE_DIR "/tests/fixtures/models")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("tiny-")) continue;
+    SCOPED_TRACE(name);
+    Problems problems;
+    const bool made = init_model(entry.path(), temporary.path / name, {.threads = 1}, problems);
+    ASSERT_TRUE(made) << to_string(problems.at(0));
+    const auto model = read_model_spec(entry.path(), problems);
+    const auto folder = ModelFolder::open(temporary.path / name, problems);
+    ASSERT_TRUE(model && folder);
+    std::map<std::string, std::vector<std::int64_t>> written;
+    for (const auto& [tensor, view] : folder->tensors()) written[tensor] = view.shape;
+    EXPECT_EQ(written, checkpoint_tensors(parameter_table(*model)));
+  }
+
+  const std::string python = python_with("transformers");
+  if (python.empty()) GTEST_SKIP() << "no Python with transformers: set TESSERA_VENV";
+  const std::string check =
+      "-c 'import sys\n"
+      "from transformers import AutoModelForCausalLM as M\n"
+      "for folder in sys.argv[1:]:\n"
+      "    _, info = M.from_pretrained(folder, output_loading_info=True)\n"
+      "    assert not any(info.values()), (folder, info)'";
+  std::string folders;
+  for (const char* name : {"tiny-phi3", "tiny-gpt2", "tiny-glm4", "tiny-qwen3-next"}) {
+    folders += " " + (temporary.path / name).string();
+  }
+  EXPECT_EQ(run_python(python, check + folders), 0);
 }
 
 /// FNV-1a over the 32-bit words of a file's tensors.
