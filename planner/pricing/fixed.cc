@@ -54,12 +54,12 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
   if (chunks > model.layers) {
     return role + ": pp x vpp = " + number(chunks) + " exceeds " + number(model.layers) + " layers";
   }
-  const LayerShape last = layer_shape(model, kind_of_layer(model, model.layers - 1));
-  if (candidate.ep > 1 && last.experts == 0) {
+  const std::int64_t experts = model.moe ? model.moe->experts : 0;
+  if (candidate.ep > 1 && experts == 0) {
     return role + ": ep " + number(candidate.ep) + " of a model that has no experts";
   }
-  if (candidate.ep > 1 && last.experts % candidate.ep != 0) {
-    return role + ": ep " + number(candidate.ep) + " does not divide " + number(last.experts) +
+  if (candidate.ep > 1 && experts % candidate.ep != 0) {
+    return role + ": ep " + number(candidate.ep) + " does not divide " + number(experts) +
            " experts";
   }
   const bool trains = is_trained(workload, candidate.role);

@@ -148,6 +148,12 @@ std::string beyond_batch(const FixedRole& of) {
 
 }  // namespace
 
+LayerShape layer_to_cut(const ModelSpec& model) {
+  std::int64_t layer = model.layers - 1;
+  while (model.moe && layer > 0 && !is_moe_layer(model, layer)) --layer;
+  return layer_shape(model, kind_of_layer(model, layer));
+}
+
 std::int64_t dealt_to_replicas(const Workload& workload, PromptDealing prompts, Role role) {
   if (role == Role::rollout && prompts == PromptDealing::whole_prompts) {
     return workload.prompts_per_step;

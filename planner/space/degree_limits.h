@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cost_models/layer_shape.h"
 #include "planner/engines/capabilities.h"
 #include "planner/engines/engine.h"
 #include "planner/request/request.h"
@@ -19,6 +20,9 @@ inline constexpr int kMostVirtualStages = 8;
 /// Sequences that a role's dp must divide: of a mini-batch for trained roles. For the rollout what
 /// is dealt to replicas, of which each has some.
 std::int64_t dealt_to_replicas(const Workload& workload, PromptDealing prompts, Role role);
+
+/// What degrees cut: the last layer with experts, or of a model without any the last layer.
+LayerShape layer_to_cut(const ModelSpec& model);
 
 /// The first thing that speaks against the role's fixed gpus, tp, pp, vpp and dp; empty = nothing
 /// does.

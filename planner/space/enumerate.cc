@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "cost_models/layer_shape.h"
 #include "cost_models/packing.h"
 #include "cost_models/spec/context_parallel.h"
 #include "cost_models/spec/expert_parallel.h"
@@ -35,7 +34,7 @@ class Enumeration {
         table_(table),
         limits_(limits),
         model_(model_of(request, role)),
-        shape_(layer_shape(model_, kind_of_layer(model_, model_.layers - 1))),
+        shape_(layer_to_cut(model_)),
         prompts_(engine_named(request.engine).prompts),
         rollout_(role == Role::rollout),
         served_(rollout_ || (role == Role::reward && table.serving.reward)),

@@ -11,6 +11,7 @@
 
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
+#include "planner/pricing/fixed.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -35,6 +36,31 @@ ModelSpec awkward_model() {
   model.vocab = 1024;
   model.dtype = DType::bf16;
   return model;
+}
+
+// Of Qwen3-MoE's decoder_sparse_step and mlp_only_layers; transformers' layers with experts are the
+// others (modeling_qwen3_moe.py, Qwen3MoeDecoderLayer).
+TEST(Candidates, DealOutTheExpertsOfModelsThatEndInADenseLayer) {
+  ModelSpec ending = awkward_model(), dense = ending;
+  ending.ffn = 352;
+  ending.moe->dense_layers = {0, 17};
+  dense.ffn = 352;
+  dense.moe.reset();
+  const Capabilities& table = engine_named("megatron").capabilities;
+  const auto degrees = [&](const ModelSpec& model, Role role) {
+    PlanRequest request =
+        request_of(model, workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
+    CostEvaluator costs(request);
+    std::set<int> found;
+    for (const Candidate& c : enumerate_candidates(request, table, role, 8)) {
+      if (found.insert(c.ep).second) {
+        EXPECT_EQ(price_fixed(costs, c).why.find(" experts"), std::string::npos) << c.ep;
+      }
+    }
+    return found;
+  };
+  EXPECT_EQ(degrees(ending, Role::actor), (std::set<int>{1, 2, 4, 8}));
+  EXPECT_EQ(degrees(dense, Role::actor), std::set<int>{1});
 }
 
 TEST(Candidates, ShardTheReferenceAndScatterSequencesWhereAsked) {
