@@ -53,6 +53,7 @@ std::optional<Imported> import_config(ConfigValues config, const ImportOptions& 
   if (problems.size() != before) return std::nullopt;
   auto imported = format_of(config.syntax).import(config, options, problems);
   if (!imported || config.refused > 0) return std::nullopt;
+  imported->notes.insert(imported->notes.begin(), config.assumed.begin(), config.assumed.end());
   for (const Problem& problem : outside_capabilities(imported->plan)) {
     imported->notes.push_back("not for engine '" + imported->plan.engine + "': " +
                               to_string({.place = problem.place,

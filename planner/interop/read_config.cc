@@ -152,7 +152,7 @@ std::optional<ConfigValues> read_config_values(std::string_view text, const std:
   } else if (is_override_list(text)) {
     read_override_lines(text, out, problems);
   } else {
-    const auto commands = shell_commands(text, file, problems);
+    const auto commands = shell_commands(text, file, problems, &out.assumed);
     if (problems.size() == before) read_commands(commands, out, problems);
   }
   if (problems.size() != before + out.refused) return std::nullopt;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/object_reader.h"
@@ -44,11 +45,12 @@ class ConfigValues {
   ConfigSyntax syntax = ConfigSyntax::verl;
   VerlTrainer trainer = VerlTrainer::main_ppo;
   VerlEngine engine = VerlEngine::fsdp;
-  std::string other_engine;  // of verl: mindspeed, automodel ...; empty = `engine`
-  std::string engine_place;  // where that was said
-  bool from_yaml = false;    // where keys may be added without a "+"
-  bool complete = false;     // a flattened file, which states the defaults too
-  std::size_t refused = 0;   // values that the parser has told as Problems and that stay
+  std::string other_engine;          // of verl: mindspeed, automodel ...; empty = `engine`
+  std::string engine_place;          // where that was said
+  bool from_yaml = false;            // where keys may be added without a "+"
+  bool complete = false;             // a flattened file, which states the defaults too
+  std::vector<std::string> assumed;  // by a shell script's reader, sentences
+  std::size_t refused = 0;           // values that the parser has told as Problems and that stay
   /// By dotted key; of Megatron and servers by flag without "--", a served model as "model".
   std::map<std::string, ConfigValue> values;
 

@@ -1,6 +1,7 @@
 #include "planner/interop/shell/shell_outcome.h"
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -135,7 +136,35 @@ class Test {
   int depth_ = 0;
 };
 
+// python3 -c 'import torch_npu'
+bool imports_torch_npu(const ShellCommand& command) {
+  if (command.size() != 3 || command[1].text != "-c") return false;
+  if (command[0].text != "python" && command[0].text != "python3") return false;
+  const std::string_view line = command[2].text;
+  return line == "import torch_npu" || line.starts_with("import torch_npu;");
+}
+
 }  // namespace
+
+bool names_gpus(std::string_view text) {
+  std::string low(text);
+  for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return low == "gpu" || low == "cuda" || low == "nvidia";
+}
+
+bool asks_for_gpus(const ShellCommand& test) {
+  return test.size() == 5 && !test[1].known && (test[2].text == "=" || test[2].text == "==") &&
+         names_gpus(test[3].text);
+}
+
+std::string what_a_run_tells(const ShellCommand& command) {
+  std::string text;
+  for (const ShellWord& word : command) {
+    if (!word.known) return word.unknown;
+    text += (text.empty() ? "" : " ") + word.text;
+  }
+  return "whether `" + (text.size() > 60 ? text.substr(0, 57) + "..." : text) + "` succeeds";
+}
 
 std::optional<bool> shell_matches(const ShellWord& pattern, const ShellWord& text) {
   if (!pattern.known) return std::nullopt;
@@ -154,7 +183,7 @@ std::optional<bool> shell_outcome(const ShellCommand& command) {
   }
   const std::string& name = command[0].text;
   if (name == "true" || name == ":") return true;
-  if (name == "false") return false;
+  if (name == "false" || imports_torch_npu(command)) return false;
   if (name == "test") return Test(command, 1, command.size(), false).value();
   const bool two = name == "[[";
   if ((two || name == "[") && command.back().text == (two ? "]]" : "]")) {

@@ -6,11 +6,13 @@
 
 #include "cost_models/documents/problem.h"
 #include "planner/interop/shell/shell_arithmetic.h"
+#include "planner/interop/shell/shell_printed.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 20;  // of all expansions together
+constexpr std::size_t kMostText = std::size_t{1} << 20;    // of all expansions together
+constexpr std::size_t kMostCopied = std::size_t{1} << 24;  // of variables
 constexpr int kMostDepth = 32;
 
 void unknown(ShellWord& word, std::string what) {
@@ -21,12 +23,6 @@ void unknown(ShellWord& word, std::string what) {
 }
 
 }  // namespace
-
-bool starts_shell_name(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-bool in_shell_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 void ShellReader::fail(std::string found, std::string expected) {
   if (!failed_) {
@@ -59,6 +55,15 @@ void ShellReader::join(ShellWord& word, const ShellWord& other) {
   word.unknown = other.unknown;
   total_ += other.holes.size();
   for (const std::size_t hole : other.holes) word.holes.push_back(begin + hole);
+}
+
+std::map<std::string, ShellVariable> ShellReader::copied_variables() {
+  for (const auto& [name, variable] : variables) {
+    copied_ += name.size() + 64;
+    for (const ShellWord& word : variable.items) copied_ += word.text.size() + 64;
+  }
+  if (copied_ > kMostCopied) fail("branches over more than 16 MiB of variables", "a launch script");
+  return variables;
 }
 
 std::vector<ShellWord> ShellReader::words(bool assigned) {
@@ -229,7 +234,11 @@ void ShellReader::substitution(ShellWord& word, std::size_t begin) {
     const char c = next();
     if (c == '(') ++depth;
     if (c == ')' && --depth == 0) {
-      return unknown(word, std::string(text_.substr(begin, at_ - begin)));
+      std::string what(text_.substr(begin, at_ - begin));
+      const auto printed = printed_by(text_.substr(begin + 2, at_ - begin - 3), file_);
+      if (!printed) return unknown(word, std::move(what));
+      if (tells_devices(what)) assumed.push_back(assumption(file_, line_, what, *printed));
+      return append(word, *printed);
     }
   }
   fail("a $( that does not end", ")");
@@ -291,6 +300,7 @@ void ShellReader::braces(std::vector<ShellWord>& made) {
   next();
   if (++depth_ > kMostDepth) return fail("expansions nested too deeply", "at most 32");
   bool quoted = false;
+  const std::size_t assumed_before = assumed.size();
   const ShellWord other = alternative(quoted);
   if (failed_) return;
   const auto found = variables.find(name);
@@ -300,6 +310,7 @@ void ShellReader::braces(std::vector<ShellWord>& made) {
   };
   const bool set = found != variables.end() && !found->second.items.empty() &&
                    !(colon && found->second.items[0].known && found->second.items[0].text.empty());
+  if (set != (op == '+')) assumed.resize(assumed_before);  // the alternative is not taken
   if (op == '+') {
     if (set) put();
     if (!set) empty_expansion_ = true;

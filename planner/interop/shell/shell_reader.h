@@ -5,6 +5,7 @@
 // problem ends the reading. One script, one object, one thread.
 #pragma once
 
+#include <cctype>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -18,8 +19,12 @@
 
 namespace tessera {
 
-bool starts_shell_name(char c);
-bool in_shell_name(char c);
+inline bool starts_shell_name(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+inline bool in_shell_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 struct ShellVariable {
   std::vector<ShellWord> items;  // one for a scalar
@@ -33,12 +38,14 @@ class ShellReader {
       : text_(script), file_(file), problems_(problems) {}
 
   std::map<std::string, ShellVariable> variables;
+  std::vector<std::string> assumed;  // a sentence for each word that a run might give otherwise
 
   bool done() const { return at_ >= text_.size() || failed_; }
   bool failed() const { return failed_; }
   /// "((...))" at the place reached: its value, and the reading goes on behind it.
   std::optional<std::int64_t> arithmetic_value();
   int line() const { return line_; }
+  const std::string& file() const { return file_; }
   /// The character so far ahead, '\0' behind the end.
   char peek(std::size_t ahead = 0) const;
   /// Precondition: not at the end.
@@ -54,6 +61,9 @@ class ShellReader {
   /// Appends text to a word, within 1 MiB for all words of the script.
   void append(ShellWord& word, std::string_view text);
   void join(ShellWord& word, const ShellWord& other);
+
+  /// The variables as they are, within 16 MiB for all copies of the script.
+  std::map<std::string, ShellVariable> copied_variables();
 
   /// Reports the first problem, at the line reached.
   void fail(std::string found, std::string expected);
@@ -79,7 +89,7 @@ class ShellReader {
   std::string_view text_;
   const std::string& file_;
   Problems& problems_;
-  std::size_t at_ = 0, total_ = 0;
+  std::size_t at_ = 0, total_ = 0, copied_ = 0;
   int line_ = 1, depth_ = 0;
   int whole_ = 0;  // > 0: within quotes or an assignment, where expansions are not split
   bool failed_ = false, descriptor_end_ = false, empty_expansion_ = false;

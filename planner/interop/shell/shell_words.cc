@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -16,11 +17,19 @@ namespace {
 // One `if`, `case` or group in braces that has begun.
 struct Branch {
   enum class Kind { condition, choice, group } kind = Kind::group;
-  bool outer = true;      // what stands around it is read
-  bool active = true;     // what stands here is read
-  bool decided = false;   // a branch before is known to be taken
-  bool patterns = false;  // of a choice: the next thing is a pattern
-  ShellWord subject;      // of a choice
+  bool outer = true;       // what stands around it is read
+  bool active = true;      // what stands here is read
+  bool decided = false;    // a branch before is known to be taken
+  bool patterns = false;   // of a choice: the next thing is a pattern
+  ShellWord subject;       // of a choice
+  int line = 0;            // where it begins
+  bool guessed = false;    // only a run would tell whether this branch is taken
+  bool defaulted = false;  // `else` was reached
+  bool gpus = false;       // the branch taken names GPUs, its word is not known
+  std::string unknown;     // what a run would tell
+  std::optional<std::map<std::string, ShellVariable>> before;  // where a branch is guessed
+  bool assigns = false;                                        // a guessed branch does
+  std::optional<bool> status;                                  // of the last command before
 };
 
 class Commands {
@@ -28,10 +37,19 @@ class Commands {
   Commands(std::string_view script, const std::string& file, Problems& problems)
       : in_(script, file, problems) {}
 
-  std::vector<ShellCommand> run() {
-    while (!in_.done()) step();
+  std::vector<ShellCommand> run(std::vector<std::string>* notes) {
+    while (!in_.done()) {
+      const bool read = reads();
+      const std::size_t assumed = in_.assumed.size();
+      step();
+      if (!read) in_.assumed.resize(std::min(assumed, in_.assumed.size()));
+    }
     end_command();
     if (in_.failed()) return {};
+    if (notes != nullptr) {
+      std::move(in_.assumed.begin(), in_.assumed.end(), std::back_inserter(*notes));
+      std::move(notes_.begin(), notes_.end(), std::back_inserter(*notes));
+    }
     return std::move(commands_);
   }
 
@@ -104,25 +122,60 @@ class Commands {
   bool reads() const { return !skip_ && (branches_.empty() || branches_.back().active); }
 
   void open(Branch::Kind kind) {
-    branches_.push_back({.kind = kind, .outer = reads(), .active = reads(), .subject = {}});
+    Branch branch;
+    branch.kind = kind;
+    branch.outer = branch.active = reads();
+    branch.line = in_.line();
+    branch.status = status_;
+    branches_.push_back(std::move(branch));
     skip_ = false;
     status_ = true;
   }
   void close(Branch::Kind kind) {
     if (branches_.empty() || branches_.back().kind != kind) return;
+    Branch& branch = branches_.back();
+    leave_guess(branch);
+    if (branch.assigns || branch.gpus) {
+      const bool chosen = branch.decided || branch.defaulted;
+      notes_.push_back(in_.file() + ":" + std::to_string(branch.line) + ": only a run tells " +
+                       branch.unknown + ", which decides a branch here: " +
+                       (branch.gpus ? "that of GPUs is taken."
+                        : chosen    ? "the default one is taken."
+                                    : "none is taken."));
+    }
+    if (kind != Branch::Kind::group) {
+      status_.reset();
+    } else if (!branch.outer) {
+      status_ = branch.status;
+    }
     branches_.pop_back();
-    status_.reset();
+  }
+  /// What follows may be another branch or the end: variables are those before a guessed one.
+  void leave_guess(Branch& branch) {
+    if (branch.guessed && branch.before) in_.variables = *branch.before;
+    branch.guessed = false;
+  }
+  void guess(Branch& branch) {
+    branch.guessed = true;
+    if (!branch.before) branch.before = in_.copied_variables();
   }
   void then() {
     Branch& branch = branches_.back();
-    const bool known = status_.has_value();
-    const bool taken = branch.active && known && *status_;
-    branch.active = branch.active && (!known || *status_);
-    branch.decided = branch.decided || taken;
+    if (branch.active && !status_) {
+      const ShellCommand condition = commands_.empty() ? ShellCommand{} : commands_.back();
+      branch.unknown = what_a_run_tells(condition);
+      branch.gpus = branch.decided = asks_for_gpus(condition);
+      if (!branch.gpus) guess(branch);
+      return;
+    }
+    branch.active = branch.active && status_.value_or(false);
+    branch.decided = branch.decided || branch.active;
   }
-  void otherwise() {
+  void otherwise(bool last) {
     Branch& branch = branches_.back();
+    leave_guess(branch);
     branch.active = branch.outer && !branch.decided;
+    branch.defaulted = last;
     status_ = true;
   }
 
@@ -151,7 +204,9 @@ class Commands {
       return;
     }
     Branch& branch = branches_.back();
+    leave_guess(branch);
     std::optional<bool> matches = false;
+    bool gpus = false;
     while (!in_.done()) {
       skip_blanks();
       ShellWord word{.line = in_.line()};
@@ -159,12 +214,19 @@ class Commands {
       if (word.text == "esac") return close(Branch::Kind::choice);
       const auto one = shell_matches(word, branch.subject);
       if (!matches.value_or(true)) matches = one;
+      gpus = gpus || (!one && names_gpus(word.text));
       skip_blanks();
       if (in_.done()) return;
       if (in_.next() != '|') break;
     }
     branch.patterns = false;
     branch.active = branch.outer && !branch.decided && matches.value_or(true);
+    if (branch.active && !matches) {
+      branch.unknown = branch.subject.known ? "a pattern" : branch.subject.unknown;
+      branch.gpus = gpus;
+      if (gpus) matches = true;
+      if (!gpus) guess(branch);
+    }
     branch.decided = branch.decided || (branch.active && matches.has_value());
     skip_ = false;
   }
@@ -179,7 +241,7 @@ class Commands {
     if (text == "fi") return close(Branch::Kind::condition), true;
     if (text == "esac") return close(Branch::Kind::choice), true;
     if (text == "then") return inside ? then() : void(), true;
-    if (text == "else" || text == "elif") return inside ? otherwise() : void(), true;
+    if (text == "else" || text == "elif") return inside ? otherwise(text == "else") : void(), true;
     static constexpr std::string_view kPlain[] = {"do",     "done",  "while",    "until",
                                                   "export", "local", "readonly", "declare"};
     return std::find(std::begin(kPlain), std::end(kPlain), text) != std::end(kPlain);
@@ -275,6 +337,7 @@ class Commands {
     assigned_status_ = true;
     if (!value.items.empty() && !value.items[0].known) assigned_status_.reset();
     if (!reads()) return true;
+    for (Branch& branch : branches_) branch.assigns = branch.assigns || branch.guessed;
     ShellVariable& stored = in_.variables[name];
     if (append && value.array) {
       stored.array = true;
@@ -319,13 +382,14 @@ class Commands {
   std::optional<bool> assigned_status_ = true;
   ShellCommand command_;
   std::vector<ShellCommand> commands_;
+  std::vector<std::string> notes_;  // of branches
 };
 
 }  // namespace
 
 std::vector<ShellCommand> shell_commands(std::string_view script, const std::string& file,
-                                         Problems& problems) {
-  return Commands(script, file, problems).run();
+                                         Problems& problems, std::vector<std::string>* notes) {
+  return Commands(script, file, problems).run(notes);
 }
 
 }  // namespace tessera

@@ -3,9 +3,11 @@
 // Understands quotes, continuations, comments, here-documents, assignments, ${X:-default} and its
 // kin, integer arithmetic, arrays, and `if`, `case`, `&&` and `||` over tests of known words: what
 // launch scripts of training jobs are written with. What it cannot know (command substitution,
-// positional arguments, unset variables) stays unknown and is marked; where it decides a branch,
-// all branches are read. Commands inside loops and functions are read as if they ran once. Pure;
-// never executes anything.
+// positional arguments, unset variables) stays unknown and is marked. Scripts are read as on a host
+// with NVIDIA GPUs, where torch_npu cannot be imported. Where only a run would tell a branch, the
+// commands of each are read, and behind them variables are those of the branch that names GPUs
+// (gpu, cuda), else of the default one (`else`, `*`; without one, none is taken). Commands inside
+// loops and functions are read as if they ran once. Pure; never executes anything.
 #pragma once
 
 #include <string>
@@ -28,7 +30,9 @@ using ShellCommand = std::vector<ShellWord>;
 
 /// Every simple command of the script in order, redirections and assignments left out.
 /// nullopt-like: an empty list and Problems where quotes do not end or an expansion is malformed.
+/// `notes`, where given, gets a sentence for each word and branch that was assumed.
 std::vector<ShellCommand> shell_commands(std::string_view script, const std::string& file,
-                                         Problems& problems);
+                                         Problems& problems,
+                                         std::vector<std::string>* notes = nullptr);
 
 }  // namespace tessera

@@ -66,9 +66,61 @@ TEST(ShellWords, AreThoseOfTheBranchesThatAreTaken) {
   EXPECT_EQ(value("if ! [ -z \"\" ]; then X=1; if true; then X=4; fi; else X=2; fi"), "2");
   EXPECT_EQ(value("N=8 P=3; if (( N % P != 0 )); then X=$((N > 4 ? 5 : 6)); else X=2; fi"), "5");
   EXPECT_EQ(value("X=1; [ a = b ] && { X=2; X=3; }"), "1");
-  // What only a run would tell decides nothing: the last one stands.
+  EXPECT_EQ(value("if [ 1 ] && { [ a = b ] || [ b = b ]; }; then X=1; else X=2; fi"), "1");
+  EXPECT_EQ(value("if [ 1 = 2 ] && { [ b = b ]; }; then X=1; else X=2; fi"), "2");
+}
+
+// bash 5.2 gives these values on a host with NVIDIA GPUs, without torch_npu, whose environment does
+// not have the words.
+TEST(ShellWords, AreThoseOfNvidiaGpusWhereOnlyARunWouldTell) {
+  std::vector<std::string> notes;
+  const auto value = [&notes](const std::string& script) {
+    Problems problems;
+    notes.clear();
+    const auto commands = shell_commands(script + "\nrun $X", "s.sh", problems, &notes);
+    EXPECT_TRUE(problems.empty()) << script;
+    return commands.back().back().text;
+  };
+  const std::string device =
+      "D=${D:-$(python3 -c 'import torch_npu' 2>/dev/null && echo npu || echo gpu)}\n";
+  EXPECT_EQ(value(device + "case \"${D}\" in gpu) X=1;; npu) X=2;; *) exit 1;; esac"), "1");
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0],
+            "s.sh:1: $(python3 -c 'import torch_npu' 2>/de... is read as 'gpu', as on NVIDIA GPUs "
+            "without torch_npu.");
+  EXPECT_EQ(value(device + "X=1; L=(a); if [ \"${D}\" = npu ]; then X=2; L+=(b); fi"), "1");
+  EXPECT_EQ(value("D=npu\n" + device + "X=1; if [ $D = npu ]; then X=2; fi"), "2");
+  EXPECT_TRUE(notes.empty());
+  EXPECT_EQ(value("if python3 -c 'import torch_npu'; then X=2; else X=1; fi"), "1");
+  EXPECT_EQ(value("D=$(which_device); case $D in npu) X=2;; cuda | gpu) X=1;; *) X=3;; esac"), "1");
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(
+      notes[0],
+      "s.sh:1: only a run tells $(which_device), which decides a branch here: that of GPUs is "
+      "taken.");
+  EXPECT_EQ(value("if [ \"$(which_device)\" = gpu ]; then X=1; else X=2; fi"), "1");
+  EXPECT_EQ(value("X=0\ncase $UNSET in a) X=1;; b) X=2;; esac"), "0");
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0],
+            "s.sh:2: only a run tells $UNSET, which decides a branch here: none is taken.");
+  EXPECT_EQ(value("case $UNSET in a) X=1;; *) X=2;; esac"), "2");
+  EXPECT_THAT(notes[0], HasSubstr("the default one is taken"));
   EXPECT_EQ(value("if [ -f x ]; then X=1; else X=2; fi"), "2");
-  EXPECT_EQ(value("if [ \"$UNSET\" = a ]; then X=1; fi"), "1");
+  EXPECT_THAT(notes[0], HasSubstr("only a run tells whether `[ -f x ]` succeeds"));
+  EXPECT_EQ(value("X=3; if [ \"$UNSET\" = a ]; then X=1; elif [ 1 ]; then X=2; fi"), "2");
+  EXPECT_EQ(value("X=3; if [ \"$UNSET\" = a ]; then X=1; if [ -f y ]; then X=4; fi; fi"), "3");
+  // The trainer may start in any of them, with its branch's variables.
+  EXPECT_EQ(words("X=0; if [ -f x ]; then X=1; run $X; else run $X; fi"),
+            (std::vector<std::string>{"[", "-f", "x", "]", "run", "1", "run", "0"}));
+}
+
+TEST(ShellWords, RefuseCopiesOfVariablesWithoutBound) {
+  std::string script = "A=" + std::string(100000, 'x') + "\n";
+  for (int i = 0; i < 1000; ++i) script += "if $U; then A+=y; fi\n";
+  Problems problems;
+  shell_commands(script, "s.sh", problems);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].found, HasSubstr("16 MiB"));
 }
 
 // Each in a buffer of exactly its size, for AddressSanitizer.
