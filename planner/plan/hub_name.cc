@@ -103,6 +103,15 @@ bool is_preset_folder(const fs::path& folder, const std::string& name) {
   return preset && fs::equivalent(*preset, folder, error);
 }
 
+// False where there is no such file.
+bool states_quantization(const fs::path& config) {
+  Problems ignored;
+  const auto text = read_text_file(config, std::size_t{1} << 24, ignored);
+  const auto document = text ? parse_json(*text, config.string(), ignored) : std::nullopt;
+  const Node* const stored = document ? document->root.find("quantization_config") : nullptr;
+  return stored != nullptr && !stored->is(Node::Kind::null);
+}
+
 }  // namespace
 
 std::string hub_name_of_preset(const std::string& preset) {
@@ -116,18 +125,21 @@ std::string hub_name_of_preset(const std::string& preset) {
 }
 
 bool has_quantized_weights(const ModelSource& model) {
+  // Names that no config.json here speaks for.
   static constexpr auto kQuantized = std::to_array<std::string_view>(
-      {"deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-R1-0528", "deepseek-ai/DeepSeek-V3",
-       "deepseek-ai/DeepSeek-V3-0324", "deepseek-ai/DeepSeek-V3-Base", "deepseek-ai/DeepSeek-V3.1",
-       "openai/gpt-oss-120b", "openai/gpt-oss-20b"});
+      {"MiniMaxAI/MiniMax-M2", "deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-R1-0528",
+       "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3-0324", "deepseek-ai/DeepSeek-V3-Base",
+       "deepseek-ai/DeepSeek-V3.1", "openai/gpt-oss-120b", "moonshotai/Kimi-K2-Base",
+       "moonshotai/Kimi-K2-Instruct", "openai/gpt-oss-120b", "openai/gpt-oss-20b"});
   const std::string weights = weights_of(model);
   if (std::find(kQuantized.begin(), kQuantized.end(), weights) != kQuantized.end()) return true;
+  std::error_code error;
+  const fs::path path = model.path;
+  if (fs::is_directory(path, error)) return states_quantization(path / "config.json");
+  if (fs::exists(path, error)) return states_quantization(path);
   Problems ignored;
-  const fs::path path = weights;
-  const auto text = read_text_file(path / "config.json", std::size_t{1} << 24, ignored);
-  const auto document = text ? parse_json(*text, "config.json", ignored) : std::nullopt;
-  const Node* const stored = document ? document->root.find("quantization_config") : nullptr;
-  return stored != nullptr && !stored->is(Node::Kind::null);
+  const auto preset = find_config(model.path, "models", "", ignored);
+  return preset && states_quantization(*preset / "config.json");
 }
 
 std::string weights_of(const ModelSource& model) {

@@ -19,8 +19,8 @@ std::string hub_name_of_preset(const std::string& preset);
 /// weights.
 std::string weights_of(const ModelSource& model);
 
-/// True for weights that are stored in 8 bit or less (quantization_config in their config.json), of
-/// a folder or of a repository that is known for it.
+/// True for weights that are stored in 8 bit or less: quantization_config in the config.json of the
+/// folder or preset, or a repository that is known for it.
 bool has_quantized_weights(const ModelSource& model);
 
 }  // namespace tessera

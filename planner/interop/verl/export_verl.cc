@@ -127,8 +127,9 @@ std::optional<VerlJob> verl_job(const Plan& plan, const ExportOptions& options, 
   made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
   if (made.quantized) {
     made.notes.emplace_back(
-        "The model's published weights are quantized, and verl's own example for it (DeepSeek-V3) "
-        "removes quantization_config from config.json and disables multi-token prediction: " +
+        "The model's published weights are quantized. verl's own examples remove "
+        "quantization_config from config.json, disable multi-token prediction (DeepSeek-V3) and "
+        "dequantize what nothing else does (gpt-oss): " +
         std::string(kPrepareModel) + " makes such a folder; every node reads it.");
   }
   if (ray == RayStart::running || (ray == RayStart::by_hand && shape_of(plan).nodes > 1)) {

@@ -147,7 +147,10 @@ Lora lora_of(VerlImport& in, const RolePlan& role, const std::string& block) {
     in.refuse(block + (bridge ? ".lora.target_modules" : ".target_modules"), "'" + target + "'",
               "all-linear or last parts of module names, q_proj say");
   }
-  if (in.config.find(block + ".exclude_modules") != nullptr) {
+  const Node* const excluded = in.config.find(block + ".exclude_modules");
+  const bool tower = excluded != nullptr && model.vision &&
+                     (excluded->text == kTowerModules || excluded->text == ".*visual.*");
+  if (excluded != nullptr && !tower) {
     in.note(block + ".exclude_modules is not read: the adapters that it leaves out are counted.");
   }
   if (model.moe) {

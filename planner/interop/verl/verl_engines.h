@@ -39,6 +39,11 @@ std::string_view strategy_of(const VerlEngineKeys& keys, Fsdp fsdp);
 /// context-parallel one for the others.
 int ranks_of_limit(VerlEngine engine, const ParallelLayout& layout);
 
+/// peft's exclude_modules for the vision towers of every family, with what projects their tokens:
+/// plans count towers as frozen beside adapters.
+inline constexpr std::string_view kTowerModules =
+    ".*(visual|vision_tower|vision_model|multi_modal_projector).*";
+
 /// "FSDP, Megatron, VeOmni or torchtitan".
 inline constexpr std::string_view kVerlEnginesInWords = "FSDP, Megatron, VeOmni or torchtitan";
 

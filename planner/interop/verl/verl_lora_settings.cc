@@ -23,6 +23,11 @@ void write_verl_lora(VerlWriter& w, const std::string& prefix, const Lora& lora)
   } else if (!w.megatron) {
     w.text(targets, "all-linear");
   }
+  const RolePlan& role = prefix.starts_with("critic") ? *w.critic : w.actor;
+  if (!w.megatron && w.plan.models.at(role.model).spec.vision) {
+    w.text(block + "exclude_modules", kTowerModules,
+           "the vision tower is frozen, as the plan has it");
+  }
   w.set(prefix + ".lora.merge", lora.merged,
         lora.merged ? "whole weights move to the rollout" : "the adapters alone move");
   if (w.megatron || prefix.starts_with("critic")) return;

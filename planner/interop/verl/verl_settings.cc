@@ -122,8 +122,11 @@ void VerlWriter::weights(std::string key, const std::string& model, const std::s
     // The sentence stands in quotes of a shell: only a plain name can be part of it.
     const bool plain = !known.empty() && shell_word(known) == known;
     const bool mtp = actor.mtp != MtpUse::left_out || rollout.mtp != MtpUse::left_out;
+    // mbridge dequantizes those of DeepSeek-V3, and Kimi K2 is one, as it loads them.
+    const bool links = megatron && source.spec.mla && source.spec.moe && !source.spec.indexer;
     what += " that is prepared for verl: `python3 " + std::string(kPrepareModel) + " " +
-            (plain ? known : "FOLDER") + " NEW_FOLDER" + (mtp ? " --with-mtp" : "") + "` makes it";
+            (plain ? known : "FOLDER") + " NEW_FOLDER" + (mtp ? " --with-mtp" : "") +
+            (links ? "" : " --dequantize-fp8") + "` makes it";
     if (stated.empty()) value.clear();
     out.quantized = true;
   } else {

@@ -4,11 +4,16 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 
+#include "cost_models/adapters.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
 #include "planner/interop/export.h"
+#include "planner/interop/verl/verl_engines.h"
+#include "planner/interop/verl/verl_settings.h"
 #include "planner/plan/hub_name.h"
+#include "tests/executor/python_oracle.h"
 #include "tests/executor/temporary_folder.h"
 #include "tests/planner/interop/exported.h"
 #include "tests/planner/interop/random_plans.h"
@@ -87,7 +92,7 @@ TEST(Export, AsksForWeightsThatAreNotQuantized) {
   const std::string in = "cd " + folder.path.string() + "; ";
   const std::string asked =
       output_of(in + "env -u MODEL_PATH TRAIN_FILES=t VAL_FILES=v bash run.sh 2>&1");
-  EXPECT_THAT(asked, HasSubstr("`python3 prepare_model.py deepseek-ai/DeepSeek-V3 NEW_FOLDER`"));
+  EXPECT_THAT(asked, HasSubstr("`python3 prepare_model.py deepseek-ai/DeepSeek-V3 NEW_FOLDER "));
   fs::create_directory(folder.path / "given");
   write_text_file(folder.path / "given/config.json",
                   R"({"num_nextn_predict_layers": 1, "quantization_config": {}, "vocab_size": 7})");
@@ -103,6 +108,76 @@ TEST(Export, AsksForWeightsThatAreNotQuantized) {
   EXPECT_TRUE(has_quantized_weights({.spec = {}, .path = (folder.path / "given").string()}));
   EXPECT_FALSE(has_quantized_weights({.spec = {}, .path = (folder.path / "made").string()}));
   EXPECT_FALSE(has_quantized_weights({.spec = {}, .path = "qwen2.5-7b"}));
+}
+
+// A preset's own config.json tells, and so does one that the user gave; without mbridge the weights
+// have to become bf16.
+TEST(Export, AsksForWeightsWhoseConfigIsOfFp8) {
+  TemporaryFolder folder;
+  write_text_file(folder.path / "config.json",
+                  R"({"quantization_config": {"quant_method": "fp8"}})");
+  const ModelSource file{.spec = {}, .path = (folder.path / "config.json").string()};
+  EXPECT_TRUE(has_quantized_weights(file));
+  EXPECT_TRUE(has_quantized_weights({.spec = {}, .path = folder.path.string()}));
+  EXPECT_TRUE(has_quantized_weights({.spec = {}, .path = "MiniMaxAI/MiniMax-M2"}));
+  for (const char* const preset : {"minimax-m2", "kimi-k2", "deepseek-v4-flash", "gpt-oss-20b"}) {
+    EXPECT_TRUE(has_quantized_weights({.spec = {}, .path = preset})) << preset;
+  }
+  Plan plan = RandomPlans("verl", 62).next();
+  plan.models["actor"].path = "minimax-m2";
+  const Export made = must_export(plan, target_of("verl"));
+  EXPECT_THAT(text_of(made, "run.sh"),
+              AllOf(HasSubstr("prepare_model.py MiniMaxAI/MiniMax-M2 NEW_FOLDER --dequantize-fp8"),
+                    HasSubstr("\"actor_rollout_ref.model.path=$MODEL_PATH\"")));
+}
+
+// transformers dequantizes the same checkpoints to the same numbers (prepare_oracle.py).
+TEST(Export, PreparesQuantizedWeightsAsTransformersReadsThem) {
+  const std::string python = python_with("transformers");
+  if (python.empty()) GTEST_SKIP() << "no Python with transformers";
+  Plan plan = RandomPlans("verl", 62).next();
+  plan.models["actor"].path = "gpt-oss-20b";
+  const Export made = must_export(plan, target_of("verl"));
+  TemporaryFolder folder;
+  const fs::path script = folder.path / "prepare_model.py";
+  write_text_file(script, text_of(made, "prepare_model.py"));
+  const std::string source = TESSERA_SOURCE_DIR, models = source + "/tests/fixtures/models/";
+  EXPECT_EQ(run_python(python, source + "/tests/planner/interop/prepare_oracle.py " +
+                                   script.string() + " " + models + "tiny-gpt-oss/config.json " +
+                                   models + "tiny-qwen3/config.json"),
+            0);
+}
+
+// transformers' names of towers; peft takes exclude_modules as a pattern of whole names.
+TEST(Export, LeavesVisionTowersOutOfAdapters) {
+  Problems problems;
+  for (const char* const model : {"qwen2.5-vl-7b", "qwen3-vl-8b", "glm4.1v-9b", "gemma3-4b"}) {
+    Plan plan = RandomPlans("verl", 62).next();
+    RolePlan& actor = plan.roles[0];
+    const auto source = read_model_source(model, problems);
+    ASSERT_TRUE(source) << model;
+    const ParameterTable table = parameter_table(source->spec);
+    const std::regex excluded{std::string(kTowerModules)};
+    std::vector<int> rows = adapted_rows(table, {.rank = 8});
+    for (const Parameter& row : table.rows) {
+      const bool tower = row.name.find("vis") != row.name.npos;
+      EXPECT_TRUE(!tower || std::regex_match(row.name, excluded)) << row.name;
+    }
+    for (const int row : rows) {
+      const std::string& name = table.rows[static_cast<std::size_t>(row)].name;
+      EXPECT_FALSE(std::regex_match(name, excluded)) << name;
+    }
+    plan.models["actor"].spec.vision = source->spec.vision;
+    actor.lora = {.rank = 8};
+    Problems none;
+    const VerlSettings made = verl_settings(plan, {}, none);
+    const bool stated =
+        std::any_of(made.settings.begin(), made.settings.end(), [](const Setting& setting) {
+          return setting.key == "actor_rollout_ref.model.exclude_modules" &&
+                 setting.value.text == kTowerModules;
+        });
+    EXPECT_TRUE(stated) << model;
+  }
 }
 
 TEST(Export, NamesWhereTheWeightsAre) {
