@@ -54,7 +54,8 @@ class PeerSummedGroup final : public Communicator, public NamedGroup {
       memory_.regions[rank] = block;
       memory_.arrivals[rank] = reinterpret_cast<std::uint32_t*>(block + 2 * kRegionBytes);
     }
-    memory_.calls = memory_.arrivals[memory_.rank] + memory_.ranks * kernels::kPeerSumBlocks;
+    memory_.calls = memory_.arrivals[memory_.rank] +
+                    static_cast<std::ptrdiff_t>(memory_.ranks) * kernels::kPeerSumBlocks;
     memory_.given_up = given_up_.word();
   }
   /// Peers' kernels may still read this rank's part.

@@ -165,7 +165,7 @@ TEST(PeerSums, FollowOneAnotherWithoutWaiting) {
 
 TEST(PeerSums, RunInGraphsAsOutsideOfThem) {
   run_on_gpus([](Site& site) {
-    constexpr std::size_t kCount = 16 * 3584;
+    constexpr std::size_t kCount = std::size_t{16} * 3584;
     float* const start = reinterpret_cast<float*>(site.data);
     float* const x = start + kCount;
     std::vector<float> ones(kCount, 1.0F), got(kCount);

@@ -323,13 +323,13 @@ TEST_F(Remote, ThatNobodyHeardItIsGoneOnceTheServerIsBack) {
   ASSERT_TRUE(wait_for([&] { return window.session().canTell(); }));
   server.reset();
   press(Qt::Key_F7, {});
-  const char* const kBar = "What is wrong with the run's files";
-  ASSERT_TRUE(wait_for([&] { return bar(kBar).contains("was not told"); }));
+  const char* const name = "What is wrong with the run's files";
+  ASSERT_TRUE(wait_for([&] { return bar(name).contains("was not told"); }));
   ASSERT_TRUE(isIn(RunState::unreached));
-  EXPECT_TRUE(bar(kBar).contains("was not told"));
+  EXPECT_TRUE(bar(name).contains("was not told"));
   server = serve(port);
   ASSERT_TRUE(isIn(RunState::running));
-  EXPECT_TRUE(wait_for([&] { return bar(kBar).isEmpty(); })) << bar(kBar).toStdString();
+  EXPECT_TRUE(wait_for([&] { return bar(name).isEmpty(); })) << bar(name).toStdString();
 }
 
 TEST_F(Remote, ThePaletteHasIt) {

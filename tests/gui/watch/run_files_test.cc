@@ -74,7 +74,7 @@ TEST_F(RunFiles, ALogOfVerlIsFollowedAsARun) {
   lines.follow(logs, false);
   std::ifstream whole(logs + "/console.log");
   const std::string text{std::istreambuf_iterator<char>(whole), {}};
-  const std::size_t half = text.find("\n", text.find("step:2 ")) + 10;
+  const std::size_t half = text.find('\n', text.find("step:2 ")) + 10;
   const std::filesystem::path log = path() / "console.log";
   std::ofstream(log) << text.substr(0, half);
   console.follow(log, false);
