@@ -44,8 +44,9 @@ bool read_algorithm(ObjectReader& reader, Workload& workload) {
   if (node != nullptr && node->is(Node::Kind::string) && is_preset_algorithm(node->text)) {
     workload.algorithm = node->text;
   } else {
-    reader.refuse("algorithm", "ppo (with a critic), grpo (without one), or a list of calls",
-                  "estimators and losses are the run file's, e.g. algorithm.adv_estimator");
+    reader.refuse("algorithm", "ppo, grpo, or a list of calls",
+                  "ppo has a critic, grpo none; estimators and losses are the run file's "
+                  "(algorithm.adv_estimator)");
   }
   return false;
 }

@@ -5980,12 +5980,12 @@ select it to plan it in full</source>
         <translation>副本不切分任何东西；阶段 1 和 2 只用 dp_replicate</translation>
     </message>
     <message>
-        <source>ppo (with a critic), grpo (without one), or a list of calls</source>
-        <translation>ppo（有 critic）、grpo（没有 critic），或调用的列表</translation>
+        <source>ppo, grpo, or a list of calls</source>
+        <translation>ppo、grpo，或调用的列表</translation>
     </message>
     <message>
-        <source>estimators and losses are the run file's, e.g. algorithm.adv_estimator</source>
-        <translation>估计器和损失在运行文件中给出，例如 algorithm.adv_estimator</translation>
+        <source>ppo has a critic, grpo none; estimators and losses are the run file's (algorithm.adv_estimator)</source>
+        <translation>ppo 有 critic，grpo 没有；估计器和损失在运行文件中给出（algorithm.adv_estimator）</translation>
     </message>
     <message>
         <source>the dataflow has no call of the reference</source>

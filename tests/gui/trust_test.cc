@@ -62,7 +62,10 @@ class Trust : public ::testing::Test {
 
 TEST_F(Trust, AnExportThatCannotBeWrittenIsToldAndNothingElseHappens) {
   ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
-  answer_file_dialog(&window, "/proc");
+  with_dialog(&window, [&](QDialog& dialog) {
+    named<QLineEdit>(dialog, "Folder")->setText("/proc");
+    dialog.accept();
+  });
   QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier);
   EXPECT_TRUE(document().file_problems.contains("/proc")) << document().file_problems.toStdString();
   EXPECT_TRUE(document().valid());

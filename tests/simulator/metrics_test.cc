@@ -209,7 +209,8 @@ TEST_F(Metrics, OnlyNumbersThatAreWantedAreKept) {
 
 /// As verl prints it: lines before the first step, and the last one without its end.
 TEST_F(Metrics, AConsoleLogIsFollowedWhileItGrows) {
-  const std::filesystem::path log = file_.parent_path() / "console.log";
+  const std::filesystem::path log = file_.string() + ".console.log";
+  std::filesystem::remove(log);
   MetricsTail tail(log);
   EXPECT_TRUE(tail.read_new(problems_).empty());
   std::ofstream out(log);
@@ -224,6 +225,7 @@ TEST_F(Metrics, AConsoleLogIsFollowedWhileItGrows) {
   EXPECT_EQ(more.front().step, 2);
   EXPECT_EQ(more.front().data.at("timing_s/step"), 8);
   EXPECT_TRUE(problems_.empty());
+  std::filesystem::remove(log);
 }
 
 /// Times that no run takes, named by file, line and key, in JSON lines and on the console.
