@@ -130,32 +130,32 @@ TEST_F(Resume, OtherLayoutsAndRankCountsDifferByRoundingAlone) {
 /// ranks themselves, which find no critic in the checkpoint.
 TEST_F(Resume, AnAttemptThatIsRefusedLeavesTheDocumentsOfTheRun) {
   const std::string saved = "--set trainer.save_freq=1 ";
-  ASSERT_EQ(train("kept", 2, saved), 0);
-  const std::string plan = text_of(folder_ / "kept/plan.json");
-  const std::string config = text_of(folder_ / "kept/run.yaml");
+  ASSERT_EQ(train("unchanged", 2, saved), 0);
+  const std::string plan = text_of(folder_ / "unchanged/plan.json");
+  const std::string config = text_of(folder_ / "unchanged/run.yaml");
   const auto expect_unchanged = [&](const std::string& what) {
-    EXPECT_EQ(text_of(folder_ / "kept/plan.json"), plan) << what;
-    EXPECT_EQ(text_of(folder_ / "kept/run.yaml"), config) << what;
-    EXPECT_FALSE(fs::exists(folder_ / "kept/plan-1.json")) << what;
-    EXPECT_FALSE(fs::exists(folder_ / "kept/run-1.yaml")) << what;
+    EXPECT_EQ(text_of(folder_ / "unchanged/plan.json"), plan) << what;
+    EXPECT_EQ(text_of(folder_ / "unchanged/run.yaml"), config) << what;
+    EXPECT_FALSE(fs::exists(folder_ / "unchanged/plan-1.json")) << what;
+    EXPECT_FALSE(fs::exists(folder_ / "unchanged/run-1.yaml")) << what;
   };
-  EXPECT_EQ(train("kept", 3, "--set trainer.save_frequency=2 --resume"), 65);
+  EXPECT_EQ(train("unchanged", 3, "--set trainer.save_frequency=2 --resume"), 65);
   expect_unchanged("a key that is not known");
-  EXPECT_EQ(train_ppo("kept", 3, "--resume"), 65);
+  EXPECT_EQ(train_ppo("unchanged", 3, "--resume"), 65);
   EXPECT_THAT(messages(), HasSubstr("in phase load"));
   expect_unchanged("a plan with a critic");
   const std::string from = "--set trainer.resume_mode=resume_path --set trainer.resume_from_path=";
-  EXPECT_EQ(train_ppo("unmade", 3, from + checkpoint("kept", 2).string()), 65);
+  EXPECT_EQ(train_ppo("unmade", 3, from + checkpoint("unchanged", 2).string()), 65);
   EXPECT_FALSE(fs::exists(folder_ / "unmade")) << "the ranks refused, and nothing was trained";
   ASSERT_EQ(run("plan --model " + at("model") +
                 " --cluster local-cpu --workload grpo-digits --fix "
                 "actor.tp=1 actor.pp=1 rollout.tp=2 -o " +
                 at("grpo-dp4.json")),
             0);
-  ASSERT_EQ(train("kept", 3, saved + "--resume", "grpo-dp4.json"), 0);
-  EXPECT_EQ(text_of(folder_ / "kept/plan-1.json"), plan) << "of the steps before";
-  EXPECT_EQ(text_of(folder_ / "kept/run-1.yaml"), config) << "of two steps";
-  EXPECT_NE(text_of(folder_ / "kept/plan.json"), plan);
+  ASSERT_EQ(train("unchanged", 3, saved + "--resume", "grpo-dp4.json"), 0);
+  EXPECT_EQ(text_of(folder_ / "unchanged/plan-1.json"), plan) << "of the steps before";
+  EXPECT_EQ(text_of(folder_ / "unchanged/run-1.yaml"), config) << "of two steps";
+  EXPECT_NE(text_of(folder_ / "unchanged/plan.json"), plan);
 }
 
 TEST_F(Resume, APathOfAnotherRunBeginsANewFolder) {
