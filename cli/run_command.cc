@@ -35,6 +35,7 @@
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
+#include "simulator/run_end/end_cause.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_folder.h"
 #include "simulator/timeline/run_lock.h"
@@ -159,13 +160,8 @@ std::optional<Verdict> attempt(const Plan& plan, const std::string& config,
 
 /// Words about where the next attempt begins: only complete checkpoints have this name.
 std::string begins_from(const fs::path& folder) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder / kCheckpointsFolder, error)) {
-    if (step_named(entry.path().filename().string())) {
-      return "from the newest checkpoint";
-    }
-  }
-  return "from the beginning";
+  return newest_step(folder / kCheckpointsFolder) ? "from the newest checkpoint"
+                                                  : "from the beginning";
 }
 
 /// After an attempt that ran out of memory: the plan to go on with, where there is one and the run

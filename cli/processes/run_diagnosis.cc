@@ -8,10 +8,10 @@
 #include <iterator>
 #include <thread>
 
-#include "cli/processes/rank_words.h"
 #include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
+#include "simulator/run_end/rank_words.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/run_folder.h"
 #include "simulator/timeline/run_lock.h"
@@ -39,16 +39,6 @@ std::vector<std::string> last_lines(const fs::path& file, std::size_t most) {
 std::string whole_text(const fs::path& file) {
   std::ifstream stream(file);
   return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
-  std::optional<std::int64_t> newest;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run / kCheckpointsFolder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (const auto step = step_named(name)) newest = std::max(newest.value_or(*step), *step);
-  }
-  return newest;
 }
 
 void add_numbers(const fs::path& run, RunDiagnosis& result) {
@@ -261,7 +251,7 @@ std::optional<RunDiagnosis> diagnose(const fs::path& run, bool stacks, Problems&
     result.verdict = judged(run, result.ranks, result.unread, result.waits.waited_for);
   }
   result.holder = holder_of_lock(run / "lock");
-  result.checkpoint = newest_checkpoint(run);
+  result.checkpoint = newest_step(run / kCheckpointsFolder);
   add_numbers(run, result);
   result.out_of_memory = whole_text(run / "oom.json");
   result.log_tail = last_lines(run / "log.txt", kTail);

@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "simulator/run_end/end_cause.h"
+
 namespace tessera {
 namespace {
 
@@ -68,10 +70,6 @@ StopReason asked_to_stop() {
 bool asked_to_kill() { return interrupts > 1; }
 
 bool asked_to_go_on() { return go_on.exchange(false); }
-
-ExitCode exit_code_of(StopReason reason) {
-  return reason == StopReason::requeue ? ExitCode::requeue : ExitCode::stopped;
-}
 
 std::string_view words_of_early_end(StopReason reason) {
   return reason == StopReason::requeue ? "tessera: to be queued again; no rank had started\n"

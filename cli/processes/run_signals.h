@@ -28,9 +28,6 @@ bool asked_to_kill();
 /// Whether somebody has ended a pause since the last call.
 bool asked_to_go_on();
 
-/// The code of a run that ends because of `reason`, which is not none.
-ExitCode exit_code_of(StopReason reason);
-
 /// The line about a run that was asked to end before its ranks had started.
 std::string_view words_of_early_end(StopReason reason);
 

@@ -13,11 +13,11 @@
 #include <thread>
 
 #include "cli/processes/child.h"
-#include "cli/processes/rank_words.h"
 #include "cli/processes/run_signals.h"
 #include "cost_models/documents/problem.h"
 #include "simulator/flight_recorder/collective_waits.h"
 #include "simulator/run_end/end_cause.h"
+#include "simulator/run_end/rank_words.h"
 
 namespace tessera {
 namespace {

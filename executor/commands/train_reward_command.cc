@@ -23,6 +23,8 @@
 #include "executor/preference/reward_state.h"
 #include "executor/preference/reward_training.h"
 #include "planner/plan/recompute.h"
+#include "simulator/run_end/end_cause.h"
+#include "simulator/run_end/rank_words.h"
 #include "simulator/timeline/run_folder.h"
 
 namespace tessera {
@@ -143,12 +145,7 @@ void print_start(const PreferenceSet& pairs, const PreferenceSet* validation,
 
 /// How to go on behind a rank's loss.
 std::string newest_checkpoint_text(const std::filesystem::path& output) {
-  std::optional<std::int64_t> newest;
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(output / kCheckpointsFolder, error)) {
-    newest = std::max(newest, step_named(entry.path().filename().string()));
-  }
+  const auto newest = newest_step(output / kCheckpointsFolder);
   if (!newest) return "there is no checkpoint (--save-freq writes them): --resume begins again";
   return "the newest checkpoint is of step " + std::to_string(*newest) +
          ", from which --resume goes on";
@@ -158,8 +155,7 @@ std::string newest_checkpoint_text(const std::filesystem::path& output) {
 int code_of_end(const WatchedEnd& end, const std::filesystem::path& output) {
   const bool lost = end.cause == EndCause::lost;
   if (!lost && end.cause != EndCause::lost_peer) return end.code;
-  const std::string rank = "rank " + std::to_string(end.rank->rank) + " in phase " +
-                           end.rank->phase + " of step " + std::to_string(end.rank->step);
+  const std::string rank = where(*end.rank);
   std::fprintf(stderr, "tessera: %s; %s\n", (lost ? "lost " + rank : rank + " lost a peer").c_str(),
                newest_checkpoint_text(output).c_str());
   return static_cast<int>(ExitCode::peer_lost);
@@ -202,8 +198,7 @@ int train(const Options& options) {
   RewardTrainingOptions training = complete(options, pairs, model, plan, setup);
   training.config_json = config;
   const RewardTrainingResult result = train_reward_model(setup, model, pairs, validation, training);
-  if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
-  if (result.stopped == StopReason::stop) return static_cast<int>(ExitCode::stopped);
+  if (result.stopped != StopReason::none) return static_cast<int>(exit_code_of(result.stopped));
   if (setup.rank == 0) {
     std::printf("wrote %s\n", (options.training.output / "hf").c_str());
   }

@@ -24,6 +24,7 @@
 #include "executor/records/run_log.h"
 #include "executor/train/trainer.h"
 #include "executor/weights/kept_weights.h"
+#include "simulator/run_end/end_cause.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_lock.h"
 
@@ -42,11 +43,6 @@ RankMap whole_world(RankOrder order, const ParallelLayout& layout, int size) {
   RankMap map = make_rank_map(order, layout, ranks, nullptr, "layout", problems);
   if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
   return map;
-}
-
-ExitCode code_of(StopReason stopped) {
-  if (stopped == StopReason::none) return ExitCode::ok;
-  return stopped == StopReason::requeue ? ExitCode::requeue : ExitCode::stopped;
 }
 
 /// The lock of the output folder on rank 0, which makes the folder.
@@ -122,7 +118,8 @@ class RewardTraining {
   RewardTrainingResult run() {
     try {
       const RewardTrainingResult result = train_all();
-      status_.finish(static_cast<int>(code_of(result.stopped)));
+      const bool stopped = result.stopped != StopReason::none;
+      status_.finish(stopped ? static_cast<int>(exit_code_of(result.stopped)) : 0);
       return result;
     } catch (const Error& error) {
       status_.finish(static_cast<int>(error.code()));

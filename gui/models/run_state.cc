@@ -232,11 +232,7 @@ LeftRun left_of(const std::filesystem::path& run) {
   std::error_code error;
   left.plan = std::filesystem::is_regular_file(run / "plan.json", error);
   left.config = std::filesystem::is_regular_file(run / "run.yaml", error);
-  std::filesystem::directory_iterator at(run / kCheckpointsFolder, error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    const auto step = step_named(at->path().filename().string());
-    if (step) left.checkpoint = std::max(left.checkpoint.value_or(*step), *step);
-  }
+  left.checkpoint = newest_step(run / kCheckpointsFolder);
   return left;
 }
 

@@ -13,6 +13,17 @@
 #include "planner/pricing/role/role_pricer.h"
 
 namespace tessera {
+namespace {
+
+/// `seconds` of each of the role's phases.
+template <class Fn>
+PhaseSeconds by_phase(const RolePricer& role, const Fn& seconds) {
+  PhaseSeconds all{};
+  for (const Phase phase : role.model().phases) all[phase] = seconds(phase);
+  return all;
+}
+
+}  // namespace
 /// The pricers of one view of the cluster.
 struct CostEvaluator::View {
   Assumptions assumed;
@@ -109,20 +120,13 @@ MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) {
 
 PhaseSeconds CostEvaluator::least_seconds(const Candidate& candidate, std::int64_t smallest) {
   RolePricer& own = pricer(candidate.role, candidate.view);
-  PhaseSeconds seconds{};
-  for (const Phase phase : own.model().phases) {
-    seconds[phase] = own.least_seconds(candidate, phase, smallest);
-  }
-  return seconds;
+  return by_phase(own, [&](Phase phase) { return own.least_seconds(candidate, phase, smallest); });
 }
 
 PhaseSeconds CostEvaluator::glanced_seconds(const Candidate& candidate, std::int64_t smallest) {
   RolePricer& own = pricer(candidate.role, candidate.view);
-  PhaseSeconds seconds{};
-  for (const Phase phase : own.model().phases) {
-    seconds[phase] = own.glanced_seconds(candidate, phase, smallest);
-  }
-  return seconds;
+  return by_phase(own,
+                  [&](Phase phase) { return own.glanced_seconds(candidate, phase, smallest); });
 }
 
 Seconds CostEvaluator::handover_seconds(const Candidate& rollout, bool shared) {

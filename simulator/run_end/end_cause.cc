@@ -13,6 +13,10 @@ bool ended_with(const RankStatus& rank, ExitCode code) {
 
 }  // namespace
 
+ExitCode exit_code_of(StopReason reason) {
+  return reason == StopReason::requeue ? ExitCode::requeue : ExitCode::stopped;
+}
+
 bool ended_by_error(const RankStatus& rank) {
   return rank.state == RankState::finished && rank.exit_code != 0 &&
          !ended_with(rank, ExitCode::stopped) && !ended_with(rank, ExitCode::requeue);

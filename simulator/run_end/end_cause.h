@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera {
@@ -23,6 +24,9 @@ enum class EndCause {
   asked,      // to end, and it did
   by_rule,    // that a rule of the run's own asks for
 };
+
+/// The code of a run that ends because of `reason`, which is not none.
+ExitCode exit_code_of(StopReason reason);
 
 struct RunCause {
   EndCause cause = EndCause::none;

@@ -1,8 +1,10 @@
 // Names in a run's folder that its ranks and the command line both know.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -21,6 +23,17 @@ inline std::optional<std::int64_t> step_named(std::string_view name) {
   const char* const end = name.data() + name.size();
   const auto [at, error] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
   return error == std::errc() && at == end && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+/// The last step that either folder holds something of; nullopt where there is none.
+inline std::optional<std::int64_t> newest_step(const std::filesystem::path& folder) {
+  std::optional<std::int64_t> newest;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    newest = std::max(newest, step_named(at->path().filename().string()));
+  }
+  return newest;
 }
 
 }  // namespace tessera

@@ -25,6 +25,7 @@ class Slices:
         mine = self.table["workers"][worker]
         self.all = [_Slice(*entry) for entry in mine["slices"]]
         self.rounds = mine["rounds"]
+        self.bytes = sum(self.bytes_of(one) for one in self.all)
         self._zeros = [tuple(entry) for entry in mine["zeros"]]
         self._check(parameters)
         self.device = next(iter(parameters.values())).device
@@ -112,7 +113,7 @@ class MappedWeights:
             for source, lying, target in self._turned:
                 lying.copy_(source)  # first as it lies, then turned within this device's memory
                 target.copy_(lying.t())
-        return sum(self._slices.bytes_of(one) for one in self._slices.all)
+        return self._slices.bytes
 
     def _prepare(self):
         """The views of every copy: places of parameters stay, and making a view takes the host
@@ -164,7 +165,6 @@ class SentWeights:
             self._rounds.append(_Round(slices, entries))
             first = last
         self._beside = max((each.beside for each in self._rounds), default=0)
-        self._bytes = sum(slices.bytes_of(one) for one in slices.all)
 
     def close(self):
         self._link.close()
@@ -192,7 +192,7 @@ class SentWeights:
                 if stream is not None:
                     read[index % 2] = torch.cuda.current_stream().record_event()
             self._link.finish(self._timeout_s)
-        return self._bytes
+        return self._slices.bytes
 
 
 class _Round:

@@ -1,4 +1,4 @@
-#include "cli/processes/rank_words.h"
+#include "simulator/run_end/rank_words.h"
 
 #include "simulator/flight_recorder/collective_waits.h"
 
