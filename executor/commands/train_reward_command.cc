@@ -38,6 +38,7 @@ struct Options {
   std::int64_t max_tokens = 0, micro_batch_tokens = 0, steps = 0, epochs = 1;
   double timeout_s = 600;
   bool ranks_stated = false, check = false;
+  int restarts = 0;  // how often the ranks are started again
   RewardTrainingOptions training;
 };
 
@@ -161,6 +162,27 @@ int code_of_end(const WatchedEnd& end, const std::filesystem::path& output) {
   return static_cast<int>(ExitCode::peer_lost);
 }
 
+/// Whether the ranks can go on: one was lost, or failed within, and nobody has asked for an end.
+bool may_restart(const WatchedEnd& end) {
+  return end.cause == EndCause::lost || end.cause == EndCause::lost_peer ||
+         (end.cause == EndCause::failed && end.code == static_cast<int>(ExitCode::internal));
+}
+
+/// Starts the ranks, again where they may go on, and stays until they have ended; their code.
+int watch(const Options& options, int ranks, bool gpu) {
+  const std::filesystem::path& output = options.training.output;
+  std::vector<std::string> words = options.start.words;
+  for (int restarts = 0;; ++restarts) {
+    const WatchedEnd end = watch_ranks(words, ranks, gpu, output);
+    const int code = code_of_end(end, output);
+    if (!may_restart(end) || restarts == options.restarts) return code;
+    if (restarts == 0 && !options.training.resume) words.emplace_back("--resume");
+    std::fprintf(stderr, "train-reward: restart %d of %d, from the %s\n", restarts + 1,
+                 options.restarts,
+                 newest_step(output / kCheckpointsFolder) ? "newest checkpoint" : "beginning");
+  }
+}
+
 int train(const Options& options) {
   if (!options.check) end_on_stop_signals(/*all=*/true);
   ModelSpec model = bench_model(options.training.model.string());
@@ -183,11 +205,9 @@ int train(const Options& options) {
       print_start(pairs, validation, plan);
       return 0;
     }
-    if (ranks > 1) {
+    if (ranks > 1 || options.restarts > 0) {
       const int gpus = cuda_device_count();
-      const bool gpu = get_gpus(options.start.device, ranks, gpus);
-      return code_of_end(watch_ranks(options.start.words, ranks, gpu, options.training.output),
-                         options.training.output);
+      return watch(options, ranks, get_gpus(options.start.device, ranks, gpus));
     }
   }
   RankSetup setup = set_up_rank(options.start.device, options.timeout_s);
@@ -237,6 +257,24 @@ void add_data(CLI::App& command, Options& o) {
       ->check(CLI::IsMember({"error", "filter", "truncate"}));
 }
 
+/// What is saved and looked at meanwhile, and how it goes on.
+void add_course(CLI::App& command, RewardTrainingOptions& training, Options& o) {
+  command.add_option("--save-freq", training.save_freq, "Steps between two checkpoints; 0 = none")
+      ->check(from_zero());
+  command
+      .add_option("--test-freq", training.test_freq,
+                  "Steps between two validations; 0 = one after the last step")
+      ->check(from_zero());
+  command.add_option("--timeout", o.timeout_s, "Seconds that a rank waits for its peers")
+      ->check(above_zero());
+  command
+      .add_option("--restarts", o.restarts,
+                  "How often ranks that this command starts go on from the newest checkpoint after "
+                  "a crash or a stall")
+      ->check(CLI::Range(0, 1'000'000));
+  command.add_flag("--resume", training.resume, "From the newest checkpoint of the folder");
+}
+
 }  // namespace
 
 void add_train_reward(CLI::App& app, const std::vector<std::string>& words) {
@@ -281,15 +319,7 @@ void add_train_reward(CLI::App& app, const std::vector<std::string>& words) {
                    "Per replica; 0 = the plan's, without one a single micro-batch")
       ->check(from_zero());
   command->add_option("--seed", training.seed, "Of the pairs' order and a drawn head");
-  command->add_option("--save-freq", training.save_freq, "Steps between two checkpoints; 0 = none")
-      ->check(from_zero());
-  command
-      ->add_option("--test-freq", training.test_freq,
-                   "Steps between two validations; 0 = one after the last step")
-      ->check(from_zero());
-  command->add_option("--timeout", o->timeout_s, "Seconds that a rank waits for its peers")
-      ->check(above_zero());
-  command->add_flag("--resume", training.resume, "From the newest checkpoint of the folder");
+  add_course(*command, training, *o);
   command->callback([o, ranks] {
     o->ranks_stated = ranks->count() > 0;
     const int code = train(*o);

@@ -28,10 +28,10 @@ constexpr int kNotStarted = 127;
 constexpr std::array<int, 4> kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 std::atomic<pid_t> launcher = 0;
-std::atomic<bool> asked = false;  // to end
+std::atomic<int> asked = 0;  // to end, by this signal
 
 void pass_on(int signal) {
-  asked = true;
+  asked = signal;
   if (launcher > 0) ::kill(launcher, signal);
 }
 
@@ -59,8 +59,9 @@ void handle(void (*handler)(int)) {
   ::_exit(kNotStarted);
 }
 
-/// A signal that comes meanwhile is passed on once the launcher is known.
-void start(std::vector<std::string> line) {
+/// A signal that comes meanwhile is passed on once the launcher is known. False, and nothing is
+/// started, where one came since the ranks before had ended.
+bool start(std::vector<std::string> line) {
   std::vector<char*> argv;
   for (std::string& word : line) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -68,6 +69,7 @@ void start(std::vector<std::string> line) {
   ::sigemptyset(&blocked);
   for (const int signal : kPassedOn) ::sigaddset(&blocked, signal);
   ::sigprocmask(SIG_BLOCK, &blocked, &before);
+  if (asked != 0) return false;
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) become(argv.data(), parent, before);
   if (child > 0) ::setpgid(child, child);  // both sides: whoever comes first
@@ -75,6 +77,7 @@ void start(std::vector<std::string> line) {
   handle(pass_on);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) throw Error(ExitCode::missing, line[0] + ": " + std::strerror(errno));
+  return true;
 }
 
 /// Files of ranks that ran before are not of these.
@@ -95,6 +98,16 @@ void note_dead(const std::vector<RankStatus>& ranks, const std::filesystem::path
   }
 }
 
+/// Of ranks whose launcher has gone without them: they would go on in the folder of those that
+/// follow.
+void end_left(const std::vector<RankStatus>& ranks, std::vector<int>& dead) {
+  for (const RankStatus& rank : ranks) {
+    if (rank.state != RankState::running || !is_alive(rank.pid)) continue;
+    ::kill(rank.pid, SIGKILL);
+    dead.push_back(rank.rank);
+  }
+}
+
 }  // namespace
 
 WatchedEnd watch_ranks(const std::vector<std::string>& words, int ranks, bool gpu,
@@ -102,7 +115,10 @@ WatchedEnd watch_ranks(const std::vector<std::string>& words, int ranks, bool gp
   const std::vector<std::string> line = launcher_line(words, ranks, gpu);
   const std::int64_t start_ns =
       std::chrono::nanoseconds(SystemClock::now().time_since_epoch()).count();
-  start(line);
+  if (!start(line)) {
+    const StopReason reason = asked == SIGUSR1 ? StopReason::requeue : StopReason::stop;
+    return {.code = static_cast<int>(exit_code_of(reason)), .cause = EndCause::killed};
+  }
   std::vector<int> dead;
   int status = 0;
   for (;; std::this_thread::sleep_for(kPoll)) {
@@ -112,8 +128,10 @@ WatchedEnd watch_ranks(const std::vector<std::string>& words, int ranks, bool gp
   }
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (code == kNotStarted) throw Error(ExitCode::missing, line[0] + " cannot be started");
+  launcher = 0;
   const std::vector<RankStatus> all = ranks_since(folder, start_ns);
-  const RunCause cause = cause_of_end(all, dead, asked ? StopReason::stop : StopReason::none);
+  end_left(all, dead);
+  const RunCause cause = cause_of_end(all, dead, asked != 0 ? StopReason::stop : StopReason::none);
   WatchedEnd end{.code = code, .cause = cause.cause, .rank = std::nullopt};
   if (cause.rank != nullptr) end.rank = *cause.rank;
   if (cause.cause == EndCause::failed) end.code = cause.rank->exit_code;

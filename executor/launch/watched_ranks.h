@@ -2,7 +2,8 @@
 //
 // Reads the files of FOLDER/ranks (simulator/timeline/rank_status.h), which the ranks write. What
 // `tessera run` does for a run (cli/processes/supervise.h), for commands that start their ranks
-// themselves. One call per process, on its only thread: the handlers of its signals are its own.
+// themselves. One call after another, on the process's only thread: the handlers of its signals are
+// its own.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +22,9 @@ struct WatchedEnd {
 };
 
 /// Starts the ranks as relaunch() does, passes SIGINT, SIGTERM, SIGHUP (unless it is ignored) and
-/// SIGUSR1 on to their launcher, and returns once that has ended. Throws Error (missing) where it
-/// cannot be started.
+/// SIGUSR1 on to their launcher, and returns once that has ended; no rank is alive then. Throws
+/// Error (missing) where it cannot be started. A signal that comes between two calls ends the
+/// second before it starts anything (killed).
 WatchedEnd watch_ranks(const std::vector<std::string>& words, int ranks, bool gpu,
                        const std::filesystem::path& folder);
 

@@ -95,17 +95,24 @@ TEST_F(TrainReward, ANumberThatIsNoneIsToldInPlainWords) {
   }
 }
 
+/// The rank's state once it has begun a step behind `step`, of another process than `but`.
+std::optional<RankStatus> rank_behind(const fs::path& file, std::int64_t step, pid_t but,
+                                      RunningProgram& program) {
+  using namespace std::chrono_literals;
+  for (int look = 0; look < 12000 && !program.ended(); ++look, std::this_thread::sleep_for(10ms)) {
+    std::optional<RankStatus> rank = read_rank_status(file);
+    if (rank && rank->step > step && rank->pid != but) return rank;
+  }
+  return std::nullopt;
+}
+
 TEST_F(TrainReward, ARankThatIsKilledIsNamedAndTheTrainingGoesOn) {
   using namespace std::chrono_literals;
   RunningProgram program({kTessera, "train-reward", at("pairs.jsonl"), "--model", at("model"),
                           "--batch", "32", "--device", "cpu", "--ranks", "2", "--save-freq", "2",
                           "--steps", "100000", "-o", at("killed")},
                          at("killed.out"));
-  std::optional<RankStatus> victim;
-  for (int look = 0; look < 12000 && !program.ended(); ++look, std::this_thread::sleep_for(10ms)) {
-    victim = read_rank_status(folder_ / "killed/ranks/1");
-    if (victim && victim->step > 4) break;
-  }
+  const auto victim = rank_behind(folder_ / "killed/ranks/1", 4, 0, program);
   ASSERT_TRUE(victim) << program.messages();
   ASSERT_EQ(::kill(victim->pid, SIGKILL), 0);
   EXPECT_EQ(program.wait(60s), 75) << program.messages();
@@ -113,6 +120,49 @@ TEST_F(TrainReward, ARankThatIsKilledIsNamedAndTheTrainingGoesOn) {
   EXPECT_THAT(program.messages(), HasSubstr("; the newest checkpoint is of step "));
   EXPECT_THAT(program.messages(), HasSubstr(", from which --resume goes on"));
   EXPECT_THAT(call("doctor " + at("killed")).out, HasSubstr("its own command with --resume"));
+}
+
+/// With --restarts it ends as if nobody had killed a rank, its model bit for bit.
+TEST_F(TrainReward, KilledRanksAreStartedAgain) {
+  using namespace std::chrono_literals;
+  const std::string more = "--ranks 2 --steps 120 --save-freq 5";
+  ASSERT_EQ(train(more, "undisturbed").code, 0);
+  RunningProgram program({kTessera,
+                          "train-reward",
+                          at("pairs.jsonl"),
+                          "--model",
+                          at("model"),
+                          "--lr",
+                          "3e-3",
+                          "--batch",
+                          "32",
+                          "--seed",
+                          "5",
+                          "--device",
+                          "cpu",
+                          "--ranks",
+                          "2",
+                          "--steps",
+                          "120",
+                          "--save-freq",
+                          "5",
+                          "--restarts",
+                          "2",
+                          "-o",
+                          at("restarted")},
+                         at("restarted.out"));
+  pid_t before = 0;
+  for (const std::int64_t step : {12, 24}) {
+    const auto victim = rank_behind(folder_ / "restarted/ranks/1", step, before, program);
+    ASSERT_TRUE(victim) << program.messages();
+    ASSERT_EQ(::kill(victim->pid, SIGKILL), 0);
+    before = victim->pid;
+  }
+  EXPECT_EQ(program.wait(120s), 0) << program.messages();
+  EXPECT_THAT(program.messages(), HasSubstr("restart 2 of 2, from the newest checkpoint"));
+  EXPECT_TRUE(text_of(folder_ / "restarted/hf/model.safetensors") ==
+              text_of(folder_ / "undisturbed/hf/model.safetensors"));
+  EXPECT_EQ(steps_of("restarted").size(), 120U);
 }
 
 TEST_F(TrainReward, LearnsToTellAnswersApartAndTransformersScoresAlike) {
