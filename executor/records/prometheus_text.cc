@@ -4,10 +4,11 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <set>
 
 namespace tessera {
 namespace {
+
+constexpr const char* kStep = "tessera_step";
 
 std::string gauge_name(std::string name) {
   std::replace_if(
@@ -25,34 +26,48 @@ std::string spelled(double value) {
   return text;
 }
 
-/// A help line ends at a line feed: that and the backslash are escaped.
-std::string escaped(const std::string& help) {
+/// Help lines escape backslashes and line feeds, labels their quotes as well.
+std::string escaped(const std::string& plain, bool quotes = false) {
   std::string text;
-  for (const char letter : help) {
-    if (letter == '\\') {
-      text += "\\\\";
-    } else if (letter == '\n') {
+  for (const char letter : plain) {
+    if (letter == '\n') {
       text += "\\n";
-    } else {
-      text += letter;
+      continue;
     }
+    if (letter == '\\' || (quotes && letter == '"')) text += '\\';
+    text += letter;
   }
   return text;
 }
 
-std::string gauge(const std::string& name, const std::string& help, double value) {
-  return "# HELP " + name + " " + escaped(help) + "\n# TYPE " + name + " gauge\n" + name + " " +
-         spelled(value) + "\n";
+struct Gauge {
+  std::string help, samples;
+};
+
+std::string text_of(const std::string& name, const Gauge& gauge) {
+  return "# HELP " + name + " " + gauge.help + "\n# TYPE " + name + " gauge\n" + gauge.samples;
+}
+
+void add(Gauge& gauge, const std::string& series, const std::string& help, double value) {
+  gauge.help += (gauge.help.empty() ? "" : ", ") + escaped(help);
+  gauge.samples += series + " " + spelled(value) + "\n";
 }
 
 }  // namespace
 
 std::string prometheus_text(std::int64_t step, const std::map<std::string, double>& numbers) {
-  std::set<std::string> named = {"tessera_step"};
-  std::string text = gauge("tessera_step", "Number of the newest step.", static_cast<double>(step));
-  for (const auto& [name, value] : numbers) {
-    const std::string gauge_of = gauge_name(name);
-    if (named.insert(gauge_of).second) text += gauge(gauge_of, name, value);
+  std::map<std::string, int> uses{{kStep, 1}};
+  for (const auto& [metric, value] : numbers) ++uses[gauge_name(metric)];
+  std::map<std::string, Gauge> gauges;
+  add(gauges[kStep], kStep, "Number of the newest step.", static_cast<double>(step));
+  for (const auto& [metric, value] : numbers) {
+    const std::string name = gauge_name(metric);
+    const std::string label = "{metric=\"" + escaped(metric, /*quotes=*/true) + "\"}";
+    add(gauges[name], uses[name] > 1 ? name + label : name, metric, value);
+  }
+  std::string text = text_of(kStep, gauges[kStep]);
+  for (const auto& [name, gauge] : gauges) {
+    if (name != kStep) text += text_of(name, gauge);
   }
   return text;
 }

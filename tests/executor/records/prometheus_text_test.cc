@@ -39,7 +39,9 @@ TEST(PrometheusText, EveryLineFollowsTheGrammar) {
                                                {"tiny", 5e-324}});
   const std::regex help("# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) .+"),
       type("# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) gauge"),
-      sample("([a-zA-Z_:][a-zA-Z0-9_:]*) (NaN|[+-]Inf|[-+]?[0-9.]+(e[-+][0-9]+)?)");
+      sample(
+          "([a-zA-Z_:][a-zA-Z0-9_:]*)(\\{metric=\"[^\"]*\"\\})? "
+          "(NaN|[+-]Inf|[-+]?[0-9.]+(e[-+][0-9]+)?)");
   std::istringstream lines(text);
   std::set<std::string> named;
   std::map<std::string, std::string> values;
@@ -52,14 +54,15 @@ TEST(PrometheusText, EveryLineFollowsTheGrammar) {
     } else {
       ASSERT_TRUE(std::regex_match(line, found, sample)) << line;
       EXPECT_EQ(found[1], typed);
-      values[found[1]] = found[2];
+      values[found[1].str() + found[2].str()] = found[3];
     }
   }
   EXPECT_EQ(text.back(), '\n');
-  EXPECT_EQ(values.size(), 7U);  // a/b and a_b are one name
+  EXPECT_EQ(values.size(), 8U);
   EXPECT_EQ(values.at("tessera_val_core_openai_gsm8k_reward_mean_1"), "0.10000000000000001");
   EXPECT_EQ(values.at("tessera_actor_grad_norm"), "NaN");
-  EXPECT_EQ(values.at("tessera_a_b"), "+Inf");
+  EXPECT_EQ(values.at("tessera_a_b{metric=\"a/b\"}"), "+Inf");
+  EXPECT_EQ(values.at("tessera_a_b{metric=\"a_b\"}"), "3");
   EXPECT_EQ(values.at("tessera_a_c"), "-Inf");
 }
 
@@ -75,6 +78,11 @@ TEST(PrometheusText, ItsOwnReaderFindsEveryNumber) {
       {"a/infinite", std::numeric_limits<double>::infinity()},
       {"a/minus infinite", -std::numeric_limits<double>::infinity()},
       {"a/tiny", 5e-324},
+      {"same/name", 4},
+      {"same \"name\\", 5},
+      {"same_name", 6},
+      {"same\nname", 7},
+      {"step", 8},
       {"a/large", std::numeric_limits<double>::max()},
       {"perf/total_num_tokens", 123456789012345678.0}};
   const TemporaryFolder folder;
