@@ -108,10 +108,6 @@ bool create_folder(const fs::path& run, bool may_exist) {
                        .hint = error ? "" : "--resume goes on in it"}});
 }
 
-std::string config_name(const RunOptions& options) {
-  return options.overrides.empty() ? options.config : options.config + " with --set";
-}
-
 /// The run's own choices of how weights travel.
 void set_reshard(Plan& plan, const RunOptions& options) {
   if (options.reshard == "full") set_reshard_mode(plan, ReshardMode::full);
@@ -143,15 +139,15 @@ std::optional<Verdict> attempt(const Plan& plan, const std::string& config,
   write_plan(plan, folder / "plan.json");
   write_text_file(folder / "run.yaml", config);
   const bool gpu = on_gpus(plan, options);
-  refused = check({program.string(), "train", "--folder", folder.string(), "--config-name",
-                   config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
+  std::vector<std::string> rank{program.string(), "train",        "--folder", folder.string(),
+                                "--config-name",  options.config, "--device", gpu ? "cuda" : "cpu"};
+  for (const std::string& word : options.overrides) rank.insert(rank.end(), {"--set", word});
+  std::vector<std::string> look = rank;
+  look.emplace_back("--check");
+  refused = check(look);
   if (refused != 0) return std::nullopt;
   const SupervisedRun supervised{
-      .command = {program.string(), "train", "--folder", folder.string(), "--config-name",
-                  config_name(options), "--device", gpu ? "cuda" : "cpu"},
-      .ranks = plan.world_size(),
-      .gpu = gpu,
-      .run = folder};
+      .command = std::move(rank), .ranks = plan.world_size(), .gpu = gpu, .run = folder};
   std::fprintf(stderr, "run: %d %s ranks, in %s; every step's line in %s\n", supervised.ranks,
                gpu ? "GPU" : "CPU", options.output.c_str(),
                (fs::path(options.output) / "log.txt").c_str());

@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "cost_models/adapters.h"
-#include "cost_models/documents/document.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
-#include "cost_models/documents/strict_yaml.h"
 #include "cost_models/layout/parameter_table.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/checkpoint/peft_folder.h"
@@ -84,23 +82,6 @@ void look_for_rules(const RunInputs& inputs, Problems& problems) {
   }
 }
 
-/// Gives keys of the run file their line, where what was read is the file that messages name: with
-/// --set it is another text.
-void place_keys(const TrainOptions& options, const RunInputs& inputs, Problems& problems) {
-  const std::string& name = inputs.config.reward.functions.programs.run_file;
-  Problems none;
-  const auto file = find_config(name, "runs", ".yaml", none);
-  const auto text = file ? read_text_file(*file, kMostYaml, none) : std::nullopt;
-  const auto read = options.run.empty()
-                        ? text
-                        : read_text_file(fs::path(options.run) / "run.yaml", kMostYaml, none);
-  if (!text || text != read) return;
-  const auto document = parse_yaml(*text, name, none);
-  for (Problem& problem : problems) {
-    if (document && problem.file == name) problem.place = place_of_key(*document, problem.place);
-  }
-}
-
 }  // namespace
 
 void check_run(const TrainOptions& options, const RunInputs& inputs) {
@@ -117,7 +98,6 @@ void check_run(const TrainOptions& options, const RunInputs& inputs) {
     problems.insert(problems.end(), error.problems().begin(), error.problems().end());
   }
   look_for_rules(inputs, problems);
-  place_keys(options, inputs, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   check_resume(inputs.config.trainer.checkpoint);
   const std::string& rules = inputs.config.trainer.rules;

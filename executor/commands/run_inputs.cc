@@ -5,7 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_yaml.h"
+#include "cost_models/documents/yaml_overrides.h"
 #include "cost_models/layout/parameter_table.h"
 #include "executor/checkpoint/base_digest.h"
 #include "executor/checkpoint/peft_folder.h"
@@ -65,6 +68,18 @@ std::string note_of(const TrainingOrigin& origin, const RunInputs& inputs, bool 
 }
 
 }  // namespace
+
+Error with_places(const Error& error, const TrainOptions& options) {
+  const std::string& name = options.config_name.empty() ? options.config : options.config_name;
+  Problems none;
+  const auto file = find_config(name, "runs", ".yaml", none);
+  const auto text = file ? read_text_file(*file, kMostYaml, none) : std::nullopt;
+  const auto document = text ? parse_yaml_as_far(*text, name, none) : std::nullopt;
+  if (!document) return error;
+  Problems problems = error.problems();
+  place_overridden(*document, options.overrides, problems);
+  return {error.code(), std::move(problems)};
+}
 
 RunInputs read_run_inputs(const TrainOptions& options) {
   const fs::path plan_file =

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem_list.h"
+#include "cost_models/documents/problem.h"
 #include "executor/checkpoint/training_origin.h"
 #include "executor/config/run_config.h"
 #include "executor/prompts/prompt_set.h"
@@ -19,8 +19,9 @@ struct TrainOptions {
   std::string run;                   // a folder that `tessera run` prepared, or:
   std::string plan, config, output;  // what a bare launcher starts from
   std::string device = "auto";
-  std::string config_name;  // what messages call the configuration; default its file
-  bool check = false;       // read everything and leave
+  std::string config_name;  // the file or preset that the configuration is of; default its own file
+  std::vector<std::string> overrides;  // KEY=VALUE of a command line that are merged into it
+  bool check = false;                  // read everything and leave
 };
 
 struct RunInputs {
@@ -28,6 +29,10 @@ struct RunInputs {
   RunConfig config;
   std::optional<TrainingOrigin> origin;  // of the actor's weights, where a run has exported them
 };
+
+/// The error, its problems of the run's configuration with their place in the file or on the
+/// command line that its user has (place_overridden).
+Error with_places(const Error& error, const TrainOptions& options);
 
 /// Throws Error(bad_input) with every problem of the files.
 RunInputs read_run_inputs(const TrainOptions& options);

@@ -27,7 +27,6 @@
 #include "executor/loop/resume.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/save_model.h"
-#include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
 #include "executor/nvml/device_sampler.h"
 #include "executor/records/run_trace.h"
@@ -41,42 +40,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// An earlier run of the folder was asked to stop or to pause, this one was not. Where `tessera
-/// run` is the parent it has removed both, before anybody could ask anew.
-void forget_requests(const fs::path& folder) {
-  forget_stop(folder);
-  end_pause(folder);
-}
-
-constexpr double kLockPatience = 10;  // seconds: ranks of a run whose parent died are ending
-
-/// Rank 0 makes the run's folder where a bare launcher has started the ranks (it must not exist,
-/// unless the run goes on in it), locks it, and removes what a run that died has left half done.
-/// Every rank learns of what goes wrong.
-std::optional<RunLock> take_folder(const fs::path& folder, bool create, bool may_exist,
-                                   Communicator& host) {
-  std::optional<RunLock> lock;
-  Problems problems;
-  if (host.rank() == 0) {
-    std::error_code error;
-    const bool made = !create || fs::create_directory(folder, error) || (may_exist && !error);
-    if (!made) {
-      problems.push_back({.file = folder.string(),
-                          .found = error ? error.message() : "it exists",
-                          .expected = "a new folder for this run, or resume_mode: auto"});
-    } else {
-      lock = RunLock::take(folder / "lock", kLockPatience, problems);
-    }
-    if (lock) remove_leftovers(checkpoints_of(folder));
-    if (lock && create) forget_requests(folder);
-  }
-  const std::string failure = problems.empty() ? "" : to_string(problems.front());
-  for (const std::string& text : share_texts(host, failure)) {
-    if (!text.empty()) throw Error(ExitCode::bad_input, text);
-  }
-  return lock;
-}
 
 MemoryOptions memory_options(const TrainerConfig& trainer) {
   return {.limit_bytes = static_cast<std::int64_t>(trainer.memory_limit_gib * (1 << 30)),
@@ -93,7 +56,8 @@ StartStages after_processes() {
 class Rank {
  public:
   Rank(const TrainOptions& options, RunInputs inputs)
-      : inputs_(std::move(inputs)),
+      : options_(options),
+        inputs_(std::move(inputs)),
         folder_(options.run.empty() ? options.output : options.run),
         plan_file_(options.run.empty() ? fs::path(options.plan) : folder_ / "plan.json"),
         stages_(after_processes()),
@@ -145,7 +109,9 @@ class Rank {
   int end_with_all(const std::exception& error) {
     const int code = static_cast<int>(code_of(error));
     status_->finish(code);
-    if (records_) records_->note(std::string("tessera: ") + error.what());
+    const auto* const own = dynamic_cast<const Error*>(&error);
+    const std::string words = own != nullptr ? with_places(*own, options_).what() : error.what();
+    if (records_) records_->note("tessera: " + words);
     leave_together();
     return code;
   }
@@ -345,6 +311,7 @@ class Rank {
     return observer;
   }
 
+  TrainOptions options_;
   RunInputs inputs_;
   fs::path folder_, plan_file_;
   StartStages stages_;
@@ -362,6 +329,22 @@ class Rank {
   Worker worker_;  // kept when training fails, so that what is in use can be told
 };
 
+void train(const TrainOptions& options) {
+  if (options.run.empty() &&
+      (options.plan.empty() || options.config.empty() || options.output.empty())) {
+    throw Error(ExitCode::usage, "train needs --folder, or a plan, --config and --output");
+  }
+  if (!options.check) end_on_stop_signals(/*all=*/options.run.empty());
+  RunInputs inputs = read_run_inputs(options);
+  if (options.check) return check_run(options, inputs);
+  // Where `tessera run` is the parent it has looked already.
+  Problems problems;
+  if (options.run.empty()) check_rewards(inputs, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  const int code = Rank(options, std::move(inputs)).run();
+  if (code != 0) throw CLI::RuntimeError(code);
+}
+
 }  // namespace
 
 void add_train(CLI::App& app) {
@@ -377,23 +360,16 @@ void add_train(CLI::App& app) {
   command->add_option("--device", options->device, "cpu, cuda or auto")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
   command->add_option("--config-name", options->config_name,
-                      "What messages call the configuration");
+                      "The file or preset that messages name as the configuration");
+  command->add_option("--set", options->overrides, "What of it messages name as --set KEY=VALUE");
   command->add_flag("--check", options->check,
                     "Read plan, configuration and data, look for the device's GPUs, and leave");
   command->callback([options] {
-    if (options->run.empty() &&
-        (options->plan.empty() || options->config.empty() || options->output.empty())) {
-      throw Error(ExitCode::usage, "train needs --folder, or a plan, --config and --output");
+    try {
+      train(*options);
+    } catch (const Error& error) {
+      throw with_places(error, *options);
     }
-    if (!options->check) end_on_stop_signals(/*all=*/options->run.empty());
-    RunInputs inputs = read_run_inputs(*options);
-    if (options->check) return check_run(*options, inputs);
-    // Where `tessera run` is the parent it has looked already.
-    Problems problems;
-    if (options->run.empty()) check_rewards(inputs, problems);
-    if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-    const int code = Rank(*options, std::move(inputs)).run();
-    if (code != 0) throw CLI::RuntimeError(code);
   });
 }
 

@@ -15,6 +15,7 @@
 #include "executor/run_state/generator_state.h"
 #include "executor/run_state/restore.h"
 #include "planner/plan/plan.h"
+#include "simulator/timeline/rank_status.h"
 
 namespace tessera {
 namespace {
@@ -146,7 +147,40 @@ void restore(Worker& worker, const OpenCheckpoint& checkpoint, Problems& problem
   if (!generators.states.empty() && problems.empty()) restore_generators(generators, device);
 }
 
+/// An earlier run of the folder was asked to stop or to pause, this one was not. Where `tessera
+/// run` is the parent it has removed both, before anybody could ask anew.
+void forget_requests(const fs::path& folder) {
+  forget_stop(folder);
+  end_pause(folder);
+}
+
+constexpr double kLockPatience = 10;  // seconds: ranks of a run whose parent died are ending
+
 }  // namespace
+
+std::optional<RunLock> take_folder(const fs::path& folder, bool create, bool may_exist,
+                                   Communicator& host) {
+  std::optional<RunLock> lock;
+  Problems problems;
+  if (host.rank() == 0) {
+    std::error_code error;
+    const bool made = !create || fs::create_directory(folder, error) || (may_exist && !error);
+    if (!made) {
+      problems.push_back({.file = folder.string(),
+                          .found = error ? error.message() : "it exists",
+                          .expected = "a new folder for this run, or resume_mode: auto"});
+    } else {
+      lock = RunLock::take(folder / "lock", kLockPatience, problems);
+    }
+    if (lock) remove_leftovers(checkpoints_of(folder));
+    if (lock && create) forget_requests(folder);
+  }
+  const std::string failure = problems.empty() ? "" : to_string(problems.front());
+  for (const std::string& text : share_texts(host, failure)) {
+    if (!text.empty()) throw Error(ExitCode::bad_input, text);
+  }
+  return lock;
+}
 
 std::string base_of(const Plan& plan, const ParameterTable& table, const RunConfig& config) {
   if (!config.actor.lora.used()) return {};

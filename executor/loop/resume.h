@@ -1,14 +1,22 @@
-// Going on from a checkpoint: which one, and its state on every rank.
+// A run's folder, which one run at a time works in, and the checkpoint in it to go on from.
 //
 // Collective over the run's ranks, which share the run's folder.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "executor/loop/run_saver.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera {
+
+/// Rank 0 makes the run's folder where a bare launcher has started the ranks (it must not exist,
+/// unless the run goes on in it), locks it as long as the value lives, and removes what a run that
+/// died has left half done. Throws Error (bad_input) on every rank.
+std::optional<RunLock> take_folder(const std::filesystem::path& folder, bool create, bool may_exist,
+                                   Communicator& host);
 
 /// The checkpoints to go on from, the first choice first, alike on every rank; none = from the
 /// beginning. Rank 0 looks for them, and tells of those whose files are not whole, and of those

@@ -197,7 +197,7 @@ TEST_F(Algorithms, GroupsThatNeverDifferEndTheRunAtItsLimit) {
   const int status = std::system(words.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 1);
   const std::string told = text_of(at("never.out"));
-  EXPECT_NE(told.find("grpo-digits with --set:algorithm.filter_groups.max_num_gen_batches"),
+  EXPECT_NE(told.find("--set algorithm.filter_groups.max_num_gen_batches=2: found"),
             std::string::npos)
       << told;
 }

@@ -308,10 +308,18 @@ TEST_F(RewardRun, RefusalsNameTheKeyThatNamesAFile) {
   const Called rules = call("run " + at("plan.json") + " --config " + at("rules.yaml") +
                             " --set trainer.rules=defualt -o " + at("rules"));
   EXPECT_EQ(rules.code, 65);
-  EXPECT_NE(rules.out.find(at("rules.yaml") + " with --set:trainer.rules: found 'defualt', no such "
-                                              "file or preset"),
+  EXPECT_NE(rules.out.find("--set trainer.rules=defualt: found 'defualt', no such file or preset"),
             std::string::npos)
       << rules.out;
+  write("lines.yaml", "# one\n\ndata: {train_files: [" + at("prompts.jsonl") +
+                          "]}\n\ntrainer:\n  # two\n  total_training_steps: some\n");
+  const Called lines = call("run " + at("plan.json") + " --config " + at("lines.yaml") +
+                            " --set data.seed=3 -o " + at("lines"));
+  EXPECT_EQ(lines.code, 65);
+  EXPECT_NE(
+      lines.out.find(at("lines.yaml") + ":7:25 (trainer.total_training_steps): found \"some\""),
+      std::string::npos)
+      << lines.out;
   EXPECT_NE(rules.out.find("did you mean 'default'?"), std::string::npos) << rules.out;
   const Called word = call("run " + at("plan.json") + " --config " + at("rules.yaml") +
                            " --set 'data.train_files=[a' -o " + at("word"));

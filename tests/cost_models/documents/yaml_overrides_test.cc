@@ -78,5 +78,41 @@ TEST(YamlOverrides, AFileThatIsNoMapIsNamedWithItsPlace) {
   EXPECT_EQ(code, ExitCode::bad_input);
 }
 
+/// Where a reader finds a value of the merged text, as it is told.
+std::string told(const std::string& place, const std::vector<std::string>& words) {
+  const std::string text =
+      "# a comment\n\ndata:\n  # another\n  train_files: [a]\n\ntrainer: {seed: 1}\n";
+  Problems problems;
+  const auto original = parse_yaml(text, "run.yaml", problems);
+  EXPECT_TRUE(original);
+  problems = {{.file = "run.yaml", .place = place, .found = "x"},
+              {.file = "other", .place = place, .found = "x"}};
+  place_overridden(*original, words, problems);
+  EXPECT_EQ(problems[1].file + ":" + problems[1].place, "other:" + place);
+  return problems[0].file + ":" + problems[0].place;
+}
+
+TEST(YamlOverrides, ProblemsHaveThePlaceThatTheirReaderKnows) {
+  const std::vector<std::string> words{"trainer.seed=2", "algorithm.kl.coef=x", "reward={a: 1}",
+                                       "trainer.seed=3"};
+  EXPECT_EQ(told("2:9 (data.train_files)", words), "run.yaml:5:16 (data.train_files)");
+  EXPECT_EQ(told("data.train_files.0", words), "run.yaml:5:17 (data.train_files.0)");
+  EXPECT_EQ(told("3:3 (trainer.seed)", words), "--set trainer.seed=3:");
+  EXPECT_EQ(told("3:3 (trainer.seed)", {}), "run.yaml:7:17 (trainer.seed)");
+  EXPECT_EQ(told("4:3 (reward.a)", words), "--set reward={a: 1}:reward.a");
+  EXPECT_EQ(told("4:3 (algorithm)", words), "--set algorithm.kl.coef=x:algorithm");
+  // What is absent is told of the map that lacks it, or by its name alone.
+  EXPECT_EQ(told("3:3 (trainer.steps)", words), "run.yaml:7:10 (trainer.steps)");
+  EXPECT_EQ(told("1:1 (critic)", words), "run.yaml:3:1 (critic)");
+  EXPECT_EQ(told("critic", words), "run.yaml:critic");
+  EXPECT_EQ(told("5:1", words), "run.yaml:5:1");
+}
+
+TEST(YamlOverrides, AValueThatNoFileMayHoldIsOfItsWord) {
+  const auto [text, code] = refused("trainer.lr=1e999");
+  EXPECT_EQ(code, ExitCode::usage);
+  EXPECT_EQ(text, "--set trainer.lr=1e999: found 1e999, expected a number that a double can hold");
+}
+
 }  // namespace
 }  // namespace tessera
