@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "gui/threads/vector_registers.h"
+
 namespace tessera::gui {
 
 template <class Result>
@@ -45,6 +47,7 @@ template <class Work, class Then>
 void run_in(QThreadPool& pool, QObject& context, Work work, Then then) {
   using Result = std::invoke_result_t<Work&>;
   pool.start([&context, work = std::move(work), then = std::move(then)]() mutable {
+    clear_upper_vectors();
     const auto outcome = std::make_shared<Outcome<Result>>(Outcome<Result>::of(work));
     QMetaObject::invokeMethod(
         &context, [outcome, then]() mutable { then(std::move(*outcome)); }, Qt::QueuedConnection);
