@@ -13,15 +13,32 @@ constexpr int kRounds = 8;  // of tightening: later ones bring little
 
 }  // namespace
 
-BlockBounds::BlockBounds(const PlacementFrame& frame) : frame_(frame), bounds_(frame.blocks()) {
-  for (std::size_t block = 0; block < frame.blocks(); ++block) {
-    for (std::size_t view = 0; view < frame.views(); ++view) bound(block, static_cast<int>(view));
+// Blocks with a rollout, which often takes most of a step, come first: where one cannot be, no
+// block need be bounded.
+BlockBounds::BlockBounds(const PlacementFrame& frame)
+    : frame_(frame), bounds_(frame.blocks(), std::vector<Bounds>(frame.views())) {
+  std::vector<std::size_t> blocks(frame.blocks());
+  std::iota(blocks.begin(), blocks.end(), std::size_t{0});
+  std::stable_partition(blocks.begin(), blocks.end(),
+                        [&](std::size_t block) { return has_rollout(block); });
+  for (const std::size_t block : blocks) {
+    bool viable = false;
+    for (std::size_t view = 0; view < frame.views(); ++view) {
+      bound(block, static_cast<int>(view));
+      viable = viable || !bounds_[block][view].viable.empty();
+    }
+    if (!viable) return;
   }
+}
+
+bool BlockBounds::has_rollout(std::size_t block) const {
+  const std::vector<Role>& roles = frame_.placement[block];
+  return std::find(roles.begin(), roles.end(), Role::rollout) != roles.end();
 }
 
 // Roles with common group degrees have the least of what they take together with any of these.
 // Where the roles so far leave no step that is looked for the others are not asked; a rollout,
-// whose bound takes longest, comes last.
+// whose bound takes longest, comes last, and counts as what it may hope for until then.
 ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) const {
   Fronts& fronts = frame_.fronts.of(view);
   const Bill bill{size, frame_.least_billed(view, size)};
@@ -41,9 +58,22 @@ ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) 
   std::stable_partition(others.begin(), others.end(),
                         [](Role role) { return role != Role::rollout; });
   PhaseSeconds alone{};
-  ChunkSeconds sum = together;
+  ChunkSeconds sum = together, hoped{};
+  if (!std::all_of(others.begin(), others.end(),
+                   [&](Role role) { return fronts.any(role, size); })) {
+    sum.fill(kForever);
+    return sum;
+  }
+  if (limit < kForever && others.size() > 1 && others.back() == Role::rollout) {
+    hoped = frame_.of_block(block, fronts.hope(Role::rollout, size));
+  }
   for (const Role role : others) {
-    if (frame_.step_seconds(sum) >= limit) break;
+    ChunkSeconds least = sum;
+    if (role != Role::rollout) least += hoped;
+    if (frame_.step_seconds(least) >= limit) {
+      sum = least;
+      break;
+    }
     alone += fronts.bound(role, size);
     sum = together;
     sum += frame_.of_block(block, alone);
@@ -56,7 +86,7 @@ ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) 
 void BlockBounds::bound(std::size_t block, int view) {
   ChunkSeconds least;
   least.fill(kForever);
-  Bounds& all = bounds_[block].emplace_back();
+  Bounds& all = bounds_[block][static_cast<std::size_t>(view)];
   const ChunkSeconds fixed = frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
   for (std::size_t s = 0; s < frame_.sizes.size() && frame_.sizes[s] <= frame_.gpus; ++s) {
     ChunkSeconds here = fixed;

@@ -75,6 +75,7 @@ class BlockBounds {
   const Bounds& of(std::size_t block, int view) const {
     return bounds_[block][static_cast<std::size_t>(view)];
   }
+  bool has_rollout(std::size_t block) const;
   void bound(std::size_t block, int view);
   bool tighten_next(std::size_t block, int view, int size_index, const ChunkSeconds& others,
                     std::vector<Seconds>& steps);

@@ -90,6 +90,17 @@ const PhaseSeconds& Fronts::bound(Role role, int gpus) {
   return bound;
 }
 
+PhaseSeconds Fronts::hope(Role role, int gpus) {
+  PhaseSeconds hope{};
+  if (!hopes()) return hope;
+  hope.fill(kForever);
+  RoleOptions& all = listed(role, gpus);
+  for (const int number : allowed(all, role, std::nullopt)) {
+    lower(hope, glanced_in(all, static_cast<std::size_t>(number)));
+  }
+  return hope;
+}
+
 const PhaseSeconds& Fronts::bound(Role role, int gpus, const GroupDegrees& groups) {
   return bounds_by_groups(role, gpus).at(groups);
 }
@@ -165,22 +176,27 @@ std::vector<int> Fronts::allowed(RoleOptions& all, Role role,
 }
 
 // Numbers of the layouts that are wanted, ascending. `whole`: none was left out for their number.
+// Where few are wanted those come first that may have the shortest steps, and the others are not
+// looked at.
 std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool& whole) {
-  std::vector<std::pair<Seconds, int>> below;
+  std::vector<std::pair<Seconds, int>> glanced, below;
   for (const int number : allowed(all, query.role, query.groups)) {
+    const Seconds step =
+        hopes() ? query.step(glanced_in(all, static_cast<std::size_t>(number))) : -kForever;
+    if (step < query.limit) glanced.emplace_back(step, number);
+  }
+  const bool few = query.most < glanced.size();
+  if (few) std::sort(glanced.begin(), glanced.end());
+  for (const auto& [glance, number] : glanced) {
+    if (below.size() > query.most && glance > below[query.most - 1].first) break;
     const auto at = static_cast<std::size_t>(number);
-    if (hopes() && (query.step(glanced_in(all, at)) >= query.limit ||
-                    query.step(hoped_in(all, at)) >= query.limit)) {
-      continue;
-    }
-    const Seconds seconds = query.step(least_in(all, at));
-    if (seconds < query.limit) below.emplace_back(seconds, number);
+    if (hopes() && query.step(hoped_in(all, at)) >= query.limit) continue;
+    const std::pair<Seconds, int> next{query.step(least_in(all, at)), number};
+    if (next.first >= query.limit) continue;
+    below.insert(few ? std::upper_bound(below.begin(), below.end(), next) : below.end(), next);
   }
   whole = below.size() <= query.most;
-  if (!whole) {
-    std::sort(below.begin(), below.end());
-    below.resize(query.most);
-  }
+  if (!whole) below.resize(query.most);
   std::vector<int> layouts;
   for (const auto& [seconds, layout] : below) layouts.push_back(layout);
   std::sort(layouts.begin(), layouts.end());
@@ -190,8 +206,9 @@ std::vector<int> Fronts::wanted(RoleOptions& all, const LayoutQuery& query, bool
 Selection Fronts::select(const LayoutQuery& query) {
   RoleOptions& all = listed(query.role, query.gpus);
   bool whole = true;
-  std::vector<int> layouts = wanted(all, query, whole);
-  const std::vector<PartNumber> parts = priced_parts(all, query, std::move(layouts));
+  const bool lazily = !query.beaten && hopes() && query.most >= all.layouts.size();
+  const std::vector<PartNumber> parts =
+      lazily ? unbeaten_parts(all, query) : priced_parts(all, query, wanted(all, query, whole));
   Selection selection = options_that_fit(query.role, query.gpus, parts);
   selection.whole = whole;
   return selection;

@@ -154,8 +154,12 @@ class Fronts {
  public:
   Fronts(const SearchProblem& problem, FrontStore::State& store);
 
+  /// True where the role has layouts on so many GPUs.
+  bool any(Role role, int gpus) { return !listed(role, gpus).layouts.empty(); }
   /// No more than the least seconds of each phase over all options.
   const PhaseSeconds& bound(Role role, int gpus);
+  /// No more than these, and sooner known: whatever memory options need.
+  PhaseSeconds hope(Role role, int gpus);
   /// The same over the options with these group degrees; some must have them.
   const PhaseSeconds& bound(Role role, int gpus, const GroupDegrees& groups);
   /// The sums of these over `roles` (one or more), by the degrees that all of them can have.
@@ -189,6 +193,7 @@ class Fronts {
   std::int64_t evaluated() const;
 
  private:
+  class Found;
   struct Stored {
     FrontStore::State::Priced* priced = nullptr;
     FrontStore::State::Bounds* bounds = nullptr;
@@ -212,6 +217,10 @@ class Fronts {
   std::vector<int> wanted(RoleOptions& all, const LayoutQuery& query, bool& whole);
   std::vector<PartNumber> priced_parts(RoleOptions& all, const LayoutQuery& query,
                                        std::vector<int> layouts) const;
+  std::vector<PartNumber> unbeaten_parts(RoleOptions& all, const LayoutQuery& query);
+  double share_in(const LayoutQuery& query, const LayoutOptions& layout) const;
+  void add_wanted(RoleOptions& all, const LayoutQuery& query, int number, double share,
+                  Found& found, std::vector<PartNumber>& wanted) const;
   bool fits(const Option& option) const;
   Selection options_that_fit(Role role, int gpus, const std::vector<PartNumber>& parts);
   const LayoutsByGroups& by_groups(RoleOptions& all) const;

@@ -24,22 +24,24 @@ bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) 
                                : batch.tokens % other.tokens == 0;
 }
 
-// What matters of an option in a query.
-struct Taken {
-  PhaseSeconds seconds{};
-  double share = 0;  // FrontPoint::share
-  Bytes resident, transient;
-};
-
-// Whether the first is no worse in anything, and takes less in a phase.
-bool beats(const Taken& a, const Taken& b) {
-  return a.share <= b.share && a.resident <= b.resident && a.transient <= b.transient &&
-         none_less(b.seconds, a.seconds) && a.seconds != b.seconds;
-}
+}  // namespace
 
 // What the options take that a query has found so far.
-class Found {
+class Fronts::Found {
  public:
+  /// What matters of an option in a query.
+  struct Taken {
+    PhaseSeconds seconds{};
+    double share = 0;  // FrontPoint::share
+    Bytes resident, transient;
+
+    /// Whether it is no worse in anything, and takes less in a phase.
+    bool beats(const Taken& other) const {
+      return share <= other.share && resident <= other.resident && transient <= other.transient &&
+             none_less(other.seconds, seconds) && seconds != other.seconds;
+    }
+  };
+
   explicit Found(const LayoutQuery& query) : query_(query) {}
 
   Taken taken(const PhaseSeconds& seconds, double share, Bytes resident, Bytes transient) const {
@@ -48,7 +50,7 @@ class Found {
   }
   bool beat(const Taken& other) const {
     return !query_.beaten && std::any_of(all_.begin(), all_.end(),
-                                         [&](const Taken& each) { return beats(each, other); });
+                                         [&](const Taken& each) { return each.beats(other); });
   }
   void add(const Taken& taken) {
     if (!query_.beaten && !beat(taken)) all_.push_back(taken);
@@ -58,6 +60,8 @@ class Found {
   const LayoutQuery& query_;
   std::vector<Taken> all_;  // without what others beat
 };
+
+namespace {
 
 // The part of a layout that has candidates of this choice.
 std::optional<int> part_with(const LayoutOptions::Prices& prices, const MemoryChoice& choice) {
@@ -112,26 +116,59 @@ std::vector<PartNumber> Fronts::priced_parts(RoleOptions& all, const LayoutQuery
   std::vector<PartNumber> wanted;
   Found found(query);
   for (const int number : layouts) {
-    const double share =
-        query.sends ? problem_.evaluator.share_of(layout_at(number).space.layout) : 0;
-    LayoutOptions::Prices& prices = prices_of(layout_at(number));
-    std::vector<bool> own;
-    for (const LayoutOptions::Part& part : prices.parts) {
-      const bool slow = part.known && query.step_beside &&
-                        query.step_beside(part.least, part.held) >= query.limit;
-      own.push_back(!slow &&
-                    !found.beat(found.taken(part.least, share, part.held.between_calls, {})));
-      if (own.back()) wanted.push_back({number, static_cast<int>(own.size()) - 1});
-    }
-    price(all, number, own);
-    for (const int index : prices.options) {
-      const Option& option = all.options[static_cast<std::size_t>(index)];
-      if (!own[static_cast<std::size_t>(option.place.part)] || !fits(option)) continue;
-      found.add(found.taken(option.seconds, share, option.resident, option.transient));
-    }
+    add_wanted(all, query, number, share_in(query, layout_at(number)), found, wanted);
   }
   std::sort(wanted.begin(), wanted.end());
   return wanted;
+}
+
+// The same of all layouts, whatever they hold. What others beat before it is priced is not worked
+// out any further.
+std::vector<PartNumber> Fronts::unbeaten_parts(RoleOptions& all, const LayoutQuery& query) {
+  std::vector<std::pair<Seconds, int>> ordered;
+  for (const int number : allowed(all, query.role, query.groups)) {
+    const PhaseSeconds& glanced = glanced_in(all, static_cast<std::size_t>(number));
+    if (query.step(glanced) >= query.limit) continue;
+    ordered.emplace_back(std::accumulate(glanced.begin(), glanced.end(), Seconds{}), number);
+  }
+  std::sort(ordered.begin(), ordered.end());
+  std::vector<PartNumber> wanted;
+  Found found(query);
+  for (const auto& [sum, number] : ordered) {
+    const auto at = static_cast<std::size_t>(number);
+    const double share = share_in(query, all.layouts[at]);
+    const auto out = [&](const PhaseSeconds& least) {
+      return query.step(least) >= query.limit || found.beat(found.taken(least, share, {}, {}));
+    };
+    if (out(glanced_in(all, at)) || out(hoped_in(all, at)) || out(least_in(all, at))) continue;
+    add_wanted(all, query, number, share, found, wanted);
+  }
+  std::sort(wanted.begin(), wanted.end());
+  return wanted;
+}
+
+double Fronts::share_in(const LayoutQuery& query, const LayoutOptions& layout) const {
+  return query.sends ? problem_.evaluator.share_of(layout.space.layout) : 0;
+}
+
+// Prices the parts of a layout that are wanted beside what has been found.
+void Fronts::add_wanted(RoleOptions& all, const LayoutQuery& query, int number, double share,
+                        Found& found, std::vector<PartNumber>& wanted) const {
+  LayoutOptions::Prices& prices = prices_of(all.layouts[static_cast<std::size_t>(number)]);
+  std::vector<bool> own;
+  for (const LayoutOptions::Part& part : prices.parts) {
+    const bool slow =
+        part.known && query.step_beside && query.step_beside(part.least, part.held) >= query.limit;
+    own.push_back(!slow &&
+                  !found.beat(found.taken(part.least, share, part.held.between_calls, {})));
+    if (own.back()) wanted.push_back({number, static_cast<int>(own.size()) - 1});
+  }
+  price(all, number, own);
+  for (const int index : prices.options) {
+    const Option& option = all.options[static_cast<std::size_t>(index)];
+    if (!own[static_cast<std::size_t>(option.place.part)] || !fits(option)) continue;
+    found.add(found.taken(option.seconds, share, option.resident, option.transient));
+  }
 }
 
 // Prices all candidates of these parts of a layout that have no prices yet.

@@ -1,6 +1,8 @@
 // Every way to run a role on a number of GPUs.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "cost_models/packing.h"
@@ -36,6 +38,7 @@ class Enumeration {
         model_(model_of(request, role)),
         shape_(layer_to_cut(model_)),
         prompts_(engine_named(request.engine).prompts),
+        per_node_(static_cast<int>(request.cluster.gpus_per_node)),
         rollout_(role == Role::rollout),
         served_(rollout_ || (role == Role::reward && table.serving.reward)),
         trained_(is_trained(request.workload, role)),
@@ -58,8 +61,7 @@ class Enumeration {
 
   std::vector<LayoutSpace> run() {
     if (!fixed(Field::gpus, next_.gpus)) return {};
-    const int per_node = static_cast<int>(request_.cluster.gpus_per_node);
-    for (const int tp : divisors_.of(std::gcd(next_.gpus, per_node))) {
+    for (const int tp : divisors_.of(std::gcd(next_.gpus, per_node_))) {
       if (tp > model_.query_heads || tp > model_.vocab || !fixed(Field::tp, tp)) continue;
       if (shape_.ffn > 0 && tp > shape_.ffn) continue;
       if (!cuts_heads(tp) || !server_holds(tp) || (!served_ && tp > table_.training.most_tp))
@@ -81,8 +83,7 @@ class Enumeration {
       if (!fixed(Field::cp, cp)) continue;
       next_.cp = cp;
       for (const bool ulysses : {false, true}) {
-        if (ulysses && cp == 1) continue;
-        if (cp > 1 && !runs_context(next_.tp, cp, ulysses)) continue;
+        if (cp == 1 ? ulysses : !runs_context(next_.tp, cp, ulysses)) continue;
         next_.ulysses = ulysses;
         pipelines();
       }
@@ -255,22 +256,19 @@ class Enumeration {
       const bool held = zero == 0 || (states && (next_.dp * next_.cp > 1 || fixed_zero_));
       if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1) &&
           runs_experts(zero)) {
-        add_choices(zero, choices);
+        std::ranges::copy(choices_of(zero), std::back_inserter(choices));
       }
     }
     add(std::move(choices));
     const int mesh = next_.dp * (context_shards_ ? next_.cp : 1);
     if (!table_.training.fully_sharded || mesh == 1 || served_ || !fixed(Field::zero, 3) ||
-        std::find(table_.training.zero.begin(), table_.training.zero.end(), 3) ==
-            table_.training.zero.end()) {
+        std::count(table_.training.zero.begin(), table_.training.zero.end(), 3) == 0) {
       return;
     }
     for (const int shard : shards()) {
       if (!fixed(Field::dp_shard, shard) || !runs_experts(3, shard)) continue;
       next_.dp_shard = shard;
-      std::vector<MemoryChoice> sharded;
-      add_choices(3, sharded);
-      add(std::move(sharded));
+      add(choices_of(3));
     }
     next_.dp_shard = 1;
   }
@@ -284,13 +282,14 @@ class Enumeration {
   // FSDP over all replicas, or over those of one node (HSDP).
   std::vector<int> shards() const {
     std::vector<int> counts = {next_.dp};
-    const auto per_node = static_cast<int>(request_.cluster.gpus_per_node);
-    const int node = per_node / (next_.tp * next_.cp * next_.pp);
+    const int node = per_node_ / (next_.tp * next_.cp * next_.pp);
     if (node > 1 && node < next_.dp && next_.dp % node == 0) counts.push_back(node);
     return counts;
   }
 
-  void add_choices(int zero, std::vector<MemoryChoice>& choices) const {
+  const std::vector<MemoryChoice>& choices_of(int zero) {
+    std::vector<MemoryChoice>& choices = choices_[static_cast<std::size_t>(zero)];
+    if (!choices.empty()) return choices;
     std::vector<Offload> offloads = {{}};
     // With adapters the reference is the actor itself.
     const bool on_host = table_.offload.reference_on_host && next_.role == Role::reference &&
@@ -317,6 +316,7 @@ class Enumeration {
         choices.push_back({zero, recompute, offload});
       }
     }
+    return choices;
   }
 
   std::vector<MemoryChoice> rollout_choices() const {
@@ -373,17 +373,18 @@ class Enumeration {
   ModelSpec model_;
   LayerShape shape_;
   PromptDealing prompts_;
+  int per_node_;  // GPUs
   bool rollout_;
   bool served_;  // by an inference engine, as the rollout is
-  bool trained_;
-  bool fixed_zero_;
+  bool trained_, fixed_zero_;
   bool replicated_adapters_;                       // no part of them is a replica's own
   bool context_shards_;                            // FSDP cuts over Ulysses' groups too
   bool one_limit_ = false, limits_apart_ = false;  // of tokens
   bool tries_whole_ = false;                       // tensor without sequence parallelism
   std::int64_t batch_;
   Candidate next_;
-  std::vector<BatchLimit> batches_;  // of its dp and cp
+  std::vector<BatchLimit> batches_;                   // of its dp and cp
+  std::array<std::vector<MemoryChoice>, 4> choices_;  // by ZeRO stage, once asked for
   Divisors divisors_;
   std::vector<LayoutSpace> found_;
 };

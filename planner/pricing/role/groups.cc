@@ -269,31 +269,72 @@ void set_expert_groups(const Candidate& candidate, int block, Steps dp, Steps pp
 
 }  // namespace
 
-CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request) {
-  const bool megatron = dealt_order(candidate, request.traits) == RankOrder::megatron;
-  const ClusterSpec& cluster = request.cluster;
+namespace {
+
+// How the ranks of each coordinate lie.
+struct Coordinates {
+  Steps tp, cp, dp, pp;
+};
+
+Coordinates coordinates_of(const Candidate& candidate, bool megatron) {
   const int block = candidate.tp * candidate.cp;
-  const Steps tp{candidate.tp, 1}, cp{candidate.cp, candidate.tp};
-  const Steps dp{candidate.dp, megatron ? block : block * candidate.pp};
-  const Steps pp{candidate.pp, megatron ? block * candidate.dp : block};
-  const Steps shards{candidate.dp_shard, dp.step};
-  const Steps copies{candidate.dp / candidate.dp_shard, dp.step * candidate.dp_shard};
-  CandidateGroups groups;
+  return {.tp = {candidate.tp, 1},
+          .cp = {candidate.cp, candidate.tp},
+          .dp = {candidate.dp, megatron ? block : block * candidate.pp},
+          .pp = {candidate.pp, megatron ? block * candidate.dp : block}};
+}
+
+// All but those of shards and experts.
+void set_dense_groups(const Candidate& candidate, const Coordinates& lie,
+                      const ClusterSpec& cluster, CandidateGroups& groups) {
+  const auto& [tp, cp, dp, pp] = lie;
+  const int block = candidate.tp * candidate.cp;
   groups.tp = widest({tp, {}}, {cp, dp, pp}, cluster);
   groups.cp = widest({cp, {}}, {tp, dp, pp}, cluster);
   groups.replicas = widest({cp, dp}, {tp, pp}, cluster);
-  groups.shard = request.traits.shards.over_context
-                     ? widest({cp, shards}, {tp, pp, copies}, cluster)
-                     : widest({shards, {}}, {tp, cp, pp, copies}, cluster);
-  groups.replicated = widest({copies, {}}, {tp, cp, pp, shards}, cluster);
-  set_expert_groups(candidate, block, dp, pp, cluster, groups);
-  const GroupShape replica = widest({{block, 1}, pp}, {dp}, cluster);
-  if (candidate.pp > 1 && replica.nodes > 1) {
+  groups.hop = CandidateGroups{}.hop;
+  if (candidate.pp == 1) return;
+  if (widest({{block, 1}, pp}, {dp}, cluster).nodes > 1) {
     groups.hop.nodes = 2;
     groups.hop.leaves = leaves_of_hops(pp, candidate.gpus, cluster);
   }
-  if (candidate.pp > 1) set_crossings_of_hops(pp, {{block, 1}, dp}, cluster, groups.hop);
-  return groups;
+  set_crossings_of_hops(pp, {{block, 1}, dp}, cluster, groups.hop);
+}
+
+void set_shard_groups(const Candidate& candidate, const Coordinates& lie,
+                      const PlanRequest& request, CandidateGroups& groups) {
+  const auto& [tp, cp, dp, pp] = lie;
+  const Steps shards{candidate.dp_shard, dp.step};
+  const Steps copies{candidate.dp / candidate.dp_shard, dp.step * candidate.dp_shard};
+  groups.shard = request.traits.shards.over_context
+                     ? widest({cp, shards}, {tp, pp, copies}, request.cluster)
+                     : widest({shards, {}}, {tp, cp, pp, copies}, request.cluster);
+  groups.replicated = widest({copies, {}}, {tp, cp, pp, shards}, request.cluster);
+}
+
+}  // namespace
+
+CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request) {
+  return LatestGroups{}.of(candidate, request);
+}
+
+const CandidateGroups& LatestGroups::of(const Candidate& candidate, const PlanRequest& request) {
+  const bool megatron = dealt_order(candidate, request.traits) == RankOrder::megatron;
+  const bool dense = latest_ && megatron == megatron_ && candidate.tp == latest_->tp &&
+                     candidate.cp == latest_->cp && candidate.dp == latest_->dp &&
+                     candidate.pp == latest_->pp;
+  const Coordinates lie = coordinates_of(candidate, megatron);
+  if (!dense) set_dense_groups(candidate, lie, request.cluster, groups_);
+  if (!dense || candidate.dp_shard != latest_->dp_shard) {
+    set_shard_groups(candidate, lie, request, groups_);
+  }
+  if (!dense || candidate.ep != latest_->ep || candidate.etp != latest_->etp) {
+    set_expert_groups(candidate, candidate.tp * candidate.cp, lie.dp, lie.pp, request.cluster,
+                      groups_);
+  }
+  latest_ = candidate;
+  megatron_ = megatron;
+  return groups_;
 }
 
 GroupShape copy_group(const Candidate& candidate, int together, RankOrder order,

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "cost_models/collective.h"
@@ -55,6 +56,18 @@ RankOrder dealt_order(const Candidate& candidate, const EngineTraits& traits);
 
 /// In dealt_order, on the request's cluster and for its engine.
 CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request);
+
+/// The same of candidates of one request that follow one another: what the latest one has in common
+/// with the next is not worked out again. One thread.
+class LatestGroups {
+ public:
+  const CandidateGroups& of(const Candidate& candidate, const PlanRequest& request);
+
+ private:
+  std::optional<Candidate> latest_;
+  bool megatron_ = false;  // the order of its ranks
+  CandidateGroups groups_;
+};
 
 /// The ranks over which one copy of the weights lies, `together` of them and as many of each stage,
 /// where ranks are dealt in `order`, which is contiguous or megatron's. Who of a stage has what is

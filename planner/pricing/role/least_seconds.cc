@@ -40,7 +40,11 @@ Seconds RolePricer::least_seconds(const Candidate& candidate, Phase phase, std::
   const CallKind kind = model_.calls[phase].value_or(CallKind::compute);
   if (kind == CallKind::infer) return infer(in_call(candidate, false), smallest).whole.seconds;
   if (kind == CallKind::generate) {
-    return least_generation(of_layout(candidate).layout, candidate, cache_.decoding);
+    LayoutCosts& costs = of_layout(candidate);
+    if (!costs.decoding) {
+      costs.decoding = decode_place(costs.layout, candidate, cache_.decoding);
+    }
+    return least_generation(costs.layout, candidate, *costs.decoding, cache_.decoding);
   }
   if (kind != CallKind::train) return time(candidate, phase).seconds;
   const Candidate called = in_call(candidate, true);
@@ -121,8 +125,12 @@ Seconds RolePricer::glanced_passes(const Candidate& candidate, double sequences,
   const double slow = slowdown(assumed_, candidate, count / (count + candidate.pp - 1));
   const double deepest = deepest_part(layout);
   const auto of_one = [&](double number) {
-    const auto& cost = micro_batch(layout, asked, {sequences / number, share}, training);
-    return of_all_stages(model_, cost, slow, training, assumed_.calibration());
+    PricedMicroBatch& priced = micro_batch(layout, asked, {sequences / number, share}, training);
+    if (priced.slow != slow) {
+      priced.stages = of_all_stages(model_, priced.cost, slow, training, assumed_.calibration());
+      priced.slow = slow;
+    }
+    return priced.stages;
   };
   const double tokens = sequences / most * assumed_.sequence * share.tokens;
   const Seconds hops =

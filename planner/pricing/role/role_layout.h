@@ -8,7 +8,6 @@
 #include <compare>
 #include <cstddef>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "planner/pricing/role/groups.h"
@@ -62,29 +61,6 @@ inline std::size_t hash_value(const LayerRun& run) {
   boost::hash_combine(seed, run.gathers);
   return seed;
 }
-
-/// A map that looks at its latest entry first: candidates that follow one another run their layers
-/// alike. Keys have a hash_value. Entries stay where they are; one thread.
-template <typename Key, typename Value>
-class LatestFirst {
- public:
-  LatestFirst() = default;
-  LatestFirst(const LatestFirst&) = delete;
-  LatestFirst& operator=(const LatestFirst&) = delete;
-
-  Value& operator[](const Key& key) {
-    if (latest_ == nullptr || latest_->first != key) latest_ = &*all_.try_emplace(key).first;
-    return latest_->second;
-  }
-  void clear() {
-    latest_ = nullptr;
-    all_.clear();
-  }
-
- private:
-  std::unordered_map<Key, Value, boost::hash<Key>> all_;
-  std::pair<const Key, Value>* latest_ = nullptr;
-};
 
 /// `groups` must be the candidate's.
 LayerRun layer_run(const Candidate& candidate, const CandidateGroups& groups,

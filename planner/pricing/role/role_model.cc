@@ -158,9 +158,9 @@ ParallelLayout ModelParts::layout(const Candidate& candidate) const {
 }
 
 const ShardElements& ModelParts::shards(int tp, int ep, int etp) {
-  auto [entry, added] = shards_.try_emplace({tp, ep, etp});
-  if (added) entry->second = shard_elements(*model_.table, tp, ep, etp);
-  return entry->second;
+  const auto [shards, added] = shards_.of({tp, ep, etp});
+  if (added) shards = shard_elements(*model_.table, tp, ep, etp);
+  return shards;
 }
 
 const std::vector<StageClass>& ModelParts::stages(const Candidate& candidate) {
@@ -168,10 +168,10 @@ const std::vector<StageClass>& ModelParts::stages(const Candidate& candidate) {
     if (own_stages_.empty()) own_stages_ = stage_classes(candidate);
     return own_stages_;
   }
-  auto [entry, added] = stages_.try_emplace({candidate.pp, candidate.vpp, candidate.head_layers,
-                                             candidate.tp, candidate.ep, candidate.etp});
-  if (added) entry->second = stage_classes(candidate);
-  return entry->second;
+  const auto [stages, added] = stages_.of({candidate.pp, candidate.vpp, candidate.head_layers,
+                                           candidate.tp, candidate.ep, candidate.etp});
+  if (added) stages = stage_classes(candidate);
+  return stages;
 }
 
 std::vector<StageClass> ModelParts::stage_classes(const Candidate& candidate) {
@@ -207,10 +207,10 @@ const LayerElements& ModelParts::adapters(int tp) {
 }
 
 const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
-  auto [entry, added] =
-      ranks_.try_emplace({candidate.tp, candidate.cp, candidate.ep, candidate.etp,
-                          candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
-  if (!added) return entry->second;
+  const auto [ranks, added] =
+      ranks_.of({candidate.tp, candidate.cp, candidate.ep, candidate.etp,
+                 candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
+  if (!added) return ranks;
   // Adapters' inputs travel by collectives, all of them before their products.
   EngineTraits traits = traits_;
   if (model_.adapter_rank > 0) traits.kernels.overlapped_tensor_parallel = false;
@@ -219,10 +219,10 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
     traits.kernels.attention = AttentionKernels::best;
     traits.kernels.fused_activation = true;
   }
-  for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
+  for (std::size_t kind = 0; kind < ranks.size(); ++kind) {
     if (kind > 0 && !model_.runs(kind)) continue;
-    entry->second.add(
-        kind, {{.tp = candidate.tp, .cp = candidate.cp, .ep = candidate.ep, .etp = candidate.etp},
+    ranks.add(kind,
+              {{.tp = candidate.tp, .cp = candidate.cp, .ep = candidate.ep, .etp = candidate.etp},
                model_.spec,
                model_.dtypes.param,
                candidate.sequence_parallel,
@@ -231,7 +231,7 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
                model_.adapter_rank,
                static_cast<LayerKind>(kind)});
   }
-  return entry->second;
+  return ranks;
 }
 
 Elements adapter_sum(const LayerElements& adapters, const LayerCounts& layers) {

@@ -134,6 +134,36 @@ class LayerRanks {
   std::vector<RankModel> ranks_;
 };
 
+/// A map that looks at its latest entry first: candidates that follow one another have much in
+/// common. Keys have a hash_value. Entries stay where they are; one thread.
+template <typename Key, typename Value>
+class LatestFirst {
+ public:
+  LatestFirst() = default;
+  LatestFirst(const LatestFirst&) = delete;
+  LatestFirst& operator=(const LatestFirst&) = delete;
+
+  Value& operator[](const Key& key) { return of(key).first; }
+  /// The key's value, and whether it was added just now.
+  std::pair<Value&, bool> of(const Key& key) {
+    bool added = false;
+    if (latest_ == nullptr || latest_->first != key) {
+      const auto entry = all_.try_emplace(key);
+      latest_ = &*entry.first;
+      added = entry.second;
+    }
+    return {latest_->second, added};
+  }
+  void clear() {
+    latest_ = nullptr;
+    all_.clear();
+  }
+
+ private:
+  std::unordered_map<Key, Value, boost::hash<Key>> all_;
+  std::pair<const Key, Value>* latest_ = nullptr;
+};
+
 /// What ranks and stages hold of a model under each cut: values that depend on the cut alone, kept.
 /// References that it hands out hold as long as it lives.
 class ModelParts {
@@ -163,7 +193,7 @@ class ModelParts {
   const DealtLayout* dealt_;
   std::vector<StageClass> own_stages_;  // of dealt_'s cut
   template <std::size_t n, typename Value>
-  using ByDegrees = std::unordered_map<std::array<int, n>, Value, boost::hash<std::array<int, n>>>;
+  using ByDegrees = LatestFirst<std::array<int, n>, Value>;
   ByDegrees<3, ShardElements> shards_;            // tp, ep, etp
   ByDegrees<6, std::vector<StageClass>> stages_;  // pp, vpp, head, tp, ep, etp
   std::map<int, LayerElements> adapters_;         // by tp

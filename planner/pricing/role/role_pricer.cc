@@ -47,7 +47,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   if (known && same_degrees(known->degrees, candidate)) return *known;
   if (!known) known.emplace();
   known->degrees = candidate;
-  const CandidateGroups groups = groups_of(candidate, assumed_.request);
+  const CandidateGroups& groups = cache_.groups.of(candidate, assumed_.request);
   const bool dealt = dealt_ && same_degrees(dealt_->layout, candidate);
   known->layout =
       role_layout(assumed_, parts_, candidate, dealt ? with_nodes(groups, dealt_->nodes) : groups);
@@ -59,6 +59,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   known->optimizer.fill({});
   for (auto& bytes : known->resident) bytes.clear();
   known->offload.fill({});
+  known->decoding.reset();
   return *known;
 }
 
@@ -186,7 +187,7 @@ StagedPass RolePricer::staged_pass(const Candidate& candidate, const LoadedSeque
   StagedPass pass{candidate.pp, candidate.vpp, training};
   const RoleLayout& layout = of_layout(candidate).layout;
   if (layout.cut == nullptr) return pass;
-  pass.shares = chunk_shares(layout, micro_batch(layout, candidate, sequences, training));
+  pass.shares = chunk_shares(layout, micro_batch(layout, candidate, sequences, training).cost);
   return pass;
 }
 
@@ -260,7 +261,7 @@ PipelinePasses& RolePricer::passes(const Candidate& candidate, double count, dou
                                       });
   if (place != alike.end() && place->count == count && place->share == share) return *place;
   const double each = sequences / count;
-  const MicroBatchCost& cost = micro_batch(costs.layout, asked, {each, share}, training);
+  const MicroBatchCost& cost = micro_batch(costs.layout, asked, {each, share}, training).cost;
   std::optional<MicroBatchCost> mean;
   if (training && model_.no_sync) reduce_last_alone(mean.emplace(cost), costs.layout, asked, count);
   const double tokens = each * assumed_.sequence * share.tokens;
@@ -290,28 +291,29 @@ const MicroBatchKernels& RolePricer::kernels(const RoleLayout& layout, const Lay
   return *priced = micro_batch_kernels(layout, cut.recompute, batch, scored, training, plain);
 }
 
-const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Candidate& candidate,
-                                              const LoadedSequences& sequences, bool training) {
+PricedMicroBatch& RolePricer::micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                          const LoadedSequences& sequences, bool training) {
   const LayerRun run = layer_run(candidate, layout.groups, assumed_.traits());
   const auto [priced, added] = cache_.micro_batches[training ? 1 : 0][run].of(sequences);
-  MicroBatchCost& cost = *priced;
-  if (!added) return cost;
+  if (!added) return *priced;
+  MicroBatchCost& cost = priced->cost;
   // Layouts that differ in what is sharded share everything else.
   Candidate whole = candidate;
   whole.dp_shard = 1;
   whole.zero = 0;
   if (layer_run(whole, layout.groups, assumed_.traits()) != run) {
-    cost = micro_batch(layout, whole, sequences, training);
+    cost = micro_batch(layout, whole, sequences, training).cost;
     set_shards(cost, layout, candidate, training);
-    return cost;
+    return *priced;
   }
   const Assumptions& given = assumed_;
   const auto& [count, share] = sequences;
   const TokenBatch batch{count * given.sequence * share.tokens, count,
                          count * given.squared * share.squared};
   const TokenBatch scored{count * given.response * share.responses, count, 0};  // responses alone
-  return cost = price_micro_batch(layout, candidate, kernels(layout, run, sequences, training),
-                                  batch, scored, training);
+  cost = price_micro_batch(layout, candidate, kernels(layout, run, sequences, training), batch,
+                           scored, training);
+  return *priced;
 }
 
 const OptimizerCost& RolePricer::fullest_optimizer(const Candidate& candidate) {

@@ -80,6 +80,7 @@ struct LayoutCosts {
   std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
   std::array<std::vector<MemoryUse>, 8> resident;         // by zero, offloaded parameters
   std::array<std::optional<Seconds>, 32> offload;         // by zero, offloads, training
+  std::optional<DecodePlace> decoding;                    // of a rollout
 };
 
 /// What a call takes to begin.
@@ -110,11 +111,20 @@ class BySequences {
   std::vector<Place> places_;  // ascending
 };
 
+/// A micro-batch, and what it takes on all stages (of_all_stages) where kernels are so slow; 0 =
+/// not looked at yet.
+struct PricedMicroBatch {
+  MicroBatchCost cost;
+  double slow = 0;
+  StagesSeconds stages;
+};
+
 /// What has been priced.
 struct PriceCache {
-  std::optional<LayoutCosts> latest;                                    // of the latest layout
-  LatestFirst<LayerRun, BySequences<MicroBatchCost>> micro_batches[2];  // [training]
-  LatestFirst<LayerCut, BySequences<MicroBatchKernels>> kernels[2];     // [training]
+  std::optional<LayoutCosts> latest;  // of the latest layout
+  LatestGroups groups;
+  LatestFirst<LayerRun, BySequences<PricedMicroBatch>> micro_batches[2];  // [training]
+  LatestFirst<LayerCut, BySequences<MicroBatchKernels>> kernels[2];       // [training]
   DecodeCache decoding;
 };
 
@@ -177,8 +187,8 @@ class RolePricer {
  private:
   LayoutCosts& of_layout(const Candidate& candidate);
   TrainedBatches batches(const Candidate& candidate, std::optional<CallKind> call);
-  const MicroBatchCost& micro_batch(const RoleLayout& layout, const Candidate& candidate,
-                                    const LoadedSequences& sequences, bool training);
+  PricedMicroBatch& micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                const LoadedSequences& sequences, bool training);
   const MicroBatchKernels& kernels(const RoleLayout& layout, const LayerCut& cut,
                                    const LoadedSequences& sequences, bool training);
   /// Micro-batches of `sequences` sequences of one replica under a limit of `tokens`; where these

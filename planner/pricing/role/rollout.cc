@@ -213,15 +213,14 @@ DecodeRun decode_run(const RoleLayout& layout, const Candidate& candidate) {
 // not depend on where the ranks lie.
 class DecodeSteps {
  public:
-  /// `run`: of the candidate, in the cache.
-  DecodeSteps(const RoleLayout& layout, const Candidate& candidate, RunDecodings& run,
+  DecodeSteps(const RoleLayout& layout, const Candidate& candidate, const DecodePlace& place,
               DecodeCache& cache)
       : layout_(layout),
         candidate_(candidate),
         cache_(cache),
-        slow_(slowdown(*layout.assumed, candidate, 1)),
-        communication_(&run.communication) {
-    compute_ = &cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
+        slow_(place.slow),
+        communication_(&place.run->communication),
+        compute_(place.computes) {
     const Workload& workload = layout.assumed->workload();
     if (cache.rungs.empty()) cache.rungs = rungs_of(as_double(workload.sequences()));
     const double last = cache.lengths->most_steps();
@@ -258,14 +257,14 @@ class DecodeSteps {
 
 // Decoding of the slowest replica.
 OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
-                       const DecodeProfile& profile, RunDecodings& run, DecodeCache& cache) {
+                       const DecodeProfile& profile, const DecodePlace& place, DecodeCache& cache) {
   const Workload& workload = layout.assumed->workload();
   const double most_replicas =
       as_double(layout.assumed->prompts == PromptDealing::requests ? workload.sequences()
                                                                    : workload.prompts_per_step);
   const double replicas = std::min(as_double(candidate.dp), most_replicas);
   const DecodeTime time =
-      slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, run, cache),
+      slowest_decoding(profile, replicas, DecodeSteps(layout, candidate, place, cache),
                        std::min<double>(replicas, replicas_in_lockstep(candidate)));
   return {time.seconds, time.communication};
 }
@@ -344,13 +343,19 @@ Decoded decoded_by(const Assumptions& assumed, const Candidate& candidate) {
 
 }  // namespace
 
-Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
+DecodePlace decode_place(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
+  return {&cache.decodings[decode_run(layout, candidate)],
+          &cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}],
+          slowdown(*layout.assumed, candidate, 1)};
+}
+
+Seconds least_generation(const RoleLayout& layout, const Candidate& candidate,
+                         const DecodePlace& place, DecodeCache& cache) {
   const auto [sequences, slots] = decoded_by(*layout.assumed, candidate);
   const DecodeProfile& profile =
       decode_profile(layout.assumed->workload(), sequences, slots, cache);
   if (profile.tail.empty()) return {};
-  RunDecodings& run = cache.decodings[decode_run(layout, candidate)];
-  const DecodeSteps step(layout, candidate, run, cache);
+  const DecodeSteps step(layout, candidate, place, cache);
   const double left = profile.ends_together() ? profile.last_slots : 1;
   const Seconds last = profile.last_steps * step(left, profile.tail.front().age).seconds;
   if (profile.full_steps <= 0) return last;
@@ -360,8 +365,9 @@ Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, D
 OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
   const Assumptions& assumed = *layout.assumed;
   const auto [sequences, slots] = decoded_by(assumed, candidate);
-  RunDecodings& run = cache.decodings[decode_run(layout, candidate)];
-  const auto [entry, unknown] = run.times.try_emplace({candidate.dp, slots, candidate.tokens});
+  const DecodePlace place = decode_place(layout, candidate, cache);
+  const auto [entry, unknown] =
+      place.run->times.try_emplace({candidate.dp, slots, candidate.tokens});
   if (!unknown) return entry->second;
   const DecodeProfile& profile = decode_profile(assumed.workload(), sequences, slots, cache);
   const auto [known, added] = cache.recomputed.try_emplace({sequences, slots});
@@ -370,7 +376,7 @@ OperationTime generate(const RoleLayout& layout, const Candidate& candidate, Dec
   }
   const double recomputed = known->second;
   const auto [compute, communication] = prefills(layout, candidate, profile, recomputed);
-  const OperationTime decoded = decoding(layout, candidate, profile, run, cache);
+  const OperationTime decoded = decoding(layout, candidate, profile, place, cache);
   const Seconds computed = compute + Seconds{assumed.calibration().call_s.value};
   entry->second = {computed * slowdown(assumed, candidate, 1) + communication + decoded.seconds,
                    communication + decoded.communication};

@@ -76,9 +76,19 @@ Seconds decode_communication(const RoleLayout& layout, const Candidate& candidat
 /// more; all sequences of the replica are at the server, running or waiting.
 Seconds served(const Assumptions& assumed, const Candidate& candidate, double alive, Seconds step);
 
+/// What the candidates of one layout find in the cache, and how slow their kernels are.
+struct DecodePlace {
+  RunDecodings* run = nullptr;
+  DecodeLadder* computes = nullptr;
+  double slow = 1;
+};
+DecodePlace decode_place(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);
+
 /// No more than the time of all responses of a step: the decode steps in which every slot is taken,
-/// and those until the last sequence of a replica ends, as if no other one were left.
-Seconds least_generation(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);
+/// and those until the last sequence of a replica ends, as if no other one were left. `place`: of
+/// the candidate's layout.
+Seconds least_generation(const RoleLayout& layout, const Candidate& candidate,
+                         const DecodePlace& place, DecodeCache& cache);
 
 /// All responses of a step.
 OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);
