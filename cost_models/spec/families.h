@@ -127,6 +127,13 @@ enum class VisionTower {
   siglip,   // layer norms, a plain MLP, learned positions, a mean that merges
 };
 
+/// Which map of a nested config.json states tie_word_embeddings.
+enum class TieKey {
+  outside,  // the file's own
+  either,   // tied where one of the two says so
+  inside,   // text_config
+};
+
 /// How a checkpoint stores the linear layers outside the experts.
 enum class LayerTensors {
   separate,    // q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj: [out, in]
@@ -235,8 +242,9 @@ struct FamilyFacts {
   std::string_view activation_key = "hidden_act";
   std::string_view ffn_key = "intermediate_size";
   std::string_view epsilon_key = "rms_norm_eps";
-  std::string_view qk_norm_key;     // states qk_norm; empty = no key does
-  bool tied = false;                // default of tie_word_embeddings
+  std::string_view qk_norm_key;  // states qk_norm; empty = no key does
+  bool tied = false;             // default of tie_word_embeddings
+  TieKey tie_key = TieKey::outside;
   std::string_view language_model;  // its class where that is no ...ForCausalLM
   std::int64_t default_positions = 0;
   double default_epsilon = 1e-6;

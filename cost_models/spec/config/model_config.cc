@@ -7,8 +7,8 @@
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
-#include "cost_models/documents/spelling/edit_distance.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/config/closest_family.h"
 
 namespace tessera {
 namespace {
@@ -20,33 +20,6 @@ std::string known_types() {
     text += name_of(family);
   }
   return text;
-}
-
-/// The family, of those of the same maker where it has some, whose name takes the fewest edits from
-/// `model_type`; of equals the last one.
-std::string_view closest_type(std::string_view model_type) {
-  // "gemma4" is nearer to "gemma3" than to any name of as many edits from another maker.
-  const auto maker = [](std::string_view name) {
-    return name.substr(0, name.find_first_of("_0123456789"));
-  };
-  std::string_view best;
-  std::size_t least = model_type.size() + 64;  // more edits than any name takes
-  bool same_maker = false;
-  const auto compare = [&](std::string_view name) {
-    const bool same = !name.empty() && maker(name) == maker(model_type);
-    if (name.empty() || (same_maker && !same)) return;
-    const std::size_t most = model_type.size() + 64;
-    const std::size_t edits = edit_distance(model_type, name, most);
-    if (edits > least && same == same_maker) return;
-    least = edits;
-    best = name;
-    same_maker = same;
-  };
-  for (const ModelFamily family : kEveryFamily) {
-    compare(name_of(family));
-    compare(facts_of(family).alias);
-  }
-  return best;
 }
 
 /// A multimodal config.json nests what describes the language model (text_config); before
@@ -105,8 +78,7 @@ class ConfigReader {
       head(*facts);
     } else if (!model_type.empty()) {
       root_.refuse("model_type", "'" + model_type + "'", known_types(),
-                   "no other architecture is known; the closest by name is '" +
-                       std::string(closest_type(model_type)) + "'");
+                   "no other architecture is known; " + closest_family(model_type, root_));
     }
     return facts;
   }
@@ -195,9 +167,13 @@ class ConfigReader {
 
   void tied() {
     if (facts_->tied) spec_.tied_embeddings = true;
-    // transformers 4 wrote it beside the language model's sizes alone.
-    const bool outside = !nested_ || root_.has("tie_word_embeddings");
-    (outside ? root_ : reader_).optional("tie_word_embeddings", spec_.tied_embeddings);
+    const TieKey where = nested_ ? facts_->tie_key : TieKey::outside;
+    if (where != TieKey::inside) {
+      root_.optional("tie_word_embeddings", spec_.tied_embeddings);
+    }
+    bool within = false;
+    if (where != TieKey::outside) reader_.optional("tie_word_embeddings", within);
+    spec_.tied_embeddings = spec_.tied_embeddings || within;
   }
 
   void activation() {
@@ -291,7 +267,19 @@ class ConfigReader {
   void tokens() {
     token("bos_token_id", spec_.bos_token);
     token("eos_token_id", spec_.eos_token);
-    token("pad_token_id", spec_.pad_token);
+    padding();
+  }
+
+  /// torch counts a negative row of an embedding from its end, and has no other one.
+  void padding() {
+    if (facts_->learned_positions || facts_->state_space) return;  // their embeddings pad nothing
+    reader_.optional("pad_token_id", spec_.pad_token);
+    if (!spec_.pad_token || spec_.vocab <= 0) return;
+    if (*spec_.pad_token < 0) *spec_.pad_token += spec_.vocab;
+    if (*spec_.pad_token >= 0 && *spec_.pad_token < spec_.vocab) return;
+    spec_.pad_token.reset();
+    reader_.refuse("pad_token_id", "null, or a token of the " + std::to_string(spec_.vocab) +
+                                       " of vocab_size: transformers' embedding takes no other");
   }
 
   void check() {

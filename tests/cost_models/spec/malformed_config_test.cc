@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/families.h"
 #include "cost_models/spec/model_spec.h"
 #include "tests/cost_models/spec/model_config.h"
 #include "tests/cost_models/spec/model_fixtures.h"
@@ -38,7 +39,12 @@ TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
                                           {"kimi_k25", "kimi_k2"},
                                           {"mimo_v2_flash", "mimo"},
                                           {"lama", "llama"},
-                                          {"x", "glm4"}}) {
+                                          {"qwen3_5_text", "qwen3_5"},
+                                          {"qwen3_vl_text", "qwen3_vl"},
+                                          {"qwen2_vl", "qwen2_5_vl"},
+                                          {"qwen3_omni_moe", "qwen3_moe"},
+                                          {"minimax_m3", "minimax_m2"},
+                                          {"gpt_neox", "gpt2"}}) {
     nlohmann::json config = valid_config();
     config["model_type"] = type;
     Problems problems;
@@ -46,6 +52,40 @@ TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
     ASSERT_EQ(problems.size(), 1U);
     EXPECT_NE(problems[0].hint.find("'" + closest + "'"), std::string::npos) << problems[0].hint;
   }
+}
+
+/// Published config.json of makers that no family here is of.
+TEST(ModelSpec, AnUnknownTypeOfAnotherMakerIsRefusedWithWhatItsKeysAreLike) {
+  const auto told = [](const std::string& type, const nlohmann::json& more) {
+    nlohmann::json config = valid_config();
+    config["model_type"] = type;
+    config.update(more);
+    Problems problems;
+    EXPECT_FALSE(parse_config(config, problems));
+    return problems.at(0).hint;
+  };
+  const auto facts = [&](const std::string& hint) {
+    const std::string words = "closest by its keys is '";
+    const std::size_t at = hint.find(words);
+    EXPECT_NE(at, hint.npos) << hint;
+    const std::string name = hint.substr(at + words.size());
+    return facts_of(name.substr(0, name.find('\'')));
+  };
+  const FamilyFacts* experts =
+      facts(told("dots1", {{"n_routed_experts", 128}, {"sliding_window", nullptr}}));
+  ASSERT_NE(experts, nullptr);
+  EXPECT_TRUE(experts->experts && !experts->latent_attention);
+  const FamilyFacts* latent =
+      facts(told("bailing_moe_v2", {{"n_routed_experts", 256}, {"kv_lora_rank", 512}}));
+  ASSERT_NE(latent, nullptr);
+  EXPECT_TRUE(latent->experts && latent->latent_attention);
+  const FamilyFacts* tower = facts(
+      told("internvl_chat", {{"vision_config", {{"depth", 1}}}, {"text_config", valid_config()}}));
+  ASSERT_NE(tower, nullptr);
+  EXPECT_TRUE(tower->vision != VisionTower::none && !tower->experts && !tower->linear_attention);
+  const FamilyFacts* plain = facts(told("jais2", nlohmann::json::object()));
+  ASSERT_NE(plain, nullptr);
+  EXPECT_TRUE(!plain->experts && plain->vision == VisionTower::none && !plain->state_space);
 }
 
 /// The bits a weight are those of published folders: Kimi-K2-Thinking's 594 GB (1.014e12 elements

@@ -264,5 +264,63 @@ TEST(ModelSpec, ATokenClassifierHasAValueHead) {
   EXPECT_EQ(parse_config(config, problems)->head, ModelHead::value);
 }
 
+/// What transformers 5.17's classes do with every pair of tie_word_embeddings in the file's map and
+/// in text_config (absent, false, true): their lm_head is the embedding, or is not.
+TEST(ModelSpec, NestedFilesTieTheEmbeddingsWhereTheirClassesDo) {
+  const std::vector<std::vector<bool>> outside{{0, 0, 0}, {0, 0, 0}, {1, 1, 1}},
+      either{{0, 0, 1}, {0, 0, 1}, {1, 1, 1}}, inside{{0, 0, 1}, {0, 0, 1}, {0, 0, 1}},
+      by_default{{1, 1, 1}, {0, 0, 0}, {1, 1, 1}};
+  for (const auto& [name, tied] :
+       std::map<std::string, std::vector<std::vector<bool>>>{{"tiny-gemma3-vision", by_default},
+                                                             {"tiny-qwen3-vl", outside},
+                                                             {"tiny-qwen3-vl-moe", outside},
+                                                             {"tiny-qwen3.5", outside},
+                                                             {"tiny-qwen3.5-moe", outside},
+                                                             {"tiny-glm4v", either},
+                                                             {"tiny-glm4v-moe", either},
+                                                             {"tiny-qwen2.5-vl", either},
+                                                             {"tiny-llama4", inside}}) {
+    std::ifstream in(fixtures() / name / "config.json");
+    const auto saved = nlohmann::json::parse(in);
+    for (std::size_t root = 0; root < 3; ++root) {
+      for (std::size_t text = 0; text < 3; ++text) {
+        nlohmann::json config = saved;
+        const auto state = [](nlohmann::json& map, std::size_t what) {
+          map.erase("tie_word_embeddings");
+          if (what > 0) map["tie_word_embeddings"] = what == 2;
+        };
+        state(config, root);
+        state(config["text_config"], text);
+        Problems problems;
+        const auto spec = parse_config(config, problems);
+        ASSERT_TRUE(spec) << to_string(problems.at(0));
+        EXPECT_EQ(spec->tied_embeddings, tied[root][text]) << name << " " << root << " " << text;
+      }
+    }
+  }
+}
+
+/// torch.nn.Embedding(131, 64, padding_idx): -1 is row 130, -131 row 0, -132 and 131 are refused.
+TEST(ModelSpec, ThePaddingTokenIsARowOfTheEmbedding) {
+  const auto read = [](const nlohmann::json& pad, const char* type = "qwen2") {
+    nlohmann::json config = valid_config();
+    config["model_type"] = type;
+    config["pad_token_id"] = pad;
+    Problems problems;
+    const auto spec = parse_config(config, problems);
+    if (spec) return std::to_string(spec->pad_token.value_or(-1000));
+    return problems.at(0).place + ": " + problems[0].expected;
+  };
+  EXPECT_EQ(read(nullptr), "-1000");
+  EXPECT_EQ(read(130), "130");
+  EXPECT_EQ(read(-1), "130");
+  EXPECT_EQ(read(-131), "0");
+  for (const int pad : {-132, 131}) {
+    EXPECT_NE(read(pad).find("(/pad_token_id): null, or a token of the 131 of vocab_size"),
+              std::string::npos)
+        << read(pad);
+  }
+}
+
 }  // namespace
 }  // namespace tessera
