@@ -315,7 +315,7 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
     refuse_cluster(*engine, plan.cluster, file, "/cluster", problems);
   }
   for (const auto& [name, model] : plan.models) {
-    refuse_model(*engine, model.spec, file, "/models/" + name + "/spec/family", problems);
+    refuse_model(*engine, model, file, "/models/" + name + "/spec/family", problems);
   }
   for (std::size_t i = 0; i < plan.roles.size(); ++i) {
     const RolePlan& role = plan.roles[i];

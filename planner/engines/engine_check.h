@@ -13,6 +13,7 @@
 namespace tessera {
 
 struct ClusterSpec;
+struct ModelSource;
 struct Plan;
 
 /// Why the engine cannot run a role of this model in this layout (ranks aside); empty = it can.
@@ -23,8 +24,9 @@ Problems outside_capabilities(const Engine& engine, const ModelSpec& model, Role
 /// Whether heads and columns of the model are cut evenly enough for the rule.
 bool divides_heads(HeadRule rule, const ModelSpec& model, std::int64_t tp);
 
-/// Appends a Problem where the engine has no such model; `place` is that of the model in `file`.
-void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
+/// Appends a Problem where the engine has no such model, or does not train what its config.json
+/// states; `place` is that of the model in `file`.
+void refuse_model(const Engine& engine, const ModelSource& model, const std::string& file,
                   const std::string& place, Problems& problems);
 
 /// Appends a Problem where the engine trains no such adapters beside the model; `place` is theirs

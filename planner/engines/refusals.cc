@@ -4,15 +4,18 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "planner/engines/engine_check.h"
+#include "planner/plan/hub_name.h"
 
 namespace tessera {
 
-void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
+void refuse_model(const Engine& engine, const ModelSource& model, const std::string& file,
                   const std::string& place, Problems& problems) {
   const std::vector<ModelFamily>& known = engine.capabilities.families;
-  if (known.empty() || std::find(known.begin(), known.end(), model.family) != known.end()) {
+  if (known.empty() || std::find(known.begin(), known.end(), model.spec.family) != known.end()) {
     const auto why = engine.capabilities.model;
-    const std::string found = why == nullptr ? std::string() : why(model);
+    std::string found = why == nullptr ? std::string() : why(model.spec);
+    const bool own = engine.traits.kernels.account == ActivationAccount::executor;
+    if (found.empty() && own) found = unlike_executor(model);
     if (!found.empty()) {
       problems.push_back(
           {file, place, found, "a model that engine '" + engine.name + "' runs", {}});
@@ -24,7 +27,7 @@ void refuse_model(const Engine& engine, const ModelSpec& model, const std::strin
     if (!names.empty()) names += family == known.back() ? " or " : ", ";
     names += name_of(family);
   }
-  problems.push_back({file, place, "'" + std::string(name_of(model.family)) + "'", names,
+  problems.push_back({file, place, "'" + std::string(name_of(model.spec.family)) + "'", names,
                       "engine '" + engine.name + "' cannot run this architecture"});
 }
 

@@ -60,7 +60,7 @@ namespace {
 void refuse_models(const Engine& engine, const PlanRequest& request, Problems& problems) {
   for (const auto& [name, model] : request.models) {
     const std::string& file = model.path.empty() ? name : model.path;
-    refuse_model(engine, model.spec, file, "model_type", problems);
+    refuse_model(engine, model, file, "model_type", problems);
     const auto roles = roles_of(request.workload);
     const auto runs = std::find_if(roles.begin(), roles.end(),
                                    [&](Role role) { return model_key(request, role) == name; });

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "cost_models/documents/document.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
@@ -103,13 +104,25 @@ bool is_preset_folder(const fs::path& folder, const std::string& name) {
   return preset && fs::equivalent(*preset, folder, error);
 }
 
-// False where there is no such file.
-bool states_quantization(const fs::path& config) {
+/// The config.json of a folder, a file or a preset, where there is one here.
+std::optional<Document> config_of(const ModelSource& model) {
   Problems ignored;
-  const auto text = read_text_file(config, std::size_t{1} << 24, ignored);
-  const auto document = text ? parse_json(*text, config.string(), ignored) : std::nullopt;
-  const Node* const stored = document ? document->root.find("quantization_config") : nullptr;
-  return stored != nullptr && !stored->is(Node::Kind::null);
+  std::error_code error;
+  fs::path file = model.path;
+  if (file.empty()) return std::nullopt;
+  if (!fs::exists(file, error)) {
+    const auto preset = find_config(model.path, "models", "", ignored);
+    if (!preset) return std::nullopt;
+    file = *preset;
+  }
+  if (fs::is_directory(file, error)) file /= "config.json";
+  const auto text = read_text_file(file, std::size_t{1} << 24, ignored);
+  return text ? parse_json(*text, file.string(), ignored) : std::nullopt;
+}
+
+const Node* quantization_of(const Document& config) {
+  const Node* const stored = config.root.find("quantization_config");
+  return stored == nullptr || stored->is(Node::Kind::null) ? nullptr : stored;
 }
 
 }  // namespace
@@ -133,13 +146,26 @@ bool has_quantized_weights(const ModelSource& model) {
        "moonshotai/Kimi-K2-Instruct", "openai/gpt-oss-120b", "openai/gpt-oss-20b"});
   const std::string weights = weights_of(model);
   if (std::find(kQuantized.begin(), kQuantized.end(), weights) != kQuantized.end()) return true;
-  std::error_code error;
-  const fs::path path = model.path;
-  if (fs::is_directory(path, error)) return states_quantization(path / "config.json");
-  if (fs::exists(path, error)) return states_quantization(path);
-  Problems ignored;
-  const auto preset = find_config(model.path, "models", "", ignored);
-  return preset && states_quantization(*preset / "config.json");
+  const auto config = config_of(model);
+  return config && quantization_of(*config) != nullptr;
+}
+
+std::string unlike_executor(const ModelSource& model) {
+  const auto config = config_of(model);
+  if (!config) return {};
+  if (const Node* const stored = quantization_of(*config)) {
+    const Node* const method = stored->find("quant_method");
+    const bool named = method != nullptr && method->is(Node::Kind::string);
+    return "weights stored in " + (named ? method->text : "few bits") +
+           " (quantization_config), where its executor reads F32, BF16 and F16";
+  }
+  for (const char* key : {"attention_dropout", "hidden_dropout", "residual_dropout"}) {
+    const Node* const rate = config->root.find(key);
+    if (rate != nullptr && rate->number != 0) {
+      return std::string(key) + " " + describe(*rate) + ", where its executor drops nothing";
+    }
+  }
+  return {};
 }
 
 std::string weights_of(const ModelSource& model) {

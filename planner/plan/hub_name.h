@@ -23,4 +23,8 @@ std::string weights_of(const ModelSource& model);
 /// folder or preset, or a repository that is known for it.
 bool has_quantized_weights(const ModelSource& model);
 
+/// What the model's config.json states and Tessera's own executor does not do: weights that are
+/// stored in 8 bit, dropout in training. Empty: nothing, or there is no such file here.
+std::string unlike_executor(const ModelSource& model);
+
 }  // namespace tessera

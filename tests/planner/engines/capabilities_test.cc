@@ -48,25 +48,6 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   EXPECT_TRUE(outside_capabilities(plan).empty());
 }
 
-// transformers takes one set of factors for batches within the original positions and another for
-// longer ones (modeling_rope_utils.py, longrope_frequency_update).
-TEST(Capabilities, RefuseLongropeOfOwnEngineAlone) {
-  Problems problems;
-  ModelSpec model = tiny_model();
-  model.rope.kind = RopeScalingKind::yarn;
-  refuse_model(engine_named("tessera"), model, "config.json", "/rope_parameters", problems);
-  EXPECT_TRUE(problems.empty());
-  model.rope.kind = RopeScalingKind::longrope;
-  refuse_model(engine_named("verl"), model, "config.json", "/rope_parameters", problems);
-  EXPECT_TRUE(problems.empty());
-  for (const char* engine : {"tessera", "tessera+invariant", "tessera+vllm"}) {
-    problems.clear();
-    refuse_model(engine_named(engine), model, "config.json", "/rope_parameters", problems);
-    ASSERT_EQ(problems.size(), 1) << engine;
-    EXPECT_EQ(problems[0].found.find("longrope scaling"), 0) << problems[0].found;
-  }
-}
-
 // Megatron-LM's interleaved schedule, which raises an error where micro-batches are left over.
 TEST(Capabilities, RefuseVirtualStagesWhoseMicroBatchesFillNoRounds) {
   Plan plan;
@@ -334,10 +315,10 @@ TEST(Capabilities, VerlRefusesClassesThatDoNotRunOnPackedSequences) {
            {"minimax-m1", "its lightning attention does not tell apart sequences"}}) {
     Problems problems;
     const ModelSpec model = *read_model_spec(name, problems);
-    refuse_model(engine_named("verl"), model, "m", "", problems);
+    refuse_model(engine_named("verl"), {.spec = model}, "m", "", problems);
     ASSERT_EQ(problems.size(), 1U) << name;
     EXPECT_NE(problems[0].found.find(why), std::string::npos) << problems[0].found;
-    refuse_model(engine_named("vllm"), model, "m", "", problems);
+    refuse_model(engine_named("vllm"), {.spec = model}, "m", "", problems);
     EXPECT_EQ(problems.size(), 1U) << name;
   }
 }
@@ -366,7 +347,8 @@ TEST(Capabilities, TensorParallelRanksHaveWholeGroupsOfHeads) {
 TEST(Capabilities, MegatronRefusesFamiliesThatItHasNot) {
   const auto refused = [](const char* engine, const char* name) {
     Problems problems;
-    refuse_model(engine_named(engine), *read_model_spec(name, problems), "m", "", problems);
+    refuse_model(engine_named(engine), {.spec = *read_model_spec(name, problems)}, "m", "",
+                 problems);
     return !problems.empty();
   };
   EXPECT_TRUE(refused("verl-megatron", "gemma2-9b"));

@@ -111,7 +111,7 @@ TEST(VerlMeshes, AnswerThoseAloneWhoNameThem) {
 TEST(VerlMeshes, ModelsAreThoseThatTheLibrariesHave) {
   const auto refused = [](const char* engine, const char* model) {
     Problems problems;
-    refuse_model(engine_named(engine), preset(model), "a", "b", problems);
+    refuse_model(engine_named(engine), {.spec = preset(model)}, "a", "b", problems);
     return !problems.empty();
   };
   for (const char* model : {"qwen3-8b", "qwen3-235b-a22b", "llama3.1-70b", "deepseek-v3",

@@ -197,7 +197,7 @@ std::optional<PlanRequest> part_for_engine(PlanRequest request, const std::strin
   const Engine& runs = engine_named(engine);
   Problems problems;
   for (const auto& [name, model] : request.models) {
-    refuse_model(runs, model.spec, model.path, "model_type", problems);
+    refuse_model(runs, model, model.path, "model_type", problems);
     refuse_type(runs, model.spec.dtype, model.path, "torch_dtype", problems);
   }
   if (!problems.empty()) return std::nullopt;
