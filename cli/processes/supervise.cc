@@ -1,16 +1,19 @@
 #include "cli/processes/supervise.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "cli/processes/child.h"
 #include "cli/processes/run_signals.h"
@@ -84,11 +87,20 @@ std::optional<Stall> stalled(StallWatch& watch, const RunEnd& end,
   return one_gave_up(ranks) ? watch.waited_for() : watch.over_limit();
 }
 
+/// Which folder of the file system it is; {} where there is none. Another error says nothing.
+std::optional<std::pair<dev_t, ino_t>> identity_of(const std::filesystem::path& folder) {
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) == 0) return std::pair{found.st_dev, found.st_ino};
+  if (errno == ENOENT || errno == ENOTDIR) return std::pair<dev_t, ino_t>{};
+  return std::nullopt;
+}
+
 /// Watches until the launcher has ended or had to be killed.
 RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
   RunEnd end;
   std::optional<Clock::time_point> died;
   StallWatch stalls;
+  const auto folder = identity_of(run.run);
   for (;; std::this_thread::sleep_for(kPoll)) {
     int status = 0;
     const bool ended = ::waitpid(launcher, &status, WNOHANG) == launcher;
@@ -104,13 +116,15 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
           << "saving and stopping before the next update; interrupt again to kill\n"
           << std::flush;
     }
+    const auto now = identity_of(run.run);
+    end.removed = folder && now && *now != *folder;
     if (ended) {
       end.launcher_code = exit_code_of_status(status);
       kill_all(-1, run.run);
       return end;
     }
     if (asked_to_kill()) end.stopped = StopReason::stop;
-    if (asked_to_kill() || end.stall || (died && Clock::now() - *died > kGrace)) {
+    if (asked_to_kill() || end.removed || end.stall || (died && Clock::now() - *died > kGrace)) {
       kill_all(launcher, run.run);
       end.launcher_code = 128 + SIGKILL;
       return end;
@@ -182,6 +196,12 @@ std::vector<std::string> launcher_command(const SupervisedRun& run) {
 }
 
 Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd& end) {
+  if (end.removed) {
+    return {
+        static_cast<int>(ExitCode::io),
+        "the run's folder was removed while the run worked: it is ended, and what it made there "
+        "is lost"};
+  }
   constexpr int kLost = static_cast<int>(ExitCode::peer_lost);
   const bool signalled = end.launcher_code > 128 &&
                          end.launcher_code != static_cast<int>(ExitCode::stopped) &&

@@ -34,6 +34,7 @@ struct RunEnd {
   std::vector<int> dead;                  // all of them, before this process killed any
   StopReason stopped = StopReason::none;  // what the user asked for
   std::optional<Stall> stall;
+  bool removed = false;  // the run's folder is gone, or is another one
 };
 
 struct Verdict {
@@ -46,9 +47,9 @@ struct Verdict {
 Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd& end);
 
 /// Runs to the end; the exit code is that of `tessera run`: 0; the ranks' own code; 75 when a rank
-/// was lost, told on `log` with its phase; 130 when stopped; 138 when stopped to be queued again;
-/// 69 without a launcher. No rank is alive afterwards. Who was asked to stop before asks the ranks
-/// as soon as they are started.
+/// was lost, told on `log` with its phase; 74 when its folder was removed, which ends it; 130 when
+/// stopped; 138 when stopped to be queued again; 69 without a launcher. No rank is alive
+/// afterwards. Who was asked to stop before asks the ranks as soon as they are started.
 Verdict supervise(const SupervisedRun& run, std::ostream& log);
 
 /// Takes the devices of these ranks out of CUDA_VISIBLE_DEVICES, for the programs that this process

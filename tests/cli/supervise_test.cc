@@ -97,6 +97,26 @@ TEST_F(Supervise, NamesTheStalledRankAndItsPhase) {
   }
 }
 
+/// Ranks that go on would work for nothing, and be said not to have started.
+TEST_F(Supervise, ARunWhoseFolderIsRemovedEnds) {
+  for (const bool made_again : {false, true}) {
+    log_.str("");
+    std::thread remove([&] {
+      for (int i = 0; i < 1000 && read_rank_statuses(run_).size() < 3; ++i) {
+        std::this_thread::sleep_for(10ms);
+      }
+      std::filesystem::rename(run_, run_.string() + ".gone");
+      if (made_again) std::filesystem::create_directory(run_);
+    });
+    EXPECT_EQ(supervise(fake({}), log_).exit_code, 74);
+    remove.join();
+    EXPECT_THAT(log_.str(), HasSubstr("the run's folder was removed while the run worked"));
+    std::filesystem::remove_all(run_);
+    std::filesystem::rename(run_.string() + ".gone", run_);
+    expect_no_orphan(3);
+  }
+}
+
 TEST_F(Supervise, NamesTheKilledRankAndItsPhase) {
   for (const char* phase : {"gen", "reshard", "update_actor"}) {
     log_.str("");
