@@ -116,6 +116,12 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
     const auto found = numbers.find(name);
     if (found != numbers.end() && std::isfinite(found->second)) manifest.metrics.insert(*found);
   }
+  // A stop saves before the step's numbers are known.
+  for (const Role role : {Role::actor, Role::critic}) {
+    if (plan_.find(role) == nullptr || step == 0) continue;
+    const OptimConfig& optim = role == Role::actor ? config_.actor.optim : config_.critic.optim;
+    manifest.metrics.try_emplace(rate_name(role), rate_of_step(optim, config_, worker_, step));
+  }
   std::map<std::string, double> steps;  // rank 0 may be no member of a role
   for (const auto& [role, snapshot] : snapshots_) {
     steps[std::string(name_of(role))] =

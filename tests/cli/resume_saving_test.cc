@@ -1,7 +1,9 @@
 // When checkpoints are written beside every so many steps, and when they cannot be: signals,
 // folders that are none, full disks.
 #include <gmock/gmock.h>
+
 #include <signal.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -48,6 +50,9 @@ TEST_F(Resume, SignalsSaveAndEndWithTheirCodes) {
     ASSERT_FALSE(steps.empty());
     const int last = static_cast<int>(steps.back().step);
     EXPECT_TRUE(fs::exists(checkpoint(name, last) / "checkpoint.json")) << last;
+    // With the learning rate, by which a run that goes on tells whether its schedule jumps.
+    const auto saved = nlohmann::json::parse(text_of(checkpoint(name, last) / "checkpoint.json"));
+    EXPECT_EQ(saved.at("metrics").at("actor/lr"), steps.back().data.at("actor/lr"));
     EXPECT_EQ(fs::exists(folder_ / name / "hf"), code == 130);
     // It goes on, and is the run that nobody stopped.
     ASSERT_EQ(train_ppo(name, std::max(6, last), "--resume"), 0) << messages();
