@@ -52,9 +52,21 @@ void append(std::string& out, const auto& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+void append_text(std::string& out, const std::string& text) {
+  append(out, text.size());
+  out += text;
+}
+
 void take(const std::string& block, std::size_t& at, auto& value) {
   std::memcpy(&value, block.data() + at, sizeof value);
   at += sizeof value;
+}
+
+std::string take_text(const std::string& block, std::size_t& at) {
+  std::size_t size = 0;
+  take(block, at, size);
+  at += size;
+  return block.substr(at - size, size);
 }
 
 std::string packed(std::span<const ProgramScore> scores) {
@@ -66,9 +78,12 @@ std::string packed(std::span<const ProgramScore> scores) {
     append(out, score.detail.accuracy.value_or(kNoScore));
     append(out, score.detail.plain_number);
     append(out, score.detail.answer.has_value());
-    const std::string answer = score.detail.answer.value_or("");
-    append(out, answer.size());
-    out += answer;
+    append_text(out, score.detail.answer.value_or(""));
+    append(out, score.detail.more.size());
+    for (const auto& [name, value] : score.detail.more) {
+      append_text(out, name);
+      append(out, value);
+    }
   }
   return out;
 }
@@ -79,17 +94,20 @@ std::vector<ProgramScore> unpacked(const std::string& block) {
     ProgramScore score;
     double accuracy = 0;
     bool has_answer = false;
-    std::size_t size = 0;
+    std::size_t numbers = 0;
     take(block, at, score.sequence);
     take(block, at, score.function);
     take(block, at, score.score);
     take(block, at, accuracy);
     take(block, at, score.detail.plain_number);
     take(block, at, has_answer);
-    take(block, at, size);
+    std::string answer = take_text(block, at);
     if (!std::isnan(accuracy)) score.detail.accuracy = accuracy;
-    if (has_answer) score.detail.answer = block.substr(at, size);
-    at += size;
+    if (has_answer) score.detail.answer = std::move(answer);
+    for (take(block, at, numbers); numbers > 0; --numbers) {
+      const std::string name = take_text(block, at);
+      take(block, at, score.detail.more[name]);
+    }
     scores.push_back(std::move(score));
   }
   return scores;
@@ -284,6 +302,7 @@ ResponseScores scores_of(Scores& scores, std::size_t sequence) {
     response.by_function.push_back(scores.at(sequence, f));
     ScoreDetail& detail = scores.details[sequence * scores.functions + f];
     if (!response.detail.answer) response.detail.answer = std::move(detail.answer);
+    response.detail.more.merge(detail.more);
     // A plain number is the accuracy of a response where no other function has a word in its score.
     const auto accuracy =
         scores.functions == 1 ? accuracy_of(scores.at(sequence, f), detail) : detail.accuracy;

@@ -25,6 +25,7 @@ ValidationSample sample_of(const PromptSet& set, const Sequence& sequence,
                           .answer = {}};
   if (scores == nullptr) return sample;
   sample.answer = scores->detail.answer;
+  for (const auto& [name, value] : scores->detail.more) sample.values.emplace(name, value);
   if (scores->detail.accuracy) sample.values["acc"] = *scores->detail.accuracy;
   for (std::size_t f = 0; f < set.rewards.size() && set.rewards.size() > 1; ++f) {
     const double score = scores->by_function[f];

@@ -153,14 +153,23 @@ std::string not_finite(const std::string& found) {
   return "found " + found + ", expected a finite number";
 }
 
-/// verl's "acc" and "pred" of an answer, and whether the function gave a number alone; what is of
-/// another type is left out.
+bool is_number(const Node& value) {
+  return (value.is(Node::Kind::integer) || value.is(Node::Kind::number)) &&
+         no_number(&value).empty();
+}
+
+constexpr std::size_t kMostNumbers = 64;  // beside a score
+
+/// verl's "acc" and "pred" of an answer, what other numbers it has and whether the function gave a
+/// number alone; what is of another type is left out.
 ScoreDetail detail_of(const Node& answer) {
   ScoreDetail detail;
   const Node* const accuracy = answer.find("acc");
-  if (accuracy != nullptr && no_number(accuracy).empty() &&
-      (accuracy->is(Node::Kind::integer) || accuracy->is(Node::Kind::number))) {
-    detail.accuracy = accuracy->number;
+  if (accuracy != nullptr && is_number(*accuracy)) detail.accuracy = accuracy->number;
+  const Node* const more = answer.find("more");
+  const bool has_more = more != nullptr && more->is(Node::Kind::map);
+  for (std::size_t i = 0; has_more && i < std::min(more->items.size(), kMostNumbers); ++i) {
+    if (is_number(more->items[i])) detail.more[more->keys[i]] = more->items[i].number;
   }
   const Node* const found = answer.find("pred");
   if (found != nullptr && found->is(Node::Kind::string)) detail.answer = found->text;

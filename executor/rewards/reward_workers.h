@@ -3,16 +3,16 @@
 //
 // A request is a JSON line {"id", "data_source", "solution_str", "ground_truth", "extra_info"}; the
 // answer a line {"id", "score"} or {"id", "error"} with the same id, beside a score also verl's
-// "acc" (a number) and "pred" (a text), or "plain_number": true for the score of a function that
-// gives a number and no map, or "left_out", what of its result it does not say and why; beside an
-// error "kind" (where an exception is raised, and its type) and "traceback". A score that is null,
-// NaN or an infinity as Python, JavaScript or C write them, or a number too large for fp32, is
-// none. A process may say {"ready": true} when it has loaded what it needs; the time limit of its
-// first response counts from then on. One that says {"refused": why, "file", "line"} instead cannot
-// score at all. A process that crashes, hangs, answers something else or floods its output is
-// killed and started anew: its response has no score, and nothing else is lost. A program whose
-// processes die 32 times in a row before they are ready is tried no more until the next finish().
-// One owner, one thread; the processes live as long as the object.
+// "acc" (a number), "pred" (a text) and "more" (a map of numbers), or "plain_number": true for the
+// score of a function that gives a number and no map, or "left_out", what of its result it does not
+// say and why; beside an error "kind" (where an exception is raised, and its type) and "traceback".
+// A score that is null, NaN or an infinity as Python, JavaScript or C write them, or a number too
+// large for fp32, is none. A process may say {"ready": true} when it has loaded what it needs; the
+// time limit of its first response counts from then on. One that says {"refused": why, "file",
+// "line"} instead cannot score at all. A process that crashes, hangs, answers something else or
+// floods its output is killed and started anew: its response has no score, and nothing else is
+// lost. A program whose processes die 32 times in a row before they are ready is tried no more
+// until the next finish(). One owner, one thread; the processes live as long as the object.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,9 +22,10 @@ struct RewardText {
 
 /// What a score was given for, where its function says so: a validation counts majorities of it.
 struct ScoreDetail {
-  std::optional<std::string> answer;  // that was found in the response
-  std::optional<double> accuracy;     // verl's "acc", where the function says one
-  bool plain_number = false;          // the function gives a number, and no map with a score in it
+  std::optional<std::string> answer;   // that was found in the response
+  std::optional<double> accuracy;      // verl's "acc", where the function says one
+  std::map<std::string, double> more;  // other numbers beside the score, for validations
+  bool plain_number = false;           // the function gives a number, and no map with a score in it
 };
 
 /// What verl's reward managers report as "acc" of a score: a plain number is its own.

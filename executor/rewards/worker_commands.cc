@@ -198,14 +198,29 @@ constexpr const char* kAnswerLoop = R"py(
 def utf8(text):
     return text.encode("utf-8", "replace").decode()
 
+def number_of(value):
+    """Of Python, numpy or torch; None is none."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return None
+
 def put_extras(result, said):
-    """verl's "acc" and "pred"."""
-    accuracy = result.get("acc")
-    if isinstance(accuracy, (bool, int, float)):
-        if not isinstance(accuracy, float) or math.isfinite(accuracy):
-            said["acc"] = float(accuracy)
+    """verl's "acc" and "pred", and every other number."""
+    more = said["more"] = {}
+    for key, value in result.items():
+        number = number_of(value)
+        if number is None or not isinstance(key, str):
+            continue
+        if not math.isfinite(number):
+            if key != "score":
+                said["left_out"] = utf8(f"{key}: found {json.dumps(number)}, expected a finite number: left out")
+        elif key == "acc":
+            said["acc"] = number
         else:
-            said["left_out"] = f"acc: found {json.dumps(accuracy)}, expected a finite number: left out"
+            more[utf8(key)] = number
     if result.get("pred") is not None:
         said["pred"] = utf8(str(result["pred"]))
 

@@ -271,5 +271,25 @@ TEST_F(ValidationRun, AMonitorThatNoStepHasIsTold) {
   EXPECT_THAT(log, testing::Not(testing::HasSubstr("step 2 has no")));
 }
 
+/// verl 0.9.1's naive manager passes every key of a map on, and process_validation_metrics reports
+/// the numbers among them, bools as well.
+TEST_F(ValidationRun, EveryNumberOfAPythonRewardIsReported) {
+  std::ofstream(at("reward.py"))
+      << "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+         "    return {'score': 0.5, 'acc': 0.25, 'three': solution_str != '', 'four': 4, 'text': "
+         "'x'}\n";
+  ASSERT_EQ(train("numbers", 1,
+                  validating() +
+                      "--set 'reward={custom_reward_function: {path: " + at("reward.py") + "}}'"),
+            0);
+  const auto last = numbers("numbers").at(0);
+  const std::string source = "tessera/reverse/";
+  EXPECT_EQ(last.at("val-core/" + source + "acc/mean@3"), 0.25);
+  EXPECT_EQ(last.at("val-aux/" + source + "score/mean@3"), 0.5);
+  EXPECT_EQ(last.at("val-aux/" + source + "four/mean@3"), 4);
+  EXPECT_TRUE(last.contains("val-aux/" + source + "three/best@3/mean"));
+  EXPECT_FALSE(last.contains("val-aux/" + source + "text/mean@3"));
+}
+
 }  // namespace
 }  // namespace tessera

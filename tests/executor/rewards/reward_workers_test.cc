@@ -62,6 +62,23 @@ TEST(RewardWorkers, AnAnswerMayCarryVerlsAccuracyAndPrediction) {
   EXPECT_EQ(answers[2].detail.answer, "6");
 }
 
+/// As verl's reward managers pass every key of the map on, of which validations report the numbers.
+TEST(RewardWorkers, AnAnswerMayCarryOtherNumbers) {
+  PythonReward reward(
+      "class Scalar:\n"
+      "    def __float__(self): return 0.25\n"
+      "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+      "    return {'score': 2, 'acc': Scalar(), 'format': True, 'length': 7, 'text': '5', 'none': "
+      "None,\n"
+      "            'list': [1], 'bad': float('inf'), 'a b': Scalar()}\n");
+  const auto answers = reward.score({"any"});
+  EXPECT_EQ(answers[0].detail.accuracy, 0.25);
+  EXPECT_EQ(
+      answers[0].detail.more,
+      (std::map<std::string, double>{{"score", 2}, {"format", 1}, {"length", 7}, {"a b", 0.25}}));
+  EXPECT_EQ(answers[0].left_out, "bad: found Infinity, expected a finite number: left out");
+}
+
 /// verl's own managers were given the same results (scripts/make_validation_vectors.py).
 TEST(RewardWorkers, TheAccuracyOfAResultIsThatOfVerlsManagers) {
   PythonReward reward(
