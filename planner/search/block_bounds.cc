@@ -23,11 +23,16 @@ BlockBounds::BlockBounds(const PlacementFrame& frame)
                         [&](std::size_t block) { return has_rollout(block); });
   for (const std::size_t block : blocks) {
     bool viable = false;
+    ChunkSeconds least;
+    least.fill(kForever);
     for (std::size_t view = 0; view < frame.views(); ++view) {
       bound(block, static_cast<int>(view));
-      viable = viable || !bounds_[block][view].viable.empty();
+      if (bounds_[block][view].viable.empty()) continue;
+      viable = true;
+      lower(least, bounds_[block][view].least_up_to.back());
     }
     if (!viable) return;
+    beside_ += least;
   }
 }
 
@@ -38,7 +43,8 @@ bool BlockBounds::has_rollout(std::size_t block) const {
 
 // Roles with common group degrees have the least of what they take together with any of these.
 // Where the roles so far leave no step that is looked for the others are not asked; a rollout,
-// whose bound takes longest, comes last, and counts as what it may hope for until then.
+// whose bound takes longest, comes last, and counts as what it may hope for until then. What takes
+// no less than the limit beside the blocks that are bounded already is as good as forever.
 ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) const {
   Fronts& fronts = frame_.fronts.of(view);
   const Bill bill{size, frame_.least_billed(view, size)};
@@ -59,8 +65,7 @@ ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) 
                         [](Role role) { return role != Role::rollout; });
   PhaseSeconds alone{};
   ChunkSeconds sum = together, hoped{};
-  if (!std::all_of(others.begin(), others.end(),
-                   [&](Role role) { return fronts.any(role, size); })) {
+  if (!others.empty() && !fronts.any(others.front(), size)) {
     sum.fill(kForever);
     return sum;
   }
@@ -70,7 +75,7 @@ ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) 
   for (const Role role : others) {
     ChunkSeconds least = sum;
     if (role != Role::rollout) least += hoped;
-    if (frame_.step_seconds(least) >= limit) {
+    if (step_beside(beside_, least) >= limit) {
       sum = least;
       break;
     }
@@ -78,7 +83,7 @@ ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) 
     sum = together;
     sum += frame_.of_block(block, alone);
   }
-  if (frame_.step_seconds(sum) >= limit) sum.fill(kForever);
+  if (step_beside(beside_, sum) >= limit) sum.fill(kForever);
   return sum;
 }
 

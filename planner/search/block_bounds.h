@@ -90,6 +90,7 @@ class BlockBounds {
 
   const PlacementFrame& frame_;
   std::vector<std::vector<Bounds>> bounds_;  // by block, view
+  ChunkSeconds beside_{};                    // at least, of the blocks that are bounded so far
 };
 
 }  // namespace tessera
