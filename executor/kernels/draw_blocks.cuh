@@ -17,12 +17,11 @@ constexpr int kWarps = kThreads / kWarp;
 /// A row of logits is cut into so many segments, one block each: their largest elements, then the
 /// sums of their weights, then the token where the running sum passes the target. It is the largest
 /// size of a cluster that every device with clusters has.
-constexpr int kSegments = 8;
+constexpr int kSegments = kDrawSegments;
 
 /// What is asked of each row; arrays as draw_tokens and score_tokens have them.
 struct DrawJob {
-  const float* logits;
-  std::int64_t columns;
+  ColumnShare share;
   std::int64_t draws;
   float scale;  // exponent_scale
   const std::int64_t* rows;
@@ -30,21 +29,23 @@ struct DrawJob {
   const double* uniforms;
   const std::int64_t* slots;
   DrawTargets targets;
+  std::int64_t* words;  // what takes the draws instead of `targets`; nullptr: nothing
 };
 
 struct Segment {
   const float* logits;
-  int first, length;  // columns
+  int first, length;  // columns; the first is counted over all shares
 };
 __host__ __device__ inline std::int64_t segment_columns(std::int64_t columns) {
   const std::int64_t length = (columns + kSegments - 1) / kSegments;
   return (length + 3) / 4 * 4;
 }
 __device__ inline Segment segment_of(const DrawJob& job, int draw, int index) {
-  const std::int64_t wide = segment_columns(job.columns);
-  const std::int64_t lo = min(index * wide, job.columns);
-  const std::int64_t hi = min(lo + wide, job.columns);
-  return {job.logits + job.rows[draw] * job.columns + lo, static_cast<int>(lo),
+  const ColumnShare& share = job.share;
+  const std::int64_t wide = segment_columns(share.columns);
+  const std::int64_t lo = min(index * wide, share.columns);
+  const std::int64_t hi = min(lo + wide, share.columns);
+  return {share.logits + job.rows[draw] * share.columns + lo, static_cast<int>(share.first + lo),
           static_cast<int>(hi - lo)};
 }
 
@@ -99,14 +100,7 @@ __device__ inline Slice slice_of(int length, int thread) {
   return {lo, min(lo + each, length)};
 }
 
-struct Weights {
-  std::int64_t all, kept;  // sums: of all elements; of those that may be drawn
-};
-/// What a block knows of its segment.
-struct SegmentPart {
-  float highest;  // NaN where the segment holds one
-  Weights weights;
-};
+using Weights = ShareWeights;
 __device__ inline bool keeps_all(const DrawOptions& options) {
   return !options.greedy && options.least_weight == 0;
 }
@@ -155,15 +149,33 @@ __device__ inline BlockSums block_sums(const DrawOptions& options, Weights mine,
   return sums;
 }
 
+/// What the blocks of a row know of their segments, in the order of the columns: kSegments of each
+/// share, those of the next `stride` further on.
+template <typename Part>
+struct RowParts {
+  const Part* first;
+  int shares = 1;
+  std::int64_t stride = 0;
+  __device__ const Part& operator[](int segment) const {
+    return first[segment / kSegments * stride + segment % kSegments];
+  }
+  __device__ int count() const { return shares * kSegments; }
+};
+/// Of a draw's row, where parts lie by [share][draw][segment].
+template <typename Part>
+__device__ RowParts<Part> row_parts(const DrawJob& job, int draw, const Part* parts) {
+  return {parts + std::int64_t{draw} * kSegments, job.share.ranks, job.draws * kSegments};
+}
+
 /// Sums over the row and, of what may be drawn, over the segments before this block's and its own.
 struct RowSums {
   Weights row{0, 0};
   std::int64_t kept_before = 0, kept_here = 0;
 };
-__device__ inline RowSums row_sums(int segment, const SegmentPart* parts) {
+__device__ inline RowSums row_sums(int segment, const RowParts<Weights>& parts) {
   RowSums sums;
-  for (int s = 0; s < kSegments; ++s) {
-    const Weights weights = parts[s].weights;
+  for (int s = 0; s < parts.count(); ++s) {
+    const Weights weights = parts[s];
     sums.row.all += weights.all;
     sums.row.kept += weights.kept;
     if (s < segment) sums.kept_before += weights.kept;
@@ -171,9 +183,10 @@ __device__ inline RowSums row_sums(int segment, const SegmentPart* parts) {
   }
   return sums;
 }
-__device__ inline float highest_of(const SegmentPart* parts) {
+/// NaN where the row holds one.
+__device__ inline float highest_of(const RowParts<float>& parts) {
   float top = -INFINITY;
-  for (int s = 0; s < kSegments; ++s) top = larger(top, parts[s].highest);
+  for (int s = 0; s < parts.count(); ++s) top = larger(top, parts[s]);
   return top;
 }
 
@@ -183,7 +196,16 @@ __device__ inline float log_prob_of(double gap, const DrawOptions& options, cons
                             log(static_cast<double>(sums.row.all) / 1099511627776.0));
 }
 
+/// A draw in one word: token + 1 above the bits of its log-prob.
+__device__ inline std::int64_t word_of(int token, float log_prob) {
+  return (std::int64_t{token} + 1) << 32 | __float_as_uint(log_prob);
+}
+
 __device__ inline void put(const DrawJob& job, int draw, int token, float log_prob) {
+  if (job.words != nullptr) {
+    job.words[draw] = word_of(token, log_prob);
+    return;
+  }
   job.targets.log_probs[draw] = log_prob;
   if (job.given != nullptr) return;
   job.targets.tokens[draw] = token;

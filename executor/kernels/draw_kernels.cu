@@ -16,8 +16,8 @@ __global__ void __launch_bounds__(kThreads) cluster_draw_kernel(DrawOptions opti
 #if __CUDA_ARCH__ >= 900
   namespace cg = cooperative_groups;
   extern __shared__ __align__(16) float elements[];
-  __shared__ SegmentPart parts[kSegments];
-  __shared__ Weights warps[kWarps];
+  __shared__ float tops[kSegments];
+  __shared__ Weights sums[kSegments], warps[kWarps];
   const cg::cluster_group cluster = cg::this_cluster();
   auto begun = cluster.barrier_arrive();
   const int thread = static_cast<int>(threadIdx.x);
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kThreads) cluster_draw_kernel(DrawOptions opti
   const Segment segment = segment_of(job, draw, index);
   // Every thread reads again only what it has copied itself until the block meets.
   float highest = -INFINITY;
-  if (job.columns % 4 == 0) {
+  if (job.share.columns % 4 == 0) {
     for (int i = 4 * thread; i < segment.length; i += 4 * kThreads) {
       __pipeline_memcpy_async(elements + i, segment.logits + i, 16);
     }
@@ -45,21 +45,22 @@ __global__ void __launch_bounds__(kThreads) cluster_draw_kernel(DrawOptions opti
   // Each block writes its part into every block of the cluster, all of which have begun.
   highest = block_highest(highest);
   cluster.barrier_wait(std::move(begun));
-  if (thread < kSegments) cluster.map_shared_rank(&parts[index], thread)->highest = highest;
+  if (thread < kSegments) *cluster.map_shared_rank(&tops[index], thread) = highest;
   cluster.sync();
-  const float top = highest_of(parts);
+  const float top = highest_of({tops});
 
   const Slice slice = slice_of(segment.length, thread);
   const BlockSums here = block_sums(
       options, weights_of(options, job.scale, elements, slice.lo, slice.hi, 1, top), warps);
-  if (thread < kSegments) cluster.map_shared_rank(&parts[index], thread)->weights = here.all;
+  if (thread < kSegments) *cluster.map_shared_rank(&sums[index], thread) = here.all;
   cluster.sync();
-  finish(options, job, draw, segment, elements, top, row_sums(index, parts), warps,
+  finish(options, job, draw, segment, elements, top, row_sums(index, {sums}), warps,
          [&] { return here; });
 #endif
 }
 
-// Where there are no clusters: a kernel for each of the three steps, a block for each segment.
+// Where there are no clusters, or a row's columns are cut over GPUs: a kernel for each of the three
+// steps, a block for each segment.
 
 struct Place {
   int draw, segment;
@@ -68,42 +69,58 @@ __device__ Place place_of_block() {
   return {static_cast<int>(blockIdx.x) / kSegments, static_cast<int>(blockIdx.x) % kSegments};
 }
 
-__global__ void highest_kernel(DrawJob job, SegmentPart* parts) {
+__global__ void highest_kernel(DrawJob job, float* highest) {
   const Place at = place_of_block();
   const Segment segment = segment_of(job, at.draw, at.segment);
-  float highest = -INFINITY;
+  float mine = -INFINITY;
+#pragma unroll 8
   for (int i = static_cast<int>(threadIdx.x); i < segment.length; i += kThreads) {
-    highest = larger(highest, segment.logits[i]);
+    mine = larger(mine, segment.logits[i]);
   }
-  highest = block_highest(highest);
-  if (threadIdx.x == 0) parts[blockIdx.x].highest = highest;
+  mine = block_highest(mine);
+  if (threadIdx.x == 0) highest[blockIdx.x] = mine;
 }
 
-__global__ void weight_kernel(DrawOptions options, DrawJob job, SegmentPart* parts) {
+/// `highest` by [share][draw][segment], `weights` of this share.
+__global__ void weight_kernel(DrawOptions options, DrawJob job, const float* highest,
+                              Weights* weights) {
   __shared__ Weights warps[kWarps];
   const Place at = place_of_block();
   const Segment segment = segment_of(job, at.draw, at.segment);
-  const float top = highest_of(parts + at.draw * kSegments);
+  const float top = highest_of(row_parts(job, at.draw, highest));
   const Weights mine = weights_of(options, job.scale, segment.logits, static_cast<int>(threadIdx.x),
                                   segment.length, kThreads, top);
   const Weights sum = block_sums(options, mine, warps).all;
-  if (threadIdx.x == 0) parts[blockIdx.x].weights = sum;
+  if (threadIdx.x == 0) weights[blockIdx.x] = sum;
 }
 
-__global__ void finish_kernel(DrawOptions options, DrawJob job, const SegmentPart* parts) {
+/// Both by [share][draw][segment].
+__global__ void finish_kernel(DrawOptions options, DrawJob job, const float* highest,
+                              const Weights* weights) {
   __shared__ Weights warps[kWarps];
   const Place at = place_of_block();
   const Segment segment = segment_of(job, at.draw, at.segment);
-  const SegmentPart* row = parts + at.draw * kSegments;
-  const float top = highest_of(row);
-  finish(options, job, at.draw, segment, segment.logits, top, row_sums(at.segment, row), warps,
-         [&] {
-           const Slice slice = slice_of(segment.length, static_cast<int>(threadIdx.x));
-           return block_sums(
-               options, weights_of(options, job.scale, segment.logits, slice.lo, slice.hi, 1, top),
-               warps);
-         });
+  const float top = highest_of(row_parts(job, at.draw, highest));
+  const RowSums sums =
+      row_sums(job.share.rank * kSegments + at.segment, row_parts(job, at.draw, weights));
+  finish(options, job, at.draw, segment, segment.logits, top, sums, warps, [&] {
+    const Slice slice = slice_of(segment.length, static_cast<int>(threadIdx.x));
+    return block_sums(
+        options, weights_of(options, job.scale, segment.logits, slice.lo, slice.hi, 1, top), warps);
+  });
 }
+
+__global__ void put_kernel(const std::int64_t* words, const std::int64_t* slots, std::int64_t draws,
+                           DrawTargets targets) {
+  const std::int64_t draw = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (draw >= draws) return;
+  const int token = static_cast<int>(words[draw] >> 32) - 1;
+  targets.tokens[draw] = token;
+  targets.log_probs[draw] = __uint_as_float(static_cast<unsigned>(words[draw]));
+  targets.last_tokens[slots[draw]] = max(token, 0);
+}
+
+dim3 grid_of(std::int64_t draws) { return {static_cast<unsigned>(draws * kSegments)}; }
 
 /// Whether this device has code for clusters whose shared memory holds a row.
 bool cluster_holds(std::int64_t bytes) {
@@ -117,8 +134,8 @@ bool cluster_holds(std::int64_t bytes) {
 }
 
 void launch(const DrawOptions& options, DrawJob job, void* scratch, void* stream) {
-  const std::int64_t columns = segment_columns(job.columns);
-  const dim3 grid(static_cast<unsigned>(job.draws * kSegments));
+  const std::int64_t columns = segment_columns(job.share.columns);
+  const dim3 grid = grid_of(job.draws);
   job.scale = exponent_scale(options.temperature);
   const auto bytes = columns * static_cast<std::int64_t>(sizeof(float));
   if (cluster_holds(bytes)) {
@@ -137,24 +154,24 @@ void launch(const DrawOptions& options, DrawJob job, void* scratch, void* stream
     cudaLaunchKernelEx(&config, cluster_draw_kernel, options, job);
     return;
   }
-  auto* parts = static_cast<SegmentPart*>(scratch);
-  highest_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(job, parts);
-  weight_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(options, job, parts);
-  finish_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(options, job, parts);
+  auto* weights = static_cast<Weights*>(scratch);
+  auto* highest = reinterpret_cast<float*>(weights + job.draws * kSegments);
+  highest_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(job, highest);
+  weight_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(options, job, highest, weights);
+  finish_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(options, job, highest, weights);
 }
 
 }  // namespace
 
 std::int64_t draw_scratch_bytes(std::int64_t draws) {
-  return draws * kSegments * static_cast<std::int64_t>(sizeof(SegmentPart));
+  return draws * kSegments * static_cast<std::int64_t>(sizeof(Weights) + sizeof(float));
 }
 
 void draw_tokens(const DrawOptions& options, const float* logits, std::int64_t columns,
                  const std::int64_t* rows, const double* uniforms, const std::int64_t* slots,
                  std::int64_t draws, const DrawTargets& targets, void* scratch, void* stream) {
   launch(options,
-         {.logits = logits,
-          .columns = columns,
+         {.share = {.logits = logits, .columns = columns},
           .draws = draws,
           .rows = rows,
           .uniforms = uniforms,
@@ -169,14 +186,51 @@ void score_tokens(const DrawOptions& options, const float* logits, std::int64_t 
                   float* log_probs, void* scratch, void* stream) {
   if (count == 0) return;
   launch(options,
-         {.logits = logits,
-          .columns = columns,
+         {.share = {.logits = logits, .columns = columns},
           .draws = count,
           .rows = rows,
           .given = tokens,
           .targets = {.log_probs = log_probs}},
          scratch, stream);
   check_launch("score_tokens");
+}
+
+void share_highest(const ColumnShare& share, const std::int64_t* rows, std::int64_t draws,
+                   float* highest, void* stream) {
+  highest_kernel<<<grid_of(draws), kThreads, 0, stream_of(stream)>>>(
+      {.share = share, .draws = draws, .rows = rows}, highest);
+  check_launch("share_highest");
+}
+
+void share_weights(const DrawOptions& options, const ColumnShare& share, const std::int64_t* rows,
+                   std::int64_t draws, const float* highest, ShareWeights* weights, void* stream) {
+  weight_kernel<<<grid_of(draws), kThreads, 0, stream_of(stream)>>>(
+      options,
+      {.share = share, .draws = draws, .scale = exponent_scale(options.temperature), .rows = rows},
+      highest, weights);
+  check_launch("share_weights");
+}
+
+void share_draws(const DrawOptions& options, const ColumnShare& share, const std::int64_t* rows,
+                 const double* uniforms, std::int64_t draws, const float* highest,
+                 const ShareWeights* weights, std::int64_t* words, void* stream) {
+  finish_kernel<<<grid_of(draws), kThreads, 0, stream_of(stream)>>>(
+      options,
+      {.share = share,
+       .draws = draws,
+       .scale = exponent_scale(options.temperature),
+       .rows = rows,
+       .uniforms = uniforms,
+       .words = words},
+      highest, weights);
+  check_launch("share_draws");
+}
+
+void put_draws(const std::int64_t* words, const std::int64_t* slots, std::int64_t draws,
+               const DrawTargets& targets, void* stream) {
+  const dim3 grid(static_cast<unsigned>((draws + kThreads - 1) / kThreads));
+  put_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(words, slots, draws, targets);
+  check_launch("put_draws");
 }
 
 }  // namespace tessera::kernels

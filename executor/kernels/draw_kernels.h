@@ -38,4 +38,38 @@ void score_tokens(const DrawOptions& options, const float* logits, std::int64_t 
                   const std::int64_t* rows, const std::int64_t* tokens, std::int64_t count,
                   float* log_probs, void* scratch, void* stream);
 
+// The same draws where each GPU of a group has some columns of every row: three steps and, after
+// each of them, a message among the GPUs of what it wrote. A row is nowhere whole.
+
+/// Pieces that a GPU's columns of a row are cut into.
+constexpr int kDrawSegments = 8;
+
+/// One GPU's columns of the rows.
+struct ColumnShare {
+  const float* logits = nullptr;  // [.., columns]
+  std::int64_t columns = 0;       // of this share
+  std::int64_t first = 0;         // columns of the shares before it
+  int rank = 0, ranks = 1;        // the shares are in the order of the ranks
+};
+/// Sums of a segment's integer weights: of all elements; of those that may be drawn.
+struct ShareWeights {
+  std::int64_t all, kept;
+};
+
+/// Writes highest [draws, kDrawSegments], which the ranks gather.
+void share_highest(const ColumnShare& share, const std::int64_t* rows, std::int64_t draws,
+                   float* highest, void* stream);
+/// `highest` of all ranks, in their order; writes weights [draws, kDrawSegments], which the ranks
+/// gather.
+void share_weights(const DrawOptions& options, const ColumnShare& share, const std::int64_t* rows,
+                   std::int64_t draws, const float* highest, ShareWeights* weights, void* stream);
+/// Both of all ranks; writes words [draws], 0 before, where a draw's token is of this share. The
+/// ranks add them up.
+void share_draws(const DrawOptions& options, const ColumnShare& share, const std::int64_t* rows,
+                 const double* uniforms, std::int64_t draws, const float* highest,
+                 const ShareWeights* weights, std::int64_t* words, void* stream);
+/// What the added words say; slots as draw_tokens has them.
+void put_draws(const std::int64_t* words, const std::int64_t* slots, std::int64_t draws,
+               const DrawTargets& targets, void* stream);
+
 }  // namespace tessera::kernels

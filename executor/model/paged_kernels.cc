@@ -21,6 +21,22 @@ kernels::PagedAttention& attention_of(const Tensor& x) {
   return (*by_device)[x.device().index()];
 }
 
+kernels::DrawOptions options_of(double temperature, std::int64_t least_weight) {
+  const bool greedy = temperature == 0;
+  return {
+      .temperature = greedy ? 1.0 : temperature, .greedy = greedy, .least_weight = least_weight};
+}
+
+Drawn room_for_draws(const Tensor& logits, std::int64_t draws) {
+  return {torch::empty({draws}, logits.options().dtype(at::kInt)), fp32_like(logits, {draws})};
+}
+
+kernels::DrawTargets targets_of(const Drawn& drawn, const DrawRows& draws) {
+  return {.tokens = drawn.tokens.data_ptr<std::int32_t>(),
+          .log_probs = drawn.log_probs.data_ptr<float>(),
+          .last_tokens = draws.last_tokens.data_ptr<std::int64_t>()};
+}
+
 }  // namespace
 
 Tensor rotate_and_store(const HeadColumns& heads, const Tensor& cos, const Tensor& sin,
@@ -123,23 +139,57 @@ Tensor drawn_log_probs(double temperature, const Tensor& logits, const Tensor& t
 }
 
 Drawn draw_tokens(double temperature, std::int64_t least_weight, const Tensor& logits,
-                  const Tensor& rows, const Tensor& uniforms, const Tensor& slots,
-                  Tensor& last_tokens) {
-  const std::int64_t draws = rows.size(0);
-  const bool greedy = temperature == 0;
-  const double kept = greedy ? 1.0 : temperature;
-  Drawn drawn{torch::empty({draws}, logits.options().dtype(at::kInt)), fp32_like(logits, {draws})};
+                  const DrawRows& draws) {
+  const std::int64_t count = draws.rows.size(0);
+  const Drawn drawn = room_for_draws(logits, count);
   const Tensor scratch =
-      torch::empty({std::max<std::int64_t>(kernels::draw_scratch_bytes(draws), 1)},
+      torch::empty({std::max<std::int64_t>(kernels::draw_scratch_bytes(count), 1)},
                    logits.options().dtype(at::kByte));
-  kernels::draw_tokens({.temperature = kept, .greedy = greedy, .least_weight = least_weight},
-                       logits.const_data_ptr<float>(), logits.size(1),
-                       rows.const_data_ptr<std::int64_t>(), uniforms.const_data_ptr<double>(),
-                       slots.const_data_ptr<std::int64_t>(), draws,
-                       {.tokens = drawn.tokens.data_ptr<std::int32_t>(),
-                        .log_probs = drawn.log_probs.data_ptr<float>(),
-                        .last_tokens = last_tokens.data_ptr<std::int64_t>()},
+  kernels::draw_tokens(options_of(temperature, least_weight), logits.const_data_ptr<float>(),
+                       logits.size(1), draws.rows.const_data_ptr<std::int64_t>(),
+                       draws.uniforms.const_data_ptr<double>(),
+                       draws.slots.const_data_ptr<std::int64_t>(), count, targets_of(drawn, draws),
                        scratch.data_ptr(), stream_for(logits));
+  return drawn;
+}
+
+Drawn draw_over_columns(double temperature, std::int64_t least_weight, const Tensor& logits,
+                        std::int64_t first, const DrawRows& draws, Communicator& group) {
+  const kernels::DrawOptions options = options_of(temperature, least_weight);
+  const std::int64_t count = draws.rows.size(0), ranks = group.size();
+  const kernels::ColumnShare share{.logits = logits.const_data_ptr<float>(),
+                                   .columns = logits.size(1),
+                                   .first = first,
+                                   .rank = group.rank(),
+                                   .ranks = group.size()};
+  const auto* rows = draws.rows.const_data_ptr<std::int64_t>();
+  void* const stream = stream_for(logits);
+  const auto parts = [&](std::int64_t numbers, at::ScalarType type) {
+    return torch::empty({ranks, count, kernels::kDrawSegments, numbers},
+                        logits.options().dtype(type));
+  };
+  const auto gather = [&](const Tensor& all, DType type) {
+    group.all_gather(all[share.rank].data_ptr(), all.data_ptr(),
+                     static_cast<std::size_t>(all[share.rank].numel()), type);
+  };
+  const Tensor highest = parts(1, at::kFloat), weights = parts(2, at::kLong);
+  kernels::share_highest(share, rows, count, highest[share.rank].data_ptr<float>(), stream);
+  gather(highest, DType::fp32);
+  const auto weights_at = [](const Tensor& x) {
+    return reinterpret_cast<kernels::ShareWeights*>(x.data_ptr<std::int64_t>());
+  };
+  const auto* tops = highest.const_data_ptr<float>();
+  kernels::share_weights(options, share, rows, count, tops, weights_at(weights[share.rank]),
+                         stream);
+  gather(weights, DType::int64);
+  const Tensor words = torch::zeros({count}, logits.options().dtype(at::kLong));
+  kernels::share_draws(options, share, rows, draws.uniforms.const_data_ptr<double>(), count, tops,
+                       weights_at(weights), words.data_ptr<std::int64_t>(), stream);
+  group.all_reduce(words.data_ptr(), static_cast<std::size_t>(count), DType::int64, ReduceOp::sum);
+  const Drawn drawn = room_for_draws(logits, count);
+  kernels::put_draws(words.const_data_ptr<std::int64_t>(),
+                     draws.slots.const_data_ptr<std::int64_t>(), count, targets_of(drawn, draws),
+                     stream);
   return drawn;
 }
 

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "executor/comm/communicator.h"
+
 namespace tessera::fused {
 
 /// One layer's keys and values, [pages, kv_heads, page_tokens, head_dim] each.
@@ -50,14 +52,22 @@ torch::Tensor attend_in_order(const PagedRows& rows, const torch::Tensor& q,
 torch::Tensor drawn_log_probs(double temperature, const torch::Tensor& logits,
                               const torch::Tensor& tokens);
 
+/// Draw i is from row rows[i] of logits with uniforms[i] and becomes last_tokens[slots[i]].
+struct DrawRows {
+  torch::Tensor rows, uniforms, slots;  // int64, fp64, int64 [draws]
+  torch::Tensor last_tokens;            // int64
+};
 struct Drawn {
   torch::Tensor tokens;     // int32 [draws]; -1 where the row is no row of logits
   torch::Tensor log_probs;  // fp32 [draws]
 };
-/// See kernels::draw_tokens. logits: fp32 [rows, vocabulary]; rows and slots int64, uniforms fp64
-/// [draws]; temperature 0 = greedy. Writes last_tokens[slots] (int64).
+/// See kernels::draw_tokens. logits: fp32 [rows, vocabulary]; temperature 0 = greedy.
 Drawn draw_tokens(double temperature, std::int64_t least_weight, const torch::Tensor& logits,
-                  const torch::Tensor& rows, const torch::Tensor& uniforms,
-                  const torch::Tensor& slots, torch::Tensor& last_tokens);
+                  const DrawRows& draws);
+/// The same, and the same bits, where each rank of `group` has some columns of the rows, in the
+/// order of the ranks: `logits` are this rank's, the first of them column `first` of the
+/// vocabulary. Collective, on torch's stream; what travels is a few words of a draw.
+Drawn draw_over_columns(double temperature, std::int64_t least_weight, const torch::Tensor& logits,
+                        std::int64_t first, const DrawRows& draws, Communicator& group);
 
 }  // namespace tessera::fused

@@ -17,8 +17,11 @@ torch::Tensor attend_in_order(const PagedRows&, const torch::Tensor&, const Page
 torch::Tensor drawn_log_probs(double, const torch::Tensor&, const torch::Tensor&) {
   TORCH_CHECK(false, "built without kernels");
 }
-Drawn draw_tokens(double, std::int64_t, const torch::Tensor&, const torch::Tensor&,
-                  const torch::Tensor&, const torch::Tensor&, torch::Tensor&) {
+Drawn draw_tokens(double, std::int64_t, const torch::Tensor&, const DrawRows&) {
+  TORCH_CHECK(false, "built without kernels");
+}
+Drawn draw_over_columns(double, std::int64_t, const torch::Tensor&, std::int64_t, const DrawRows&,
+                        Communicator&) {
   TORCH_CHECK(false, "built without kernels");
 }
 

@@ -243,13 +243,16 @@ TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups, c
                       options);
 }
 
-Tensor full_logits(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
-                   SumOrder order) {
+Tensor own_logits(const Weights& weights, const Tensor& hidden, SumOrder order) {
   torch::NoGradGuard no_grad;
   const Tensor& head = head_weight(weights);
-  const Tensor local = order == SumOrder::fixed ? ordered_product(hidden, head.t(), at::kFloat)
-                                                : wide_logits(hidden, head);
-  return gather_columns(local, weights.model().vocab, groups.tp.get());
+  return order == SumOrder::fixed ? ordered_product(hidden, head.t(), at::kFloat)
+                                  : wide_logits(hidden, head);
+}
+
+Tensor full_logits(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
+                   SumOrder order) {
+  return gather_columns(own_logits(weights, hidden, order), weights.model().vocab, groups.tp.get());
 }
 
 Tensor token_values(const Weights& weights, const Tensor& hidden) {

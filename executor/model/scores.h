@@ -45,6 +45,8 @@ TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups,
                          const torch::Tensor& hidden, const torch::Tensor& targets,
                          const ScoreOptions& options = {});
 
+/// This rank's columns (vocab_range) of the logits, fp32 [tokens, columns]; without gradient.
+torch::Tensor own_logits(const Weights& weights, const torch::Tensor& hidden, SumOrder order);
 /// Whole logits, fp32 [tokens, vocabulary], on every rank; without gradient. Collective over tp.
 torch::Tensor full_logits(const Weights& weights, const ParallelGroups& groups,
                           const torch::Tensor& hidden, SumOrder order = SumOrder::fastest);

@@ -152,17 +152,22 @@ PagedModel::Results PagedModel::run(const PassTensors& inputs, bool even) {
                                           .experts = experts});
   if (counts.copies > 0) decoder_.copy_pages(inputs.copy_from, inputs.copy_to);
   if (counts.draws() == 0) return {.drawn = {}, .experts = experts};
-  return {.drawn = draw(full_logits(weights_, groups_, hidden, order_), inputs),
-          .experts = experts};
+  return {.drawn = draw(hidden, inputs), .experts = experts};
 }
 
-DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
-  if (fused::usable(logits) && !restricts(sampling_, logits.size(1))) {
+DrawnRows PagedModel::draw(const Tensor& hidden, const PassTensors& inputs) {
+  if (fused::usable(hidden) && !restricts(sampling_, weights_.model().vocab)) {
+    const Tensor own = own_logits(weights_, hidden, order_);
+    const fused::DrawRows rows{inputs.rows, inputs.uniforms, inputs.slots, last_tokens_};
+    const std::int64_t least = least_weight(sampling_);
     const fused::Drawn drawn =
-        fused::draw_tokens(sampling_.temperature, least_weight(sampling_), logits, inputs.rows,
-                           inputs.uniforms, inputs.slots, last_tokens_);
+        groups_.tp == nullptr || groups_.tp->size() == 1
+            ? fused::draw_tokens(sampling_.temperature, least, own, rows)
+            : fused::draw_over_columns(sampling_.temperature, least, own, vocab_range(weights_).lo,
+                                       rows, *groups_.tp);
     return {drawn.tokens, drawn.log_probs};
   }
+  const Tensor logits = full_logits(weights_, groups_, hidden, order_);
   DrawnRows drawn;
   if (logits.is_cpu()) {
     const auto draws = static_cast<std::size_t>(inputs.rows.size(0));

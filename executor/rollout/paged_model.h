@@ -84,7 +84,8 @@ class PagedModel : public TokenModel {
   Results replay(const PassArrays& host);
   Results run(const PassTensors& inputs, bool even);
   torch::Tensor room_for_experts(std::int64_t tokens) const;
-  DrawnRows draw(const torch::Tensor& logits, const PassTensors& inputs);
+  /// From the hidden states before the head.
+  DrawnRows draw(const torch::Tensor& hidden, const PassTensors& inputs);
 
   const Weights& weights_;
   const ParallelGroups& groups_;

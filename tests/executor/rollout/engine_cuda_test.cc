@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "executor/comm/thread_communicator.h"
 #include "executor/model/paged_kernels.h"
 #include "executor/model/scores.h"
 #include "executor/rollout/generate.h"
@@ -11,6 +12,7 @@
 #include "executor/tensor/fused.h"
 #include "executor/tensor/fused_settings.h"
 #include "tests/executor/model/fixture.h"
+#include "tests/executor/rollout/device_threads.h"
 #include "tests/executor/rollout/gpu_stream.h"
 #include "tests/executor/rollout/paged_texts.h"
 #include "tests/executor/rollout/recomputed.h"
@@ -59,8 +61,8 @@ TEST_F(RolloutOnGpu, TheKernelDrawsTheHostsTokens) {
       for (const double min_p : {0.0, 0.02, 0.4, 1.0}) {
         const SamplingOptions options{.temperature = temperature, .min_p = min_p};
         const fused::Drawn drawn = fused::draw_tokens(
-            temperature, least_weight(options), logits.to(torch::kCUDA), there(rows, torch::kLong),
-            there(uniforms, torch::kDouble), slots, last);
+            temperature, least_weight(options), logits.to(torch::kCUDA),
+            {there(rows, torch::kLong), there(uniforms, torch::kDouble), slots, last});
         const std::vector<Draw> got = draws_of({drawn.tokens, drawn.log_probs});
         const std::vector<Draw> want = sample_rows(logits, rows, uniforms, options);
         for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -75,10 +77,53 @@ TEST_F(RolloutOnGpu, TheKernelDrawsTheHostsTokens) {
     bad[1][7] = std::numeric_limits<float>::quiet_NaN();
     Tensor last =
         torch::zeros({9}, torch::TensorOptions().dtype(torch::kLong).device(torch::kCUDA));
-    const fused::Drawn drawn = fused::draw_tokens(1.0, 0, bad, there(rows, torch::kLong),
-                                                  there(uniforms, torch::kDouble), slots, last);
+    const fused::Drawn drawn = fused::draw_tokens(
+        1.0, 0, bad, {there(rows, torch::kLong), there(uniforms, torch::kDouble), slots, last});
     EXPECT_EQ(drawn.tokens[1].item<int>(), -1);
     EXPECT_GE(drawn.tokens[0].item<int>(), 0);
+  }
+}
+
+TEST_F(RolloutOnGpu, RanksWithSomeColumnsEachDrawTheTokensAndBitsOfOne) {
+  torch::manual_seed(4);
+  const auto type = torch::TensorOptions().device(torch::kCUDA);
+  for (const std::int64_t vocab : {37, 5003, 152064}) {
+    Tensor logits = (torch::randn({6, vocab}) * 3).to(torch::kCUDA);
+    logits[3] = logits[3].clamp_max(0.5);  // several largest
+    logits[5][vocab - 2] = std::numeric_limits<float>::quiet_NaN();
+    const Tensor rows = torch::tensor({0, 1, 2, 3, 4, 2, 5, 0, 4}, type.dtype(torch::kLong));
+    const Tensor uniforms = torch::rand({9}, type.dtype(torch::kDouble));
+    const Tensor slots = torch::arange(9, type.dtype(torch::kLong)).flip(0);
+    torch::cuda::synchronize();
+    for (const int ranks : {2, 3}) {
+      run_ranks(ranks, [&](Communicator& host) {
+        const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
+        DeviceThreads group(host);
+        const Interval own = split(vocab, ranks, host.rank());
+        const Tensor mine = logits.narrow(1, own.lo, own.size()).contiguous();
+        for (const double temperature : {0.0, 0.6, 1.0}) {
+          for (const double min_p : {0.0, 0.02, 1.0}) {
+            const std::int64_t least = least_weight({.temperature = temperature, .min_p = min_p});
+            const Tensor last = torch::zeros({9}, type.dtype(torch::kLong)),
+                         want_last = torch::zeros_like(last);
+            const fused::Drawn want =
+                fused::draw_tokens(temperature, least, logits, {rows, uniforms, slots, want_last});
+            const fused::Drawn got = fused::draw_over_columns(temperature, least, mine, own.lo,
+                                                              {rows, uniforms, slots, last}, group);
+            const auto where = "vocabulary " + std::to_string(vocab) + ", rank " +
+                               std::to_string(host.rank()) + " of " + std::to_string(ranks) +
+                               ", temperature " + std::to_string(temperature);
+            EXPECT_TRUE(torch::equal(got.tokens, want.tokens)) << where;
+            EXPECT_TRUE(torch::equal(last, want_last)) << where;
+            EXPECT_EQ(got.tokens[6].item<int>(), -1) << where;
+            const Tensor drawn = want.tokens.ge(0);
+            EXPECT_TRUE(torch::equal(got.log_probs.masked_select(drawn).view(torch::kInt),
+                                     want.log_probs.masked_select(drawn).view(torch::kInt)))
+                << where;
+          }
+        }
+      });
+    }
   }
 }
 
