@@ -329,9 +329,10 @@ Work sample(const RankModel& rank, double sequences, const Calibration& calibrat
                      static_cast<double>(rank.model.hidden), rank.dtype, calibration);
   const ReplayedKernels& counts = rank.traits.decode.replayed;
   const bool clusters = compute_capability(calibration.device) >= 90;
-  const DrawKernels& draw = clusters ? counts.draw : counts.draw_without_clusters;
+  const bool cut = rank.traits.decode.cut_draws && rank.tp > 1;
+  const DrawKernels& draw = clusters && !cut ? counts.draw : counts.draw_without_clusters;
   const Traffic bytes{draw.passes * size_of(DType::fp32) * sequences *
-                      static_cast<double>(rank.model.vocab)};
+                      static_cast<double>(cut ? rank.vocab() : rank.model.vocab)};
   const int kernels = replays_steps(rank, calibration) ? draw.starts : kOperators.sample;
   return {logits + elementwise_seconds(bytes, kernels, calibration),
           kOperators.sample * Seconds{calibration.dispatch_s.value} +

@@ -134,7 +134,7 @@ Seconds head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                         const ClusterSpec& cluster, const Calibration& calibration);
 Seconds head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                                  const ClusterSpec& cluster, const Calibration& calibration);
-/// Gathering one step's logits over the group, for the draw.
+/// One step's draws over the group: its logits are gathered, or what DecodeTraits::cut_draws needs.
 Seconds sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
                           const ClusterSpec& cluster, const Calibration& calibration);
 

@@ -108,6 +108,15 @@ enum class TrainedRanks {
   megatron,
 };
 
+/// A kernel that adds up what tensor parallel ranks of one node have by reading their memory
+/// (executor/storage/peer_sums.h), in place of an all-reduce. No start: there is none.
+struct PeerSums {
+  Seconds start;  // in which the ranks wait for one another
+  Traffic most;   // larger sums are all-reduces
+  int most_ranks = 0;
+  bool operator==(const PeerSums&) const = default;
+};
+
 /// Of a layer's forward and backward passes.
 struct LayerKernels {
   ActivationAccount account = ActivationAccount::megatron;
@@ -126,6 +135,7 @@ struct LayerKernels {
   /// modules of Python, autocast and the hooks of FSDP around each layer take longer.
   double launch = 1;
   bool overlapped_tensor_parallel = false;  // its collectives run in pieces beside their GEMMs
+  PeerSums peer_sums;                       // a rollout's are DecodeTraits'
   bool operator==(const LayerKernels&) const = default;
 };
 
@@ -244,7 +254,8 @@ struct ReplayedKernels {
   int router = 4;
   int embedding = 18;
   DrawKernels draw;
-  DrawKernels draw_without_clusters;  // on GPUs before compute capability 90
+  /// On GPUs before compute capability 90, and of ranks that cut the vocabulary where cut_draws.
+  DrawKernels draw_without_clusters;
   bool operator==(const ReplayedKernels&) const = default;
 };
 
@@ -279,6 +290,11 @@ struct DecodeTraits {
   /// that wait for a slot (objects that the garbage collector walks). The front end works beside
   /// the engine, so that a step takes no less. Calibration::serving scales both.
   Seconds token_served, token_crowded;
+  /// Sums of tensor parallel ranks, of decode steps and of prompts alike.
+  PeerSums peer_sums;
+  /// Tensor parallel ranks draw each from its own columns of the logits, and exchange a few numbers
+  /// of each piece of a row; else they gather the logits.
+  bool cut_draws = false;
   /// The rollout is an inference server, whose kernels are fused and the device's best whatever
   /// those of training are.
   bool server_kernels = false;

@@ -8,6 +8,24 @@
 
 namespace tessera {
 
+namespace {
+
+/// What tensor parallel ranks need to add up `bytes`, which all of them have afterwards. By peers'
+/// memory each lays its part down, reads it and the others', and writes the sum.
+Seconds sum_seconds(const RankModel& rank, Traffic bytes, GroupShape group,
+                    const ClusterSpec& cluster, const Calibration& calibration) {
+  const PeerSums& peers = rank.traits.kernels.peer_sums;
+  const bool by_peers = peers.start > 0 && group.ranks > 1 && group.nodes == 1 &&
+                        group.ranks <= peers.most_ranks && bytes <= peers.most;
+  if (!by_peers) {
+    return collective_seconds(Collective::all_reduce, bytes, group, cluster, calibration);
+  }
+  return peers.start + 4 * bytes / BytesPerSecond{calibration.memory_bandwidth.value} +
+         (group.ranks - 1) * bytes / copy_bandwidth(cluster, calibration);
+}
+
+}  // namespace
+
 Seconds layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                          const ClusterSpec& cluster, const Calibration& calibration) {
   const LayerShape shape = rank.layer();
@@ -16,9 +34,10 @@ Seconds layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
   const auto collective = [&](Collective what) {
     return collective_seconds(what, bytes, group, cluster, calibration);
   };
-  const Seconds both = rank.sequence_parallel ? collective(Collective::all_gather) +
-                                                    collective(Collective::reduce_scatter)
-                                              : collective(Collective::all_reduce);
+  const Seconds both =
+      rank.sequence_parallel
+          ? collective(Collective::all_gather) + collective(Collective::reduce_scatter)
+          : sum_seconds(rank, bytes, group, cluster, calibration);
   // Behind a router only the shared experts are cut by tp; without sequence parallelism the dealt
   // tokens of the routed ones are gathered.
   const double parts = (shape.mixes ? 1 : 0) + (shape.ffn > 0 ? 1 : 0);
@@ -138,9 +157,8 @@ Seconds embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape gr
                              const ClusterSpec& cluster, const Calibration& calibration) {
   const Traffic bytes{tokens / rank.cp *
                       static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
-  return collective_seconds(
-      rank.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce, bytes, group,
-      cluster, calibration);
+  if (!rank.sequence_parallel) return sum_seconds(rank, bytes, group, cluster, calibration);
+  return collective_seconds(Collective::reduce_scatter, bytes, group, cluster, calibration);
 }
 
 Seconds head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
@@ -161,8 +179,17 @@ Seconds head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShap
 
 Seconds sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
                           const ClusterSpec& cluster, const Calibration& calibration) {
-  const Traffic bytes{sequences * static_cast<double>(rank.model.vocab * size_of(DType::fp32))};
-  return collective_seconds(Collective::all_gather, bytes, group, cluster, calibration);
+  if (!rank.traits.decode.cut_draws) {
+    const Traffic bytes{sequences * static_cast<double>(rank.model.vocab * size_of(DType::fp32))};
+    return collective_seconds(Collective::all_gather, bytes, group, cluster, calibration);
+  }
+  // Of each of 8 pieces of a rank's columns its largest logit, then two sums; last the draw
+  // (executor/kernels/draw_kernels.h).
+  const double pieces = 8.0 * group.ranks;
+  const Traffic highest{sequences * pieces * 4}, sums{sequences * pieces * 16}, draw{sequences * 8};
+  return collective_seconds(Collective::all_gather, highest, group, cluster, calibration) +
+         collective_seconds(Collective::all_gather, sums, group, cluster, calibration) +
+         collective_seconds(Collective::all_reduce, draw, group, cluster, calibration);
 }
 
 }  // namespace tessera

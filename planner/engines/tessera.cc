@@ -83,6 +83,11 @@ Engine tessera_engine() {
   engine.traits.decode.step_gap = Seconds{70e-6};  // 0.06 to 0.09 ms, idle_s / decode_steps
   engine.traits.decode.attention_start = 0.5;
   engine.traits.decode.shared_reads = 0.4;
+  // Of two H200: 5.0 to 19.2 us for 2 KiB to 4 MiB (benchmarks/results/h200x2-peer-sums.json).
+  engine.traits.decode.peer_sums = {.start = Seconds{5e-6},
+                                    .most = Traffic{4.0 * (1 << 20)},  // kMostPeerSumBytes
+                                    .most_ranks = 8};
+  engine.traits.decode.cut_draws = true;
   engine.traits.kernels.fused_activation = true;
   engine.traits.loss.passes = {.forward = 1, .backward = 3.5};
   can.lora = true;

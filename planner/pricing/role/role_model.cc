@@ -214,6 +214,7 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
   // Adapters' inputs travel by collectives, all of them before their products.
   EngineTraits traits = traits_;
   if (model_.adapter_rank > 0) traits.kernels.overlapped_tensor_parallel = false;
+  if (model_.role == Role::rollout) traits.kernels.peer_sums = traits.decode.peer_sums;
   if (model_.role == Role::rollout && traits.decode.server_kernels) {
     traits.kernels.elementwise = ElementwiseKernels::fused;
     traits.kernels.attention = AttentionKernels::best;

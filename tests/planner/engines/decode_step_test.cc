@@ -102,6 +102,30 @@ TEST(OwnDecodeStep, DrawsTakeWhatTheirKernelsTook) {
   EXPECT_EQ(compared, 5);
 }
 
+// With the messages of its ranks; h200x2-draws-over-columns.json.
+TEST(OwnDecodeStep, OfTwoRanksIsPricedWithinATenth) {
+  const Calibration h200 = shipped("h200");
+  Problems problems;
+  const auto cluster = read_cluster_spec("h200-8", problems);
+  ASSERT_TRUE(cluster);
+  const GroupShape pair{.ranks = 2};
+  for (const Measured& load : {Measured{"qwen2.5-7b", 256, 1, 1024, 512, 6.610},
+                               {"qwen2.5-7b", 64, 1, 512, 256, 3.571},
+                               {"qwen2.5-7b", 1, 1, 128, 256, 3.162}}) {
+    RankModel rank = rank_of(load.model, "tessera");
+    rank.tp = 2;
+    rank.traits.kernels.peer_sums = rank.traits.decode.peer_sums;
+    const Seconds messages = static_cast<double>(rank.model.layers) *
+                                 layer_tp_seconds(rank, load.sequences, pair, *cluster, h200) +
+                             embedding_tp_seconds(rank, load.sequences, pair, *cluster, h200) +
+                             sample_tp_seconds(rank, load.sequences, pair, *cluster, h200);
+    const double said = step_ms(rank, load, h200) + messages.value * 1e3;
+    EXPECT_NEAR(said / load.step_ms, 1, 0.10)
+        << load.sequences << " sequences: " << said << " ms said, " << messages.value * 1e3
+        << " of them messages, " << load.step_ms << " took";
+  }
+}
+
 TEST(OwnDecodeStep, OfTwoQueryHeadsAKeyHeadIsPricedWithinASeventh) {
   const Calibration h200 = shipped("h200");
   for (const Measured& load :

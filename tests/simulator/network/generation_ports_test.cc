@@ -33,8 +33,10 @@ double port_bytes(const Simulation& simulation, int rank, bool in) {
   return bytes;
 }
 
-/// Of a rank on average: two sums of hidden states a layer and one of the embedding, gathered
-/// logits for each token that is drawn, and hidden states to the next stage in each decode step.
+/// Of a rank on average: two sums of hidden states a layer and one of the embedding, for which it
+/// reads what each of the others has; what ranks that have some columns of the logits gather of 8
+/// pieces of each for a token that is drawn, 4 and 16 bytes, and add up, 8 bytes; and hidden states
+/// to the next stage in each decode step.
 double counted(const Plan& plan, int replica) {
   const ParallelLayout& layout = plan.roles.front().layout;
   const ModelSpec& model = plan.models.at("actor").spec;
@@ -48,9 +50,9 @@ double counted(const Plan& plan, int replica) {
             static_cast<double>(plan.workload.prompt_tokens);
   const double ring = static_cast<double>(layout.tp - 1) / layout.tp;
   const auto row = static_cast<double>(model.hidden) * 2;  // bf16
-  const double sums = (2.0 * static_cast<double>(model.layers) + 1) * 2 * ring * row;
-  const double logits = ring * static_cast<double>(model.vocab) * 4;
-  const double all = (decoded + prompts) * sums + (decoded + static_cast<double>(each)) * logits;
+  const double sums = (2.0 * static_cast<double>(model.layers) + 1) * (layout.tp - 1) * row;
+  const double draw = ring * (8.0 * layout.tp * (4 + 16) + 2 * 8);
+  const double all = (decoded + prompts) * sums + (decoded + static_cast<double>(each)) * draw;
   return all / layout.pp + (layout.pp > 1 ? decoded * row : 0);
 }
 
