@@ -53,15 +53,20 @@ void FrontSearch::clear() {
 }
 
 // Rows that were not planned may be asked for once more.
-void FrontSearch::cancel() {
+void FrontSearch::rest() {
   if (!isBusy()) return;
-  cancelled_ = true;
   if (front_.isBusy()) wanted_ = false;
   front_.cancel();
   plans_.cancel();
   begun_.clear();
   waiting_.clear();
   emit changed();
+}
+
+void FrontSearch::cancel() {
+  if (!isBusy()) return;
+  cancelled_ = true;
+  rest();
 }
 
 void FrontSearch::goOn() {
@@ -95,7 +100,8 @@ void FrontSearch::planInFull(const Rivals& rivals) {
 void FrontSearch::next() {
   const auto [row, rival] = waiting_.front();
   waiting_.pop_front();
-  plans_.start([winner = winner_, rival = rival] { return answer(*winner, rival); },
+  plans_.start([winner = winner_, rival = rival](
+                   const std::stop_token& stop) { return answer(*winner, rival, stop); },
                [this, row = row](const PlanAnswer& answer) {
                  const bool last = waiting_.empty();
                  if (!last) next();  // first: who hears of this plan may want more

@@ -43,7 +43,9 @@ class FrontSearch : public QObject {
   void setWinner(SharedPlan winner, std::vector<std::string> fixed);
   void clear();
 
-  /// Nobody waits for what is on its way any more, until it is wanted again.
+  /// Another question is being planned: what is on its way ends, and may be wanted again.
+  void rest();
+  /// Nobody waits for what is on its way any more, until goOn().
   void cancel();
   bool isCancelled() const { return cancelled_; }
   void goOn();

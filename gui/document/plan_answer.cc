@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost_models/documents/stopped.h"
 #include "cost_models/documents/utc_now.h"
 #include "gui/document/text.h"
 #include "planner/plan/certified.h"
@@ -34,8 +35,9 @@ PlanAnswer timed(Problems problems, const Search& plan) {
   return answer;
 }
 
-PlanAnswer search(const PlanRequest& request, Problems problems) {
-  return timed(std::move(problems), [&](Problems& found) { return make_plan(request, found); });
+PlanAnswer search(const PlanRequest& request, Problems problems, const std::stop_token& stop) {
+  return timed(std::move(problems),
+               [&](Problems& found) { return make_plan(request, found, std::nullopt, stop); });
 }
 
 bool same_prices(const PlanRequest& a, const PlanRequest& b) {
@@ -67,11 +69,11 @@ PlanAnswer without_exceptions(const Body& body) {
 
 }  // namespace
 
-PlanAnswer answer(const PlanQuery& query) {
+PlanAnswer answer(const PlanQuery& query, const std::stop_token& stop) {
   return without_exceptions([&] {
     Problems problems;
     const PlanRequest request = request_from(query, problems);
-    return search(request, std::move(problems));
+    return search(request, std::move(problems), stop);
   });
 }
 
@@ -84,13 +86,14 @@ std::vector<std::string> refusal_of(PlanQuery query) {
   return faults;
 }
 
-PlanAnswer KeptPlanner::answer(const PlanQuery& query) {
+PlanAnswer KeptPlanner::answer(const PlanQuery& query, const std::stop_token& stop) {
   return without_exceptions([&] {
     Problems problems;
     const PlanRequest request = request_from(query, problems);
-    const std::unique_lock lock(busy_, std::try_to_lock);
-    if (!problems.empty() || !lock.owns_lock()) return search(request, std::move(problems));
-    return timed(std::move(problems), [&](Problems& found) { return replan(request, found); });
+    const std::scoped_lock lock(busy_);
+    end_if_stopped(stop);
+    return timed(std::move(problems),
+                 [&](Problems& found) { return replan(request, found, stop); });
   });
 }
 
@@ -100,7 +103,7 @@ void KeptPlanner::keep(const PlanRequest& request) {
   planner_ = std::make_unique<Planner>(request_);
 }
 
-std::vector<std::string> KeptPlanner::against(const PlanQuery& query) {
+std::vector<std::string> KeptPlanner::against(const PlanQuery& query, const std::stop_token& stop) {
   std::vector<std::string> reasons;
   Problems problems;
   try {
@@ -108,7 +111,7 @@ std::vector<std::string> KeptPlanner::against(const PlanQuery& query) {
     const std::scoped_lock lock(busy_);
     if (problems.empty()) {
       keep(request);
-      reasons = planner_->against(request.fixed, problems);
+      reasons = planner_->against(request.fixed, problems, stop);
     }
   } catch (const std::exception& error) {
     reasons.emplace_back(error.what());
@@ -119,18 +122,19 @@ std::vector<std::string> KeptPlanner::against(const PlanQuery& query) {
   return reasons;
 }
 
-std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Problems& problems) {
+std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Problems& problems,
+                                               const std::stop_token& stop) {
   keep(request);
-  auto outcome = planner_->plan(request.fixed, request.objective, problems);
+  auto outcome = planner_->plan(request.fixed, request.objective, problems, stop);
   if (!outcome) return outcome;
   Plan* const plan = std::get_if<Plan>(&*outcome);
   // A setting may name a layout that the kept candidates do not have.
-  if (plan == nullptr) return make_plan(request, problems);
+  if (plan == nullptr) return make_plan(request, problems, std::nullopt, stop);
   plan->provenance.created = request.created;
   return outcome;
 }
 
-PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
+PlanAnswer answer(const Plan& plan, const RunnerUp& other, const std::stop_token& stop) {
   return without_exceptions([&] {
     Problems problems;
     if (other.settings.empty()) {
@@ -143,7 +147,7 @@ PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
     request.tessera_version = TESSERA_VERSION;
     request.created = utc_now();
     request.fixed = parse_settings(other.settings, problems);
-    PlanAnswer found = search(request, std::move(problems));
+    PlanAnswer found = search(request, std::move(problems), stop);
     if (auto* own = std::get_if<SharedPlan>(&found.result)) *own = beside(plan, *own);
     return found;
   });

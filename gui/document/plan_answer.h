@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,23 +24,25 @@ struct PlanAnswer {
   double seconds = 0;  // that the search took
 };
 
-/// Reads the files, searches. Never throws.
-PlanAnswer answer(const PlanQuery& query);
+/// Reads the files, searches. Never throws: what was stopped answers with a problem that nobody
+/// hears.
+PlanAnswer answer(const PlanQuery& query, const std::stop_token& stop = {});
 
 /// Why no plan can answer a question whatever it fixes, fault by fault; empty where one may.
 std::vector<std::string> refusal_of(PlanQuery query);
 
 /// Answers as answer() does, and keeps prices: another setting on the same model, cluster and
 /// workload is answered in a fraction of the time. Any thread; what is asked while another search
-/// runs is planned from scratch.
+/// runs waits for its end.
 class KeptPlanner {
  public:
-  PlanAnswer answer(const PlanQuery& query);
+  PlanAnswer answer(const PlanQuery& query, const std::stop_token& stop = {});
   /// What speaks against a question, reason by reason; empty: a plan answers it. Never throws.
-  std::vector<std::string> against(const PlanQuery& query);
+  std::vector<std::string> against(const PlanQuery& query, const std::stop_token& stop = {});
 
  private:
-  std::optional<PlanOutcome> replan(const PlanRequest& request, Problems& problems);
+  std::optional<PlanOutcome> replan(const PlanRequest& request, Problems& problems,
+                                    const std::stop_token& stop);
   void keep(const PlanRequest& request);
 
   std::mutex busy_;  // over both
@@ -49,6 +52,6 @@ class KeptPlanner {
 
 /// The whole plan of a runner-up of `plan`: a search with its settings fixed, which
 /// plans of earlier versions do not state: Problems then.
-PlanAnswer answer(const Plan& plan, const RunnerUp& other);
+PlanAnswer answer(const Plan& plan, const RunnerUp& other, const std::stop_token& stop = {});
 
 }  // namespace tessera::gui

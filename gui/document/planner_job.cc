@@ -13,16 +13,17 @@ PlannerJob::PlannerJob(QObject* parent) : QObject(parent) {
 }
 
 PlannerJob::~PlannerJob() {
-  pool_.clear();
+  cancel();
   pool_.waitForDone();
 }
 
 quint64 PlannerJob::submit(Work work) {
-  const quint64 generation = ++generation_;
-  pool_.clear();
+  cancel();
+  const quint64 generation = generation_;
   busy_ = true;
   emit started();
-  run_in(pool_, *this, std::move(work), [this, generation](Outcome<PlanAnswer> outcome) {
+  const auto stoppable = [work = std::move(work), stop = stop_.get_token()] { return work(stop); };
+  run_in(pool_, *this, stoppable, [this, generation](Outcome<PlanAnswer> outcome) {
     if (generation != generation_) return;
     busy_ = false;
     emit answerAvailable(generation, outcome.take());
@@ -32,6 +33,8 @@ quint64 PlannerJob::submit(Work work) {
 
 void PlannerJob::cancel() {
   ++generation_;
+  stop_.request_stop();
+  stop_ = std::stop_source();
   pool_.clear();
   busy_ = false;
 }

@@ -3,12 +3,13 @@
 //
 // submit() and the signal belong to the thread of the object (the window's); the work runs on a
 // pool of its own. A newer submit() makes all earlier ones stale: those not yet started never run,
-// those running end unheard.
+// those running are told to stop and end unheard.
 #pragma once
 
 #include <QObject>
 #include <QThreadPool>
 #include <functional>
+#include <stop_token>
 
 #include "gui/document/plan_answer.h"
 
@@ -18,10 +19,10 @@ class PlannerJob : public QObject {
   Q_OBJECT
 
  public:
-  using Work = std::function<PlanAnswer()>;
+  using Work = std::function<PlanAnswer(const std::stop_token&)>;
 
   explicit PlannerJob(QObject* parent = nullptr);
-  /// Waits for the work that runs.
+  /// Stops the work that runs, and waits for its end.
   ~PlannerJob() override;
 
   /// Returns the generation that answerAvailable() will carry.
@@ -37,6 +38,7 @@ class PlannerJob : public QObject {
  private:
   QThreadPool pool_;
   quint64 generation_ = 0;
+  std::stop_source stop_;  // of what was submitted last
   bool busy_ = false;
 };
 

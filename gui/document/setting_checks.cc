@@ -52,8 +52,9 @@ void SettingChecks::next() {
   if (waiting_.empty()) return;
   const Check check = waiting_.front();
   waiting_.pop_front();
-  const auto find = [planner = planner_, query = with(question_, check.key, check.word)] {
-    Reasons reasons{planner->against(query), {}};
+  const auto find = [planner = planner_,
+                     query = with(question_, check.key, check.word)](const std::stop_token& stop) {
+    Reasons reasons{planner->against(query, stop), {}};
     if (!reasons.of_setting.empty()) reasons.of_question = refusal_of(query);
     if (!reasons.of_question.empty()) reasons.of_setting.clear();
     return reasons;

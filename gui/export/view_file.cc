@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/export/view_file.h"
 
+#include <QBuffer>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QImage>
@@ -22,10 +23,16 @@ namespace {
 
 constexpr double kLeastPixels = 2;  // for each of a view's own, where screens have fewer
 
-constexpr const char* kNotWritten = QT_TRANSLATE_NOOP("Words", "the file cannot be written");
+constexpr const char* kNotDrawn = QT_TRANSLATE_NOOP("Words", "the picture cannot be drawn");
 
 [[noreturn]] void refuse(const QString& path) {
-  throw Error(ExitCode::io, Problems{{.file = path.toStdString(), .found = kNotWritten}});
+  throw Error(ExitCode::io, Problems{{.file = path.toStdString(), .found = kNotDrawn}});
+}
+
+// The file has all of the picture, or stays as it was.
+void writePicture(const QByteArray& picture, const QString& file) {
+  write_text_file(file.toStdString(),
+                  {picture.constData(), static_cast<std::size_t>(picture.size())});
 }
 
 QString filterOf(ViewFormat format) {
@@ -92,13 +99,17 @@ void writePng(QWidget& widget, const QString& file) {
   picture.setDevicePixelRatio(pixels);
   picture.fill(widget.palette().color(QPalette::Window));
   widget.render(&picture);
-  if (!picture.save(file, "PNG")) refuse(file);
+  QBuffer all;
+  all.open(QIODevice::WriteOnly);
+  if (!picture.save(&all, "PNG")) refuse(file);
+  writePicture(all.data(), file);
 }
 
 void writeSvg(QWidget& widget, const QString& title, const QString& file) {
   const WholeView whole(widget);
   QSvgGenerator generator;
-  generator.setFileName(file);
+  QBuffer all;
+  generator.setOutputDevice(&all);
   generator.setSize(widget.size());
   generator.setViewBox(widget.rect());
   generator.setTitle(title);
@@ -106,6 +117,7 @@ void writeSvg(QWidget& widget, const QString& title, const QString& file) {
   if (!painter.begin(&generator)) refuse(file);
   widget.render(&painter);
   painter.end();
+  writePicture(all.data(), file);
 }
 
 bool isLong(const ViewKind& kind, ViewFormat format) {

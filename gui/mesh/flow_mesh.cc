@@ -120,9 +120,15 @@ QString FlowMesh::caption() const {
   if (flows.empty()) return Words::tr("Nothing travels.");
   std::int64_t within = 0, between = 0;
   for (const Flow& flow : flows) (isBetweenNodes(flow) ? between : within) += flow.bytes;
-  QString text = Words::tr("%1 pairs: %2 within nodes (blue), %3 between nodes (orange)")
-                     .arg(flows.size())
-                     .arg(bytesText(within), bytesText(between));
+  QString text = flows_.byNode()
+                     ? Words::tr(
+                           "%1 pairs of nodes: %2 between them (orange); what moves within "
+                           "a node is not drawn")
+                           .arg(flows.size())
+                           .arg(bytesText(between))
+                     : Words::tr("%1 pairs: %2 within nodes (blue), %3 between nodes (orange)")
+                           .arg(flows.size())
+                           .arg(bytesText(within), bytesText(between));
   if (flows.size() > kMostArrows) text += Words::tr("; the %1 largest are drawn").arg(kMostArrows);
   return Words::tr("%1.").arg(text);
 }

@@ -355,10 +355,11 @@ QVariant MeshModel::headerData(int section, Qt::Orientation orientation, int rol
                                      : QString("GPU %1").arg(section);
 }
 
-std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration) {
+std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration,
+                                        const std::stop_token& stop) {
   Problems problems;
   std::vector<RankMemory> memory;
-  for (const RankPeak& rank : rank_peaks(plan, calibration, problems)) {
+  for (const RankPeak& rank : rank_peaks(plan, calibration, problems, stop)) {
     memory.push_back({rank.peak.value, rank.limit.value});
   }
   if (!problems.empty()) throw Error(problems);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "cost_models/layout/rank_map.h"
@@ -143,7 +144,8 @@ QString axisName(Axis axis);
 QColor colourOfIdle();
 QColor colourOfBad();
 
-/// What the planner counts for every rank; throws Error where a layout is impossible.
-std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration);
+/// What the planner counts for every rank; throws Error where a layout is impossible, or Stopped.
+std::vector<RankMemory> memory_of_ranks(const Plan& plan, const Calibration& calibration,
+                                        const std::stop_token& stop);
 
 }  // namespace tessera::gui

@@ -122,7 +122,10 @@ void Session::search() {
   detail_.cancel();
   forgetFreer();
   wanted_row_ = row_;
-  search_.submit([this, query = document_.question] { return planner_.answer(query); });
+  search_.submit([this, query = document_.question](const std::stop_token& stop) {
+    return planner_.answer(query, stop);
+  });
+  front_.rest();
   changed();
 }
 
@@ -199,7 +202,12 @@ void Session::setWinner(const SharedPlan& winner) {
   front_.setWinner(winner, document_.answered->fixed);
 }
 
+void Session::wantFront() {
+  if (!search_.isBusy()) front_.want();
+}
+
 void Session::wantEveryPlan() {
+  if (search_.isBusy()) return;
   FrontSearch::Rivals rivals;
   for (int row = 0; row < plans_.rowCount(); ++row) {
     if (!plans_.row(row).plan) rivals.emplace_back(row, plans_.row(row).summary);
@@ -218,7 +226,7 @@ void Session::wantFreer() {
     }
     changed();
   };
-  free_search_.start([open] { return answer(open); }, take);
+  free_search_.start([open](const std::stop_token& stop) { return answer(open, stop); }, take);
 }
 
 void Session::forgetFreer() {
@@ -241,8 +249,8 @@ void Session::selectRow(int row) {
     show(row, chosen.plan);
     return;
   }
-  detail_.submit(
-      [winner = plans_.row(0).plan, other = chosen.summary] { return answer(*winner, other); });
+  detail_.submit([winner = plans_.row(0).plan, other = chosen.summary](
+                     const std::stop_token& stop) { return answer(*winner, other, stop); });
   changed();
 }
 

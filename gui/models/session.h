@@ -63,9 +63,10 @@ class Session : public QObject {
   int selectedRow() const { return wanted_row_; }
   /// The row that document().plan is of; -1 = none.
   int shownRow() const { return row_; }
-  /// The Pareto front of the question becomes rows of the plans; once for an answer.
-  void wantFront() { front_.want(); }
-  /// Every row is planned in full, one after the other.
+  /// The Pareto front of the question becomes rows of the plans; once for an answer, and not while
+  /// another question is planned.
+  void wantFront();
+  /// Every row is planned in full, one after the other; likewise.
   void wantEveryPlan();
   const FrontSearch& front() const { return front_; }
   /// As PlanWatch (plan_job.h) has them.
@@ -202,10 +203,7 @@ class Session : public QObject {
   PlanJob<TimelineIndex> timeline_{simulated};
   OpenedTrace trace_;
   PlanJob<ReshardFacts> reshard_{reshard_facts};
-  PlanJob<std::vector<RankMemory>> peaks_{
-      [](const Plan& plan, const Calibration& constants, const std::stop_token&) {
-        return memory_of_ranks(plan, constants);
-      }};
+  PlanJob<std::vector<RankMemory>> peaks_{memory_of_ranks};
   ViewState view_;
   FrontSearch front_;
   std::vector<PlannedFix> fixes_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/explore_page.h"
 
+#include <QComboBox>
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
@@ -82,13 +83,13 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   cover_->leaveOut(answered->findChild<QWidget*>("pinned"));  // pins depend on no question
   QWidget* main = answers(answered);
 
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(form_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setMinimumWidth(form_->minimumSizeHint().width() + 24);
-  auto* whole = splitter("explore", Qt::Horizontal, {scroll, main});
+  question_ = new QScrollArea;
+  question_->setWidget(form_);
+  question_->setWidgetResizable(true);
+  question_->setFrameShape(QFrame::NoFrame);
+  question_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  question_->setMinimumWidth(form_->minimumSizeHint().width() + 24);
+  auto* whole = splitter("explore", Qt::Horizontal, {question_, main});
   whole->setSizes({310, 1170});
   whole->setStretchFactor(1, 1);
   auto* layout = new QVBoxLayout(this);
@@ -112,6 +113,12 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   connect(&session_, &Session::documentChanged, this, &ExplorePage::documentChanged);
   connect(answer_, &MessageBar::offerTaken, this, &ExplorePage::takeFix);
   connect(files_, &MessageBar::offerTaken, this, [this] { session_.report({}); });
+}
+
+void ExplorePage::giveQuestionTheKeys() {
+  auto* first = form_->findChild<QComboBox*>();
+  question_->ensureWidgetVisible(first);
+  first->setFocus();
 }
 
 QWidget* ExplorePage::answers(QWidget* below) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QProgressBar>
+#include <QScrollArea>
 #include <QTimer>
 #include <QWidget>
 
@@ -21,6 +22,8 @@ class ExplorePage : public QWidget {
   explicit ExplorePage(Session& session, QWidget* parent = nullptr);
 
   RequestForm* form() { return form_; }
+  /// Its first field, which comes into sight.
+  void giveQuestionTheKeys();
 
  private:
   QWidget* answers(QWidget* below);
@@ -34,6 +37,7 @@ class ExplorePage : public QWidget {
 
   Session& session_;
   RequestForm* form_;
+  QScrollArea* question_ = nullptr;  // of the form
   TypedLine* typed_;
   MessageBar *answer_, *files_;
   QWidget* waiting_;

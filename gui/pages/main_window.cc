@@ -227,7 +227,7 @@ void MainWindow::addViewActions() {
   addParts(view->addMenu(Words::tr("&Go to")));
   view->addAction(Words::tr("&Question"), QKeySequence("Ctrl+L"), this, [this] {
     pages_->setCurrentWidget(explore_);
-    explore_->form()->findChild<QComboBox*>()->setFocus();
+    explore_->giveQuestionTheKeys();
   });
   view->addSeparator();
   view->addAction(Words::tr("&Light or dark"), QKeySequence("Ctrl+T"), this, [this] {

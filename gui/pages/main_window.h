@@ -80,6 +80,7 @@ class MainWindow : public QMainWindow {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  void openLast(const PlanQuery& otherwise);
   /// What of the user's work is in no file.
   enum class Unsaved { nothing, plan, project };
 

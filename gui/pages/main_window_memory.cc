@@ -114,8 +114,15 @@ void MainWindow::takeLeft() {
 // What could not be opened before goes on being told.
 void MainWindow::askLast(const PlanQuery& otherwise) {
   const QString told = session_.document().file_problems;
+  openLast(otherwise);
+  if (!told.isEmpty()) session_.report(told);
+}
+
+// The run that was asked for stays the one that is followed: a project has its own.
+void MainWindow::openLast(const PlanQuery& otherwise) {
+  const bool follows = !session_.run()->folder().empty() || session_.remote()->isKept();
   const Workspace kept = workspace_;  // what is opened is remembered
-  const bool project = QFileInfo::exists(kept.project) && openProject(kept.project);
+  const bool project = !follows && QFileInfo::exists(kept.project) && openProject(kept.project);
   if (QFileInfo::exists(kept.plan) && openPlan(kept.plan)) return;
   PlanQuery last = kept.question;
   const bool whole = !last.model.empty() && !last.cluster.empty() && !last.workload.empty();
@@ -125,7 +132,6 @@ void MainWindow::askLast(const PlanQuery& otherwise) {
     return;
   }
   session_.ask(whole ? last : otherwise);
-  if (!told.isEmpty()) session_.report(told);
 }
 
 }  // namespace tessera::gui

@@ -45,7 +45,7 @@ bool MainWindow::followRun(const QString& folder, bool live) {
   }
   // A folder may be one whose run is still to begin.
   if (!QFileInfo(folder).isDir() && !isRun(folder)) return false;
-  if (!session_.plan()) openPlanOf(folder);
+  if (!session_.plan() && !session_.isBusy()) openPlanOf(folder);
   session_.run()->follow(run, live);
   return true;
 }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "cost_models/documents/stopped.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/plan_constants.h"
@@ -33,9 +34,10 @@ std::optional<Seconds> deviation_apart(const PricedStep& one, const PricedStep& 
   return Seconds{std::hypot(first.value, second.value)};
 }
 
-PartsByPlan parts_of(const std::vector<SharedPlan>& plans) {
+PartsByPlan parts_of(const std::vector<SharedPlan>& plans, const std::stop_token& stop) {
   PartsByPlan parts;
   for (const SharedPlan& plan : plans) {
+    end_if_stopped(stop);
     try {
       Problems unheard;  // views say what they lack
       const auto constants = constants_of(*plan, unheard);
@@ -61,7 +63,7 @@ void PlanParts::want(const std::vector<SharedPlan>& plans) {
   wanted_ = plans;
   work_.cancel();
   if (missing.empty()) return;
-  work_.start([missing] { return parts_of(missing); },
+  work_.start([missing](const std::stop_token& stop) { return parts_of(missing, stop); },
               [this](PartsByPlan found) {
                 known_.merge(std::move(found));
                 emit changed();

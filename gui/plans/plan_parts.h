@@ -33,7 +33,7 @@ using PartsByPlan = std::map<SharedPlan, PricedStep>;
 std::optional<Seconds> deviation_apart(const PricedStep& one, const PricedStep& other);
 
 /// Of those plans of which it can be known; any thread. Never throws.
-PartsByPlan parts_of(const std::vector<SharedPlan>& plans);
+PartsByPlan parts_of(const std::vector<SharedPlan>& plans, const std::stop_token& stop = {});
 
 class PlanParts : public QObject {
   Q_OBJECT

@@ -84,6 +84,10 @@ QVariant FlowMatrixModel::data(const QModelIndex& index, int role) const {
     case Qt::DisplayRole:
       return moved > 0 ? shortBytes(moved) : QString();
     case Qt::ToolTipRole:
+      if (stays && byNode()) {
+        return Words::tr("%1 has %2 within it: they stay on their ranks or go to others of it")
+            .arg(endName(index.row()), bytesText(moved));
+      }
       if (stays) return Words::tr("%1 keeps %2").arg(endName(index.row()), bytesText(moved));
       return Words::tr("%1 sends %2 %3")
           .arg(endName(index.row()), endName(index.column()), bytesText(moved));

@@ -2976,6 +2976,14 @@ select it to plan it in full</source>
         <translation>%1 对：节点内 %2（蓝），节点间 %3（橙）</translation>
     </message>
     <message>
+        <source>%1 pairs of nodes: %2 between them (orange); what moves within a node is not drawn</source>
+        <translation>%1 对节点：节点间 %2（橙）；节点内的移动不画出</translation>
+    </message>
+    <message>
+        <source>%1 has %2 within it: they stay on their ranks or go to others of it</source>
+        <translation>%1 内有 %2：留在原 rank，或移到同节点的其他 rank</translation>
+    </message>
+    <message>
         <source>; the %1 largest are drawn</source>
         <translation>；只画最大的 %1 对</translation>
     </message>
@@ -7248,8 +7256,8 @@ select it to plan it in full</source>
         <translation>此操作未成功，窗口继续工作：%1</translation>
     </message>
     <message>
-        <source>the file cannot be written</source>
-        <translation>无法写入该文件</translation>
+        <source>the picture cannot be drawn</source>
+        <translation>无法绘制该图片</translation>
     </message>
     <message>
         <source>the folder cannot be made</source>

@@ -13,4 +13,8 @@ void showAsFixedText(QPlainTextEdit& text, const QString& name) {
   text.setAccessibleName(name);
 }
 
+QString plainTip(const QString& text) {
+  return Qt::mightBeRichText(text) ? Qt::convertFromPlainText(text) : text;
+}
+
 }  // namespace tessera::gui

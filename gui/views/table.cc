@@ -14,6 +14,7 @@
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
 #include "gui/units/number_role.h"
+#include "gui/views/fixed_text.h"
 
 namespace tessera::gui {
 namespace {
@@ -27,11 +28,13 @@ class BadTextDelegate : public QStyledItemDelegate {
   /// A text that has no room in its cell is told in full.
   bool helpEvent(QHelpEvent* event, QAbstractItemView* view, const QStyleOptionViewItem& option,
                  const QModelIndex& index) override {
-    const bool shortened = sizeHint(option, index).width() > option.rect.width();
-    if (event->type() != QEvent::ToolTip || !shortened || index.data(Qt::ToolTipRole).isValid()) {
+    if (event->type() != QEvent::ToolTip) {
       return QStyledItemDelegate::helpEvent(event, view, option, index);
     }
-    QToolTip::showText(event->globalPos(), index.data().toString(), view);
+    const bool shortened = sizeHint(option, index).width() > option.rect.width();
+    const QVariant own = index.data(Qt::ToolTipRole);
+    const QVariant text = own.isValid() || !shortened ? own : index.data();
+    QToolTip::showText(event->globalPos(), plainTip(text.toString()), view);
     return true;
   }
 

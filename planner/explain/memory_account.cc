@@ -7,6 +7,7 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/stopped.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
@@ -46,10 +47,12 @@ std::optional<RankPlace> place_of(const Plan& plan, const Placement& placement, 
 // What every block holds in every phase of the schedule.
 using AllMemory = std::vector<std::vector<BlockMemory>>;
 
-AllMemory all_memory(const Plan& plan, const Solution& solution, CostEvaluator& costs) {
+AllMemory all_memory(const Plan& plan, const Solution& solution, CostEvaluator& costs,
+                     const std::stop_token& stop = {}) {
   AllMemory all(solution.placement.size());
   for (std::size_t block = 0; block < all.size(); ++block) {
     for (const ScheduledCall& call : plan.schedule) {
+      end_if_stopped(stop);
       all[block].push_back(block_memory(solution, block, call.phase, costs, costs));
     }
   }
@@ -126,17 +129,18 @@ PlanRequest seen_by(const Solution& solution, std::size_t block, CostEvaluator& 
 }  // namespace
 
 std::vector<RankPeak> rank_peaks(const Plan& plan, const Calibration& calibration,
-                                 Problems& problems) {
+                                 Problems& problems, const std::stop_token& stop) {
   const std::size_t before = problems.size();
   CostEvaluator costs = evaluator_of(plan, calibration);
   const Solution solution = solution_of(plan);
   refuse_impossible(solution, costs, problems);
   if (problems.size() != before) return {};
-  const AllMemory all = all_memory(plan, solution, costs);
+  const AllMemory all = all_memory(plan, solution, costs, stop);
   std::vector<RankPeak> peaks(static_cast<std::size_t>(plan.world_size()));
   for (std::size_t block = 0; block < all.size(); ++block) {
     const Bytes limit = usable_memory(seen_by(solution, block, costs));
     const std::vector<int> ranks = ranks_of(plan, solution.placement[block]);
+    end_if_stopped(stop);
     for (std::size_t index = 0; index < ranks.size(); ++index) {
       RankPeak& rank = peaks[static_cast<std::size_t>(ranks[index])];
       rank.limit = limit;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -68,9 +69,9 @@ struct RankPeak {
 };
 
 /// Of every rank of the plan by its number, those without a role at zero; empty and Problems where
-/// a layout is impossible. Precondition: the plan is valid.
+/// a layout is impossible. Throws Stopped. Precondition: the plan is valid.
 std::vector<RankPeak> rank_peaks(const Plan& plan, const Calibration& calibration,
-                                 Problems& problems);
+                                 Problems& problems, const std::stop_token& stop = {});
 
 /// The classes of the rank in the phase, by role, against the limit; then all phases of the rank.
 std::string describe(const MemoryAccount& account);

@@ -46,8 +46,11 @@ struct EngineSpace {
     return asked;
   }
 
-  SearchProblem problem(const std::optional<Evaluator>& evaluator, bool replanned) {
-    return search_problem(request, engine.capabilities, costs, evaluator, replanned);
+  SearchProblem problem(const std::optional<Evaluator>& evaluator, bool replanned,
+                        const std::stop_token& stop) {
+    SearchProblem all = search_problem(request, engine.capabilities, costs, evaluator, replanned);
+    all.stop = stop;
+    return all;
   }
   SolvedSearch solve(const SearchProblem& problem) {
     return search_with_slots(problem, request, store);
@@ -112,9 +115,10 @@ struct Planner::State {
     for (const auto& space : spaces) change(space->request);
   }
 
-  std::optional<PlanOutcome> plan(const std::optional<Evaluator>& evaluator, bool replanned) {
+  std::optional<PlanOutcome> plan(const std::optional<Evaluator>& evaluator, bool replanned,
+                                  const std::stop_token& stop) {
     std::size_t winner = 0;
-    SearchProblem problem = spaces.front()->problem(evaluator, replanned);
+    SearchProblem problem = spaces.front()->problem(evaluator, replanned, stop);
     SolvedSearch solved = spaces.front()->solve(problem);
     const double others = search_others(evaluator, replanned, winner, problem, solved);
     EngineSpace& own = *spaces[winner];
@@ -123,9 +127,11 @@ struct Planner::State {
     }
     const SaferSolution safer = find_safer(own.request, problem, own.costs, solved, own.store);
     const std::vector<Rival> rivals = rivals_of(own.request, problem, solved, own.store);
+    end_if_stopped(stop);
     solved.gap = std::max(solved.gap, others);
     Plan plan = compose_plan(own.request, own.costs, solved.result.best.front(), &own.reshards);
     state_constants(plan, own.request.calibration);
+    end_if_stopped(stop);
     plan.certificate = certificate_of(own.request, problem, solved, rivals, plan);
     plan.certificate.safer = safer_plan(problem, safer);
     plan.certificate.digest = certified_digest(plan);
@@ -140,7 +146,7 @@ struct Planner::State {
     double gap = 0;
     std::int64_t evaluated = 0, pruned = 0;
     for (std::size_t i = 1; i < spaces.size(); ++i) {
-      SearchProblem next = spaces[i]->problem(evaluator, replanned);
+      SearchProblem next = spaces[i]->problem(evaluator, replanned, problem.stop);
       if (!solved.result.best.empty()) next.better_than = incumbent_of(solved.result.best.front());
       SolvedSearch found = spaces[i]->solve(next);
       std::size_t beaten = i;
@@ -207,24 +213,25 @@ Planner::Planner(const PlanRequest& request) : state_(std::make_unique<State>(re
 Planner::~Planner() = default;
 
 std::optional<PlanOutcome> Planner::plan(const FixedSettings& fixed, Objective objective,
-                                         Problems& problems) {
+                                         Problems& problems, const std::stop_token& stop) {
   state_->set(fixed, objective);
   if (!checked(state_->request, problems)) return std::nullopt;
-  return state_->plan(std::nullopt, true);
+  return state_->plan(std::nullopt, true, stop);
 }
 
-std::vector<std::string> Planner::against(const FixedSettings& fixed, Problems& problems) {
+std::vector<std::string> Planner::against(const FixedSettings& fixed, Problems& problems,
+                                          const std::stop_token& stop) {
   state_->set(fixed, state_->request.objective);
   if (!checked(state_->request, problems)) return {};
   std::vector<std::string> plain = plainly_against(*state_->spaces.front());
   if (state_->spaces.size() == 1 && !plain.empty()) return plain;
   for (const auto& space : state_->spaces) {
-    if (any_plan(space->problem(std::nullopt, true), space->store)) return {};
+    if (any_plan(space->problem(std::nullopt, true, stop), space->store)) return {};
   }
   // A setting may name a layout that the kept candidates do not have.
   for (const auto& space : state_->spaces) {
     FrontStore fresh;
-    if (any_plan(space->problem(std::nullopt, false), fresh)) return {};
+    if (any_plan(space->problem(std::nullopt, false, stop), fresh)) return {};
   }
   EngineSpace& own = *state_->spaces.front();
   return why_infeasible(own.request, own.engine.capabilities, own.costs).reasons;
@@ -251,12 +258,11 @@ std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& prob
   const std::vector<int> counts = pareto_counts(state_->request.cluster);
   std::vector<SearchProblem> others;
   for (const auto& space : state_->spaces) {
-    others.push_back(space->problem(std::nullopt, false));
+    others.push_back(space->problem(std::nullopt, false, stop));
   }
   return pareto_front(others.front(), counts, [&](const SearchProblem& limited) {
     SearchResult best;
     for (std::size_t i = 0; i < others.size(); ++i) {
-      end_if_stopped(stop);
       others[i].gpus = limited.gpus;
       others[i].objective = limited.objective;
       others[i].better_than =
@@ -278,10 +284,11 @@ std::vector<NearestFix> fixes_of(const PlanRequest& request, std::size_t most) {
 }
 
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
-                                     const std::optional<Evaluator>& evaluator) {
+                                     const std::optional<Evaluator>& evaluator,
+                                     const std::stop_token& stop) {
   if (!checked(request, problems)) return std::nullopt;
   Planner::State state(request);
-  return state.plan(evaluator, false);
+  return state.plan(evaluator, false, stop);
 }
 
 }  // namespace tessera

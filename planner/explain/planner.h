@@ -30,9 +30,11 @@ using PlanOutcome = std::variant<Plan, Infeasible>;
 
 /// nullopt and Problems when the request contradicts itself: unknown engine, settings for roles
 /// that the workload does not have, a placement that is no partition of its roles. `evaluator`
-/// replaces the cost models' seconds and the reshard's; memory stays theirs.
+/// replaces the cost models' seconds and the reshard's; memory stays theirs. Throws Stopped
+/// (cost_models/documents/stopped.h).
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
-                                     const std::optional<Evaluator>& evaluator = std::nullopt);
+                                     const std::optional<Evaluator>& evaluator = std::nullopt,
+                                     const std::stop_token& stop = {});
 
 /// At most `most` changes, each of which makes something fit (nearest_fix.h); none where the
 /// request contradicts itself.
@@ -48,14 +50,15 @@ class Planner {
   explicit Planner(const PlanRequest& request);
   ~Planner();
 
-  /// As make_plan, with other settings, objective and GPU budget (0 = all of the cluster's).
+  /// As make_plan, with other settings, objective and GPU budget (0 = all of the cluster's). One
+  /// that was stopped leaves its prices to the next.
   std::optional<PlanOutcome> plan(const FixedSettings& fixed, Objective objective,
-                                  Problems& problems);
+                                  Problems& problems, const std::stop_token& stop = {});
   /// What speaks against these settings: empty where a plan has them, else the reasons as
   /// Infeasible has them. Problems, and nothing, where they contradict the request.
-  std::vector<std::string> against(const FixedSettings& fixed, Problems& problems);
+  std::vector<std::string> against(const FixedSettings& fixed, Problems& problems,
+                                   const std::stop_token& stop = {});
   /// Plans on at most pareto_counts GPUs that no other beats in both GPUs and step, ascending.
-  /// Throws Stopped (cost_models/documents/stopped.h).
   std::vector<Solution> pareto(const FixedSettings& fixed, Problems& problems,
                                const std::stop_token& stop = {});
 

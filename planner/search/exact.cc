@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/stopped.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/objective.h"
 #include "planner/search/placement_search.h"
@@ -21,7 +22,8 @@ using Pass = PlacementSearch::Pass;
 
 // Keeps what a pass finds.
 void improve(PlacementSearch& search, Pass pass, Rivals& rivals, Solution& best,
-             std::int64_t& pruned) {
+             const std::stop_token& stop, std::int64_t& pruned) {
+  end_if_stopped(stop);
   Solution next = search.run(rivals, pass, pruned);
   if (!next.found()) return;
   best = std::move(next);
@@ -46,8 +48,8 @@ Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, 
   Rivals rivals{.own = problem.better_than, .all = best_of_all, .slack = kApartSlack};
   for (PlacementSearch& search : searches) {
     const bool any = rivals.own.step_s < std::numeric_limits<double>::infinity();
-    if (!any) improve(search, Pass::narrow, rivals, best, pruned);
-    improve(search, Pass::whole, rivals, best, pruned);
+    if (!any) improve(search, Pass::narrow, rivals, best, problem.stop, pruned);
+    improve(search, Pass::whole, rivals, best, problem.stop, pruned);
   }
   return best;
 }
@@ -55,7 +57,9 @@ Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, 
 Solution best_of(PlacementSearch search, const SearchProblem& problem, std::int64_t& pruned) {
   Solution best;
   Rivals rivals{.own = problem.better_than, .all = {}};
-  for (const Pass pass : {Pass::narrow, Pass::whole}) improve(search, pass, rivals, best, pruned);
+  for (const Pass pass : {Pass::narrow, Pass::whole}) {
+    improve(search, pass, rivals, best, problem.stop, pruned);
+  }
   return best;
 }
 

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,9 @@ struct SearchProblem {
     Bytes between_calls, in_reshard;
   };
   std::function<Held(const Candidate&)> held;
+  /// Ends a search by Stopped (cost_models/documents/stopped.h). What its FrontStore has by then
+  /// serves the next one.
+  std::stop_token stop{};
 };
 
 /// The part that may be left of the value of a rollout apart that the step waits for, where it is

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/stopped.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
 #include "planner/search/fronts.h"
@@ -154,6 +155,7 @@ double Fronts::share_in(const LayoutQuery& query, const LayoutOptions& layout) c
 // Prices the parts of a layout that are wanted beside what has been found.
 void Fronts::add_wanted(RoleOptions& all, const LayoutQuery& query, int number, double share,
                         Found& found, std::vector<PartNumber>& wanted) const {
+  end_if_stopped(problem_.stop);  // between layouts whose prices are whole
   LayoutOptions::Prices& prices = prices_of(all.layouts[static_cast<std::size_t>(number)]);
   std::vector<bool> own;
   for (const LayoutOptions::Part& part : prices.parts) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "cost_models/documents/stopped.h"
 #include "planner/request/solution.h"
 #include "planner/search/block_bounds.h"
 #include "planner/search/block_fronts.h"
@@ -234,6 +235,7 @@ class Branching {
     if (block == frame_.blocks()) return branch_points(chosen);
     const std::vector<std::size_t> later = later_than(block);
     for (const Branch& branch : branches_of(chosen, left, billed, fixed)) {
+      end_if_stopped(frame_.problem.stop);
       if (!may_win(block, branch, left, fixed)) {
         ++pruned_;
         continue;

@@ -9,8 +9,6 @@
 #include <QTemporaryDir>
 #include <atomic>
 #include <fstream>
-#include <future>
-#include <thread>
 
 #include "cost_models/fit/derived_calibration.h"
 #include "gui/document/headline.h"
@@ -32,78 +30,6 @@ bool wait_for(const Condition& condition) {
     QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
   }
   return condition();
-}
-
-PlanAnswer answer_of(double seconds) {
-  PlanAnswer answer;
-  answer.seconds = seconds;
-  return answer;
-}
-
-TEST(PlannerJob, OnlyTheNewestAnswerIsHeard) {
-  PlannerJob job;
-  std::vector<double> heard;
-  QObject::connect(&job, &PlannerJob::answerAvailable,
-                   [&](quint64, const PlanAnswer& answer) { heard.push_back(answer.seconds); });
-  std::promise<void> gate;
-  const std::shared_future<void> opened(gate.get_future());
-  std::atomic<bool> first_ran = false;
-  job.submit([&, opened] {
-    opened.wait();
-    first_ran = true;
-    return answer_of(1);
-  });
-  job.submit([] { return answer_of(2); });
-  ASSERT_TRUE(wait_for([&] { return !heard.empty(); }));
-  gate.set_value();
-  ASSERT_TRUE(wait_for([&] { return first_ran.load(); }));
-  QElapsedTimer timer;
-  timer.start();
-  while (timer.elapsed() < 100) QCoreApplication::processEvents();
-  EXPECT_EQ(heard, std::vector<double>{2});
-  EXPECT_FALSE(job.isBusy());
-}
-
-TEST(PlannerJob, WorkThatHasNotBegunWhenNewerComesNeverRuns) {
-  PlannerJob job;
-  std::promise<void> gate;
-  const std::shared_future<void> opened(gate.get_future());
-  std::atomic<int> started = 0, ran = 0;
-  for (int i = 0; i < 4; ++i) {
-    job.submit([&, opened] {
-      ++started;
-      opened.wait();
-      return answer_of(0);
-    });
-    ASSERT_TRUE(wait_for([&] { return started == i + 1; }));
-  }
-  for (int i = 0; i < 10; ++i) {
-    job.submit([&] {
-      ++ran;
-      return answer_of(3);
-    });
-  }
-  gate.set_value();
-  ASSERT_TRUE(wait_for([&] { return !job.isBusy(); }));
-  EXPECT_EQ(ran, 1);
-}
-
-TEST(PlannerJob, WhatIsCancelledIsNotHeard) {
-  PlannerJob job;
-  int heard = 0;
-  QObject::connect(&job, &PlannerJob::answerAvailable, [&] { ++heard; });
-  std::atomic<bool> ran = false;
-  job.submit([&] {
-    ran = true;
-    return answer_of(1);
-  });
-  while (!ran) std::this_thread::yield();  // no events: nothing is delivered yet
-  job.cancel();
-  QElapsedTimer timer;
-  timer.start();
-  while (timer.elapsed() < 100) QCoreApplication::processEvents();
-  EXPECT_EQ(heard, 0);
-  EXPECT_FALSE(job.isBusy());
 }
 
 TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
@@ -203,6 +129,29 @@ TEST(Session, AskingShowsTheWinnerWithoutBlocking) {
   EXPECT_GT(session.mesh()->rowCount(), 0);
   EXPECT_GT(session.memory()->rowCount(), 0);
   EXPECT_GT(session.phases()->rowCount(), 0);
+}
+
+// The processors are the new question's: what was looked for beside the former answer rests.
+TEST(Session, WhileAnEditIsPlannedNothingElseOfTheFormerAnswerIs) {
+  Session session;
+  PlanQuery query = small_query();
+  session.ask(query);
+  ASSERT_TRUE(wait_for([&] { return !session.isBusy(); }));
+  int answers = 0;
+  QObject::connect(&session, &Session::planSelected, [&] { ++answers; });
+  session.wantFront();
+  session.wantEveryPlan();
+  ASSERT_TRUE(session.front().isBusy());
+  query.fixed = {"actor.tp=2"};
+  session.ask(query);
+  EXPECT_FALSE(session.front().isBusy());
+  session.wantFront();
+  session.wantEveryPlan();
+  EXPECT_FALSE(session.front().isBusy());
+  ASSERT_TRUE(wait_for([&] { return !session.isBusy(); }));
+  EXPECT_EQ(answers, 1);
+  session.wantFront();  // of the new answer
+  EXPECT_TRUE(session.front().isLooking());
 }
 
 TEST(Session, SelectingARunnerUpPlansItInFull) {

@@ -41,8 +41,9 @@ TEST(Faults, AreToldAndTheWindowGoesOn) {
           "of the work");
   EXPECT_FALSE(work.isBusy());
   PlannerJob search;
-  happens([&] { search.submit([]() -> PlanAnswer { throw std::bad_alloc(); }); },
-          "not enough memory");
+  happens(
+      [&] { search.submit([](const std::stop_token&) -> PlanAnswer { throw std::bad_alloc(); }); },
+      "not enough memory");
   EXPECT_FALSE(search.isBusy());
   EXPECT_EQ(application->fault(), ExitCode::io) << "an export without a window ends with the first";
   application->tellFaults([](const QString& what) { ADD_FAILURE() << what.toStdString(); });

@@ -2,8 +2,11 @@
 // What one looks for first is in sight, whole, on a small screen.
 #include <gtest/gtest.h>
 
+#include <QAction>
+#include <QComboBox>
 #include <QHeaderView>
 #include <QImage>
+#include <QScrollArea>
 #include <QScrollBar>
 #include <QTableView>
 #include <algorithm>
@@ -33,6 +36,41 @@ TEST(RunTables, HaveThePhasesOfTheStepInSightOnASmallScreen) {
               table->viewport()->height())
         << name;
   }
+}
+
+// An edit is answered by the plan alone.
+TEST_F(Explore, PagesThatNobodySeesComputeNothing) {
+  PlanQuery query = small_query();
+  for (const char* fixed : {"actor.tp=2", "actor.tp=4"}) {
+    query.fixed = {fixed};
+    ask(query);
+    QCoreApplication::processEvents();
+    Session& session = window.session();
+    for (const PlanWatch* hidden : std::initializer_list<const PlanWatch*>{
+             session.timeline(), session.reshard(), session.peaks()}) {
+      EXPECT_FALSE(hidden->isBusy());
+    }
+    EXPECT_EQ(session.timeline()->facts(), nullptr);
+    EXPECT_EQ(session.reshard()->facts(), nullptr);
+    EXPECT_EQ(session.peaks()->facts(), nullptr);
+    EXPECT_FALSE(session.front().isLooking());
+  }
+}
+
+// Who goes to the question sees the field that is typed into.
+TEST_F(Explore, TheFieldThatGetsTheKeysIsInSight) {
+  window.resize(1280, 720);
+  auto* model = window.explore().form()->findChild<QComboBox*>();
+  auto* area = window.explore().findChild<QScrollArea*>();
+  ASSERT_NE(area, nullptr);
+  ASSERT_EQ(area->widget(), window.explore().form());
+  QCoreApplication::processEvents();
+  area->verticalScrollBar()->setValue(area->verticalScrollBar()->maximum());
+  ASSERT_LT(model->mapTo(area->viewport(), QPoint()).y(), 0);
+  for (QAction* action : window.findChildren<QAction*>()) {
+    if (action->shortcut() == QKeySequence("Ctrl+L")) action->trigger();
+  }
+  EXPECT_GE(model->mapTo(area->viewport(), QPoint()).y(), 0);
 }
 
 // The layouts of a plan are read to their end, wherever the window's edge is.

@@ -10,12 +10,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "gui/document/project.h"
 #include "gui/kept/open_work.h"
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/main_window.h"
 #include "gui/watch/metric_list_model.h"
+#include "planner/plan/plan_json.h"
 #include "tests/gui/sample_plans.h"
 #include "tests/gui/window_flow.h"
 
@@ -45,6 +47,57 @@ TEST(Window, AProjectIsOpenAgainAtTheNextStart) {
   without.askLast({});
   EXPECT_EQ(without.session().document().question, query);
   EXPECT_EQ(without.session().pinned()->count(), 0);
+}
+
+// What a start is told to open is not lost in what was open before.
+TEST(Window, ARunThatIsAskedForIsFollowedWhateverTheLastProjectHas) {
+  QTemporaryDir folder;
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  const PlanQuery query{"qwen2.5-0.5b", "h100-8", "ppo-7b-1k", 1, 8, {"actor.tp=2"}};
+  const QString file = folder.filePath("project.json");
+  write_project({.question = query, .runs = {kData / "sampled"}}, file.toStdString());
+  {
+    MainWindow window(memory);
+    ASSERT_TRUE(window.openProject(file));
+    window.close();
+  }
+  MainWindow again(memory);
+  ASSERT_TRUE(again.openRun(QString::fromStdString((kData / "run").string()), false));
+  again.askLast({});
+  EXPECT_EQ(again.session().run()->folder(), kData / "run");
+}
+
+TEST(Window, AFileThatIsRefusedAtAStartIsSaidBesideTheLastPlan) {
+  QTemporaryDir folder;
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  const QString plan = folder.filePath("plan.json"), broken = folder.filePath("broken.json");
+  std::ofstream(plan.toStdString()) << to_json(free_plan());
+  std::ofstream(broken.toStdString()) << R"({"tessera_plan": 1})";
+  {
+    MainWindow window(memory);
+    ASSERT_TRUE(window.openPlan(plan));
+    window.close();
+  }
+  MainWindow again(memory);
+  ASSERT_FALSE(again.openPlan(broken));
+  again.askLast({});
+  EXPECT_EQ(again.session().document().file, plan);
+  EXPECT_TRUE(again.session().document().file_problems.contains("broken.json"));
+}
+
+// A run's plan takes no question's place that is being planned.
+TEST(Window, AProjectsQuestionStaysWhereARunIsOpenedWithIt) {
+  QTemporaryDir folder;
+  const std::filesystem::path run = folder.path().toStdString();
+  std::filesystem::copy(
+      kData / "run", run,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  std::ofstream(run / "plan.json") << to_json(free_plan());
+  const PlanQuery query{"qwen2.5-0.5b", "h100-8", "ppo-7b-1k", 1, 8, {"actor.tp=2"}};
+  MainWindow window;
+  window.session().ask(query);
+  ASSERT_TRUE(window.openRun(folder.path(), false));
+  EXPECT_EQ(window.session().document().question, query);
 }
 
 TEST(Window, DrawnMetricsAndTheirSmoothingAreThoseOfTheLastStart) {

@@ -27,6 +27,7 @@
 #include <fstream>
 #include <map>
 
+#include "cost_models/documents/problem.h"
 #include "gui/export/file_writing.h"
 #include "gui/views/elided_label.h"
 #include "gui/views/view.h"
@@ -179,6 +180,27 @@ struct SlowText {
 QByteArray contentOf(const QString& file) {
   QFile in(file);
   return in.open(QIODevice::ReadOnly) ? in.readAll() : QByteArray();
+}
+
+// What has no room is said, and why, whatever the format.
+TEST(ViewFile, APictureThatHasNoRoomIsRefused) {
+  if (!QFile::exists("/dev/full")) GTEST_SKIP() << "no device that is always full";
+  QLabel view("text");
+  view.resize(80, 20);
+  const auto refusal = [](const auto& write) -> std::string {
+    try {
+      write();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::io);
+      return error.what();
+    }
+    return "written";
+  };
+  for (const std::string& said : {refusal([&] { writeSvg(view, "view", "/dev/full"); }),
+                                  refusal([&] { writePng(view, "/dev/full"); })}) {
+    EXPECT_NE(said.find("/dev/full"), std::string::npos) << said;
+    EXPECT_NE(said.find("No space left on device"), std::string::npos) << said;
+  }
 }
 
 TEST(FileWriting, IsBesideItsFileUntilItIsWhole) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "cost_models/documents/stopped.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
@@ -69,6 +70,41 @@ TEST(ExactSearch, EqualsBruteForceOnRandomCostsOfEveryPlacement) {
   }
   EXPECT_GT(feasible, 100);
   EXPECT_GT(infeasible, 5);
+}
+
+// Wherever it is stopped, what it leaves behind misleads no later search.
+TEST(ExactSearch, AStoppedSearchLeavesPricesThatServeTheNext) {
+  std::mt19937_64 engine(20260505);
+  int stopped = 0, ended = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const SearchProblem problem = random_problem(engine);
+    const SearchResult whole = search_exactly(problem);
+    FrontStore store;
+    for (int after = 1; after < 400; after *= 3) {
+      std::stop_source source;
+      SearchProblem watched = problem;
+      watched.stop = source.get_token();
+      int asked = 0;
+      watched.evaluator.role = [&](const Candidate& candidate) {
+        if (++asked == after) source.request_stop();
+        return problem.evaluator.role(candidate);
+      };
+      try {
+        search_exactly(watched, store);
+        ++ended;
+      } catch (const Stopped&) {
+        ++stopped;
+      }
+    }
+    const SearchResult next = search_exactly(problem, store);
+    ASSERT_EQ(next.best.size(), whole.best.size()) << trial;
+    for (std::size_t i = 0; i < whole.best.size(); ++i) {
+      EXPECT_EQ(next.best[i].step_s, whole.best[i].step_s) << trial;
+      EXPECT_EQ(describe(next.best[i]), describe(whole.best[i])) << trial;
+    }
+  }
+  EXPECT_GT(stopped, 100);
+  EXPECT_GT(ended, 10);
 }
 
 // Searches that share their prices and differ in their memory, the smaller one first.
