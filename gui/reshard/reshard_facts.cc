@@ -117,7 +117,10 @@ ParameterTable stage_table(const ParameterTable& table, const RankMap& trainer, 
 class GatheredParts {
  public:
   GatheredParts(const WholeGather& gather, const ReshardQuestion& question, ReshardFacts& facts)
-      : size_(gathered_size(gather, question)), question_(question), facts_(facts) {
+      : size_(gathered_size(gather, question)),
+        question_(question),
+        kept_(kept_by_trainer(question)),
+        facts_(facts) {
     apart_ = question.from.index_of(question.to_ranks.front()) < 0;
     facts.used = apart_ ? ReshardMethod::broadcast : ReshardMethod::verl_buckets;
     facts.counted =
@@ -132,8 +135,8 @@ class GatheredParts {
 
   void add(const QString& name, const ParameterTable& table) {
     const int per_node = facts_.ranks_per_node;
-    const auto flows = apart_ ? broadcast_flows(table, question_.from, question_.to_ranks, per_node)
-                              : gathered_flows(table, question_.from, per_node);
+    const auto flows = apart_ ? broadcast_flows(table, kept_, question_.to_ranks, per_node)
+                              : gathered_flows(table, kept_, per_node);
     const int in_one = facts_.by_node ? per_node : 1;
     std::map<std::pair<int, int>, std::int64_t> sums;
     for (const WeightFlow& flow : flows) {
@@ -148,6 +151,7 @@ class GatheredParts {
  private:
   std::int64_t size_;
   const ReshardQuestion& question_;
+  RankMap kept_;  // as the trainer's ranks keep their weights
   ReshardFacts& facts_;
   bool apart_ = false;
 };

@@ -53,7 +53,7 @@ struct ReshardComparison::State {
   void gather_at_once(const RankMap& trainer, MethodCost& cost) const;
   void gather_each_tensor(const RankMap& trainer, DType type, MethodCost& cost) const;
   void gather_micro_dp(MethodCost& cost) const;
-  void gather_in_buckets(DType type, Bytes bucket, MethodCost& cost) const;
+  void gather_in_buckets(const RankMap& trainer, DType type, Bytes bucket, MethodCost& cost) const;
   void gather_in_halves(Bytes buffer, MethodCost& cost) const;
   void broadcast(Bytes bucket, MethodCost& cost) const;
   void move_missing(ReshardTransport transport, Bytes bucket, MethodCost& cost) const;
@@ -211,11 +211,12 @@ void ReshardComparison::State::gather_micro_dp(MethodCost& cost) const {
 }
 
 // What engines that gather every tensor hold: the rollout's weights, a bucket and one tensor.
-void ReshardComparison::State::gather_in_buckets(DType type, Bytes bucket, MethodCost& cost) const {
-  gather_whole(question.from, type, cost);
+void ReshardComparison::State::gather_in_buckets(const RankMap& trainer, DType type, Bytes bucket,
+                                                 MethodCost& cost) const {
+  gather_whole(trainer, type, cost);
   cost.bucket = std::max(bucket, largest(type));
   cost.peak = needed() + cost.bucket + largest(type);
-  const GroupShape group = model_group(question.from);
+  const GroupShape group = model_group(trainer);
   if (group.ranks > 1) {
     cost.wire = barriers() + whole_gather_seconds(whole(type), cost.bucket, group, question.cluster,
                                                   question.calibration);
@@ -318,13 +319,14 @@ void ReshardComparison::State::gather_in_halves(Bytes buffer, MethodCost& cost) 
   const auto free = static_cast<double>(
       std::max<std::int64_t>(0, (question.cluster.device.memory - needed()).value));
   if (buffer == 0) buffer = Bytes{static_cast<std::int64_t>(kNemoShare * free)};
-  gather_in_buckets(question.weights, buffer / 2, cost);
+  gather_in_buckets(question.from, question.weights, buffer / 2, cost);
   cost.peak += cost.bucket;  // the other half
 }
 
 void ReshardComparison::State::move(ReshardMethod method, Bytes bucket, MethodCost& cost) const {
   const bool sharded = fully_sharded(question.from.layout);
-  const PlannedGather verls = question.gather.value_or(PlannedGather{sharded, {}, {}});
+  const PlannedGather verls = question.gather.value_or(PlannedGather{.master_weights = sharded});
+  const RankMap kept = kept_by_trainer(question);
   const Bytes usual = verls.bucket > 0 ? verls.bucket : WholeGather{}.bucket;
   const Bytes verl = bucket > 0 ? bucket : usual;
   switch (method) {
@@ -335,12 +337,12 @@ void ReshardComparison::State::move(ReshardMethod method, Bytes bucket, MethodCo
     case ReshardMethod::micro_dp:
       return gather_micro_dp(cost);
     case ReshardMethod::full_tensor:
-      return gather_each_tensor(sharded ? question.from : zero3, question.master, cost);
+      return gather_each_tensor(sharded ? kept : zero3, question.master, cost);
     case ReshardMethod::per_tensor:
       return gather_each_tensor(question.from, question.weights, cost);
     case ReshardMethod::verl_buckets:
-      return gather_in_buckets(verls.master_weights ? question.master : question.weights, verl,
-                               cost);
+      return gather_in_buckets(kept, verls.master_weights ? question.master : question.weights,
+                               verl, cost);
     case ReshardMethod::nemo_buckets:
       return gather_in_halves(bucket, cost);
     case ReshardMethod::broadcast:

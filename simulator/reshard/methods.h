@@ -56,6 +56,7 @@ std::string_view overlap_of(ReshardMethod method);
 /// software takes.
 struct PlannedGather {
   bool master_weights = false;
+  bool over_context = false;  // ZeRO-3 shards lie over context parallel ranks, too
   Bytes bucket;
   HandoverTraits handover;
 };
@@ -77,6 +78,9 @@ struct ReshardQuestion {
   Bytes bucket;            // of every method that has buckets; 0 = each one's default
   std::stop_token stop{};  // ends the comparison by Stopped (cost_models/documents/stopped.h)
 };
+
+/// The trainer's ranks as its engine cuts the weights over them that it gathers.
+RankMap kept_by_trainer(const ReshardQuestion& question);
 
 struct MethodCost {
   ReshardMethod method = ReshardMethod::gather_all;

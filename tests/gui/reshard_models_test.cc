@@ -175,6 +175,25 @@ TEST(ReshardFacts, OfAnEngineThatGathersSayWhoseBytesARankGets) {
   }
 }
 
+// FSDP's shards lie over Ulysses' groups, too: the arrows, the table and the plan count one
+// another's bytes.
+TEST(ReshardFacts, OfUlyssesGroupsAreTheBytesThatThePlanStates) {
+  const auto found = answer(PlanQuery{.model = "qwen2.5-7b",
+                                      .cluster = "h100-8",
+                                      .workload = "grpo-7b-1k",
+                                      .fixed = {"actor.cp=2", "actor.dp_shard=4"},
+                                      .engine = "verl"});
+  const SharedPlan plan = std::get<SharedPlan>(found.result);
+  ASSERT_EQ(plan->find(Role::actor)->layout.cp, 2);
+  const auto facts = facts_of(*plan);
+  double total = 0;
+  for (const Flow& flow : facts->parts.at(0).flows) {
+    if (flow.from != flow.to) total += static_cast<double>(flow.bytes);
+  }
+  const auto stated = static_cast<double>(plan->reshard.front().total_received_bytes.value);
+  EXPECT_NEAR(total, stated, 1e-3 * stated);
+}
+
 // What goes on to ranks of the rollout's own is in the type of the wire, whatever was gathered: of
 // Qwen2.5-7B the bytes that its model.safetensors.index.json states (metadata.total_size).
 TEST(ReshardFacts, ARolloutOfItsOwnReceivesWhatTheModelsFilesHold) {

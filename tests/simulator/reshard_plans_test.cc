@@ -74,6 +74,24 @@ TEST(ReshardMethods, OfVerlAreWhatThePlannerSaysOfItsPlan) {
   }
 }
 
+// FSDP's shards lie over Ulysses' groups, too: of M bytes in bf16 each of 8 ranks keeps an eighth
+// of the 2M in fp32 that are gathered, whatever share of a sequence it has.
+TEST(ReshardMethods, OfVerlsUlyssesRanksGatherWhatTheOtherShardsHold) {
+  const PlanRequest request = request_for("verl", {"actor.cp=2", "actor.dp_shard=4"});
+  const Plan plan = planned(request);
+  ASSERT_EQ(plan.find(Role::actor)->layout.cp, 2);
+  const MethodCost cost =
+      comparison_of(plan, request.calibration).cost(ReshardMethod::verl_buckets);
+  const double gathered =
+      4.0 * static_cast<double>(parameter_table(plan.model_of(Role::actor)).elements());
+  const double wanted = gathered * 7 / 8;
+  const PlannedReshard& pair = plan.reshard.front();
+  EXPECT_NEAR(static_cast<double>(pair.bytes_received.value), wanted, 2.5e-3 * wanted);
+  EXPECT_NEAR(static_cast<double>(cost.received.value), wanted, 2.5e-3 * wanted);
+  EXPECT_NEAR(static_cast<double>(cost.total_received.value), 8 * wanted, 1e-3 * 8 * wanted);
+  EXPECT_NEAR(static_cast<double>(pair.total_received_bytes.value), 8 * wanted, 1e-3 * 8 * wanted);
+}
+
 struct EnginesPlan {
   const char *engine, *model, *cluster;
   std::vector<std::string> words;

@@ -9,7 +9,6 @@
 #include "cost_models/adapters.h"
 #include "cost_models/collective.h"
 #include "cost_models/layout/parameter_table.h"
-#include "cost_models/layout/rank_map.h"
 #include "cost_models/layout/sharding.h"
 #include "cost_models/reshard/travel.h"
 #include "planner/engines/engine.h"
@@ -115,18 +114,21 @@ Bytes gather_bucket_bytes(const Plan& plan, Bytes asked) {
   return gather_bucket_bytes(plan.engine, plan.models.at(actor.model).spec, actor.dtypes, asked);
 }
 
-namespace {
-
-// As ranks keep weights: where the engine cuts them over Ulysses' groups too, those are replicas.
-RankMap storing_map(const Plan& plan, Role role) {
-  RankMap map = rank_map_of(plan, role);
+RankMap sharded_over_context(RankMap map) {
   ParallelLayout& layout = map.layout;
-  if (!traits_of(plan.engine).shards.over_context || layout.zero != 3) return map;
+  if (layout.zero != 3) return map;
   for (RankCoord& at : map.coords) at.dp_shard = at.dp_shard * layout.cp + std::exchange(at.cp, 0);
   layout.dp *= layout.cp;
   layout.dp_shard *= layout.cp;
   layout.cp = 1;
   return map;
+}
+
+namespace {
+
+RankMap storing_map(const Plan& plan, Role role) {
+  RankMap map = rank_map_of(plan, role);
+  return traits_of(plan.engine).shards.over_context ? sharded_over_context(std::move(map)) : map;
 }
 
 // Elements of a tensor that a rank keeps. FSDP2 cuts it by rows into chunks of which each has as

@@ -9,6 +9,7 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/collective.h"
+#include "cost_models/layout/rank_map.h"
 #include "cost_models/spec/units.h"
 #include "planner/plan/planned_reshard.h"
 #include "planner/pricing/role/role_model.h"
@@ -56,6 +57,9 @@ Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor, const
 
 /// The largest tensor of the actor in bytes, in the type in which it is gathered.
 Bytes largest_tensor_bytes(const Plan& plan);
+
+/// As ranks keep weights where ZeRO-3 cuts them over Ulysses' groups too: those are no replicas.
+RankMap sharded_over_context(RankMap map);
 
 /// Bytes that a gather brings.
 struct GatheredBytes {
