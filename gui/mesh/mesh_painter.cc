@@ -220,7 +220,7 @@ QString describe_nodes(const MeshModel& model, const MeshLayout& layout, int fir
                 .arg((end - 1) / layout.gpusPerNode())
                 .arg(first)
                 .arg(end - 1);
-  text += "<br>" + model.typesText(first, end);
+  text += "<br>" + model.typesText(first, end).toHtmlEscaped();
   for (const auto& [roles, count] : uses)
     text += Words::tr("<br>%1 GPUs: %2").arg(count).arg(roles);
   if (idle > 0) text += Words::tr("<br>%1 GPUs are not used").arg(idle);

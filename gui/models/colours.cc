@@ -128,7 +128,8 @@ QPalette fieldPaletteOf(Theme theme) {
 }
 
 QString swatch(const QColor& colour, const QString& text) {
-  return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2").arg(colour.name(), text);
+  return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2")
+      .arg(colour.name(), text.toHtmlEscaped());
 }
 
 MessageColours coloursOf(Tone tone, Theme theme) {

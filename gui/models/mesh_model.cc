@@ -257,7 +257,7 @@ QString MeshModel::measured(int rank) const {
                          .arg(100 * links_[at].mean_load, 0, 'f', 1);
   }
   if (!now_.empty() && !now_[at].text.isEmpty())
-    text += "<br>" + Words::tr("in the run: %1").arg(now_[at].text);
+    text += "<br>" + Words::tr("in the run: %1").arg(now_[at].text.toHtmlEscaped());
   return text;
 }
 
@@ -271,7 +271,7 @@ QString MeshModel::describe(int rank) const {
   QString text = Words::tr("<b>rank %1</b>, node %2, %3")
                      .arg(rank)
                      .arg(rank / columnCount())
-                     .arg(typesText(rank, rank + 1));
+                     .arg(typesText(rank, rank + 1).toHtmlEscaped());
   const auto& roles = roles_on_[static_cast<std::size_t>(rank)];
   if (roles.empty()) return text + Words::tr("<br>not used") + measured(rank);
   for (const Role role : roles) {

@@ -107,6 +107,8 @@ class MainWindow : public QMainWindow {
   void restoreMetrics();
   void rememberNow();
   void keepOpenWork();
+  /// Where it stays in sight, whatever else is told.
+  void tellNotKept(const QString& why);
   void choosePlan();
   void chooseImport();
   void chooseTrace();

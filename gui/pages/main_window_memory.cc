@@ -12,6 +12,7 @@
 #include "gui/layout/kept_layout.h"
 #include "gui/pages/main_window.h"
 #include "gui/remote/remote_runs.h"
+#include "gui/views/elided_label.h"
 #include "gui/watch/metric_list_model.h"
 
 namespace tessera::gui {
@@ -54,8 +55,16 @@ void MainWindow::rememberNow() {
     write_workspace(workspace_, memory_);
   } catch (const Error& error) {
     memory_.clear();  // once is enough
-    session_.report(problemsText(error.problems()));
+    tellNotKept(problemsText(error.problems()));
   }
+}
+
+void MainWindow::tellNotKept(const QString& why) {
+  const QString text = Words::tr("Nothing is kept for the next start: %1").arg(why);
+  auto* label = new ElidedLabel(text);
+  label->setAccessibleName(Words::tr("What is not kept"));
+  statusBar()->addPermanentWidget(label);
+  session_.report(text);
 }
 
 void MainWindow::restoreMetrics() {

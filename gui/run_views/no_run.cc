@@ -13,6 +13,7 @@ namespace {
 QLabel* addWay(QGridLayout& ways, QPushButton* button, const QString& what) {
   const int row = ways.rowCount();
   auto* label = new QLabel(what);
+  label->setTextFormat(Qt::PlainText);
   label->setWordWrap(true);
   label->setBuddy(button);
   ways.addWidget(button, row, 0);

@@ -31,6 +31,7 @@ RemoteDialog::RemoteDialog(const QString& address, const std::string& token, QWi
   token_->setPlaceholderText(Words::tr("as tessera serve said it; or set %1").arg(kTokenVariable));
   runs_->setAccessibleName(Words::tr("Runs that are served there"));
   problem_->setAccessibleName(Words::tr("What is missing"));
+  problem_->setTextFormat(Qt::PlainText);
   problem_->setWordWrap(true);
   auto* form = new QFormLayout;
   form->addRow(Words::tr("&Address"), address_);

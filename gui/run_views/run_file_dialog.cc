@@ -60,6 +60,7 @@ RunFileDialog::RunFileDialog(std::shared_ptr<const Plan> plan, QWidget* parent)
   reward_->addItems(rewardRules());
   save_every_->setSpecialValueText(Words::tr("none"));
   showAsFixedText(*text_, Words::tr("The run file"));
+  problem_->setTextFormat(Qt::PlainText);
   problem_->setWordWrap(true);
   problem_->setAccessibleName(Words::tr("What the run file lacks"));
   auto* form = new QFormLayout;

@@ -86,12 +86,16 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, const StartRequest& t
   folder_->setAccessibleName(Words::tr("Folder of the run"));
   folder_->selectAll();  // what is typed replaces it
   folder_->setPlaceholderText(Words::tr("a new folder"));
+  problem_->setTextFormat(Qt::PlainText);
   problem_->setWordWrap(true);
   problem_->setAccessibleName(Words::tr("What is missing"));
   auto* form = new QFormLayout;
-  form->addRow(Words::tr("Plan"), new QLabel(planText(*plan_)));
+  auto* answers = new QLabel(planText(*plan_));
+  answers->setTextFormat(Qt::PlainText);
+  form->addRow(Words::tr("Plan"), answers);
   if (const QString hint = hintOf(*plan_); !hint.isEmpty()) {
     auto* says = new QLabel(hint);
+    says->setTextFormat(Qt::PlainText);
     says->setWordWrap(true);
     says->setObjectName("elsewhere");
     form->addRow(QString(), says);

@@ -14,6 +14,7 @@
 #include "gui/step_views/time_painter.h"
 #include "gui/timeline/span_text.h"
 #include "gui/timeline/zoom_keys.h"
+#include "gui/views/fixed_text.h"
 
 namespace tessera::gui {
 namespace {
@@ -335,7 +336,7 @@ bool TimelineCanvas::viewportEvent(QEvent* event) {
     QToolTip::showText(help->globalPos(),
                        span  ? describe(*span)
                        : gap ? describe(*gap)
-                             : picture_.ranksAt(help->pos()),
+                             : plainTip(picture_.ranksAt(help->pos())),
                        viewport());
     return true;
   }

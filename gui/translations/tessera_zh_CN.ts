@@ -7256,6 +7256,14 @@ select it to plan it in full</source>
         <translation>此操作未成功，窗口继续工作：%1</translation>
     </message>
     <message>
+        <source>Nothing is kept for the next start: %1</source>
+        <translation>不会为下次启动保存任何内容：%1</translation>
+    </message>
+    <message>
+        <source>What is not kept</source>
+        <translation>未保存的内容</translation>
+    </message>
+    <message>
         <source>the picture cannot be drawn</source>
         <translation>无法绘制该图片</translation>
     </message>

@@ -6,6 +6,7 @@
 
 #include "gui/models/colours.h"
 #include "gui/views/chart.h"
+#include "gui/views/fixed_text.h"
 
 namespace tessera::gui {
 namespace {
@@ -121,7 +122,7 @@ void Chart::fitTexts() {
 
 QString Chart::hintAt(const QPoint& at) const {
   const auto unless = [](const QString& drawn, const QString& whole) {
-    return drawn == whole ? QString() : whole;
+    return drawn == whole ? QString() : plainTip(whole);
   };
   if (title_ != nullptr && title_->outerRect().contains(at)) {
     return unless(title_->text(), title_text_);
@@ -139,7 +140,7 @@ QString Chart::hintAt(const QPoint& at) const {
   for (const ChartSpan& span : spans_) {
     const bool inside = time >= span.start && time < span.start + span.length;
     if (inside && std::abs(lane - span.lane) <= kSpanHalf) {
-      return QString(span.label).replace('\n', ", ");
+      return plainTip(QString(span.label).replace('\n', ", "));
     }
   }
   return legend->visible() ? QString() : coloursHint();

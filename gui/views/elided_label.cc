@@ -6,6 +6,8 @@
 #include <QStyle>
 #include <QToolTip>
 
+#include "gui/views/fixed_text.h"
+
 namespace tessera::gui {
 
 ElidedLabel::ElidedLabel(const QString& text, Qt::TextElideMode mode) : QLabel(text), mode_(mode) {
@@ -27,7 +29,7 @@ void ElidedLabel::paintEvent(QPaintEvent*) {
 bool ElidedLabel::event(QEvent* event) {
   const bool shortened = fontMetrics().horizontalAdvance(text()) > contentsRect().width();
   if (event->type() == QEvent::ToolTip && toolTip().isEmpty() && shortened) {
-    QToolTip::showText(static_cast<QHelpEvent*>(event)->globalPos(), text(), this);
+    QToolTip::showText(static_cast<QHelpEvent*>(event)->globalPos(), plainTip(text()), this);
     return true;
   }
   return QLabel::event(event);

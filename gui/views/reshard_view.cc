@@ -125,6 +125,7 @@ ReshardView::ReshardView(Session& session)
       caption_(new QLabel) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 4, 0, 0);
+  says_->setTextFormat(Qt::PlainText);
   says_->setWordWrap(true);
   layout->addWidget(says_);
   auto* upper = new QSplitter;

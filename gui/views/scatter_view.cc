@@ -205,7 +205,7 @@ bool PlanScatter::event(QEvent* event) {
   QStringList texts;
   for (const int row : rowsAt(help->pos())) texts << describeRow(*plans_, row);
   if (texts.isEmpty()) return Chart::event(event);
-  QToolTip::showText(help->globalPos(), texts.join("\n\n"), this);
+  QToolTip::showText(help->globalPos(), plainTip(texts.join("\n\n")), this);
   return true;
 }
 

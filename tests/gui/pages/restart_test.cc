@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <QDir>
+#include <QLabel>
 #include <QMessageBox>
 #include <QPushButton>
 #include <QSlider>
@@ -203,6 +204,35 @@ TEST(Window, AnEditOfAProjectsQuestionComesBackWithIt) {
   again.askLast({});
   EXPECT_EQ(again.session().document().question, query);
   EXPECT_TRUE(again.windowTitle().contains("project.json*")) << again.windowTitle().toStdString();
+}
+
+// Whoever edits and pins on must not believe that it is kept.
+TEST(Window, WhereNothingCanBeKeptThatStaysInSight) {
+  const QTemporaryDir folder;
+  const QString plan = folder.filePath("plan.json");
+  std::ofstream(plan.toStdString()) << to_json(digits_plan());
+  MainWindow window("/proc/none/window.json");
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  ASSERT_TRUE(window.openPlan(plan));
+  const auto told = [&] {
+    QStringList texts;
+    for (const auto* label : window.findChildren<QLabel*>()) {
+      if (label->accessibleName() == "What is not kept" && label->isVisible()) {
+        texts << label->text();
+      }
+    }
+    return texts;
+  };
+  ASSERT_TRUE(wait_for([&] { return told().size() == 1; }));
+  EXPECT_TRUE(told()[0].contains("window.json")) << told()[0].toStdString();
+  PlanQuery edited = window.session().document().question;
+  edited.fixed = {"actor.tp=1"};
+  window.session().ask(edited);
+  ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
+  QTest::keyClick(&window, Qt::Key_D, Qt::ControlModifier);
+  QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
+  EXPECT_EQ(told().size(), 1);
 }
 
 // A size that is asked for is not lost to the last window, which filled its screen.
