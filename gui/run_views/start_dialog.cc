@@ -48,6 +48,12 @@ QString hintOf(const Plan& plan) {
 }
 
 // It wraps: all of it is read before it is carried out.
+QLabel* plainLabel(const QString& text) {
+  auto* label = new QLabel(text);
+  label->setTextFormat(Qt::PlainText);
+  return label;
+}
+
 QPlainTextEdit* commandLines() {
   auto* lines = new QPlainTextEdit;
   lines->setReadOnly(true);
@@ -68,7 +74,7 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, const StartRequest& t
       folder_(new QLineEdit(QDir().relativeFilePath(typed.folder.isEmpty() ? newFolderIn(".", "run")
                                                                            : typed.folder))),
       command_(commandLines()),
-      problem_(new QLabel) {
+      problem_(plainLabel({})) {
   setWindowTitle(Words::tr("Start a run"));
   resize(720, 360);
   config_->setEditable(true);
@@ -86,16 +92,12 @@ StartDialog::StartDialog(std::shared_ptr<const Plan> plan, const StartRequest& t
   folder_->setAccessibleName(Words::tr("Folder of the run"));
   folder_->selectAll();  // what is typed replaces it
   folder_->setPlaceholderText(Words::tr("a new folder"));
-  problem_->setTextFormat(Qt::PlainText);
   problem_->setWordWrap(true);
   problem_->setAccessibleName(Words::tr("What is missing"));
   auto* form = new QFormLayout;
-  auto* answers = new QLabel(planText(*plan_));
-  answers->setTextFormat(Qt::PlainText);
-  form->addRow(Words::tr("Plan"), answers);
+  form->addRow(Words::tr("Plan"), plainLabel(planText(*plan_)));
   if (const QString hint = hintOf(*plan_); !hint.isEmpty()) {
-    auto* says = new QLabel(hint);
-    says->setTextFormat(Qt::PlainText);
+    auto* says = plainLabel(hint);
     says->setWordWrap(true);
     says->setObjectName("elsewhere");
     form->addRow(QString(), says);

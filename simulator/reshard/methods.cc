@@ -217,10 +217,9 @@ void ReshardComparison::State::gather_in_buckets(const RankMap& trainer, DType t
   cost.bucket = std::max(bucket, largest(type));
   cost.peak = needed() + cost.bucket + largest(type);
   const GroupShape group = model_group(trainer);
-  if (group.ranks > 1) {
-    cost.wire = barriers() + whole_gather_seconds(whole(type), cost.bucket, group, question.cluster,
-                                                  question.calibration);
-  }
+  if (group.ranks <= 1) return;
+  cost.wire = barriers() + whole_gather_seconds(whole(type), cost.bucket, group, question.cluster,
+                                                question.calibration);
 }
 
 // The trainer gathers bucket by bucket onto the sender, whose broadcast of the bucket before goes
@@ -327,8 +326,7 @@ void ReshardComparison::State::move(ReshardMethod method, Bytes bucket, MethodCo
   const bool sharded = fully_sharded(question.from.layout);
   const PlannedGather verls = question.gather.value_or(PlannedGather{.master_weights = sharded});
   const RankMap kept = kept_by_trainer(question);
-  const Bytes usual = verls.bucket > 0 ? verls.bucket : WholeGather{}.bucket;
-  const Bytes verl = bucket > 0 ? bucket : usual;
+  const Bytes verl = bucket > 0 ? bucket : verls.bucket > 0 ? verls.bucket : WholeGather{}.bucket;
   switch (method) {
     case ReshardMethod::gather_all:
       return gather_at_once(zero3, cost);
