@@ -31,13 +31,18 @@ constexpr std::array kKeys{KnownKey{"tessera_project", FileKind::project},
                            KnownKey{"gpus_per_node", FileKind::cluster},
                            KnownKey{"actor_rollout_ref", FileKind::script}};
 
+bool ran(const fs::path& folder) {
+  std::error_code unseen;
+  return fs::exists(folder / "metrics.jsonl", unseen) || fs::exists(folder / "ranks", unseen);
+}
+
 std::optional<FileKind> kind_of_folder(const fs::path& folder, Problems& problems) {
   const auto has = [&](const char* name) {
     std::error_code unseen;
     return fs::exists(folder / name, unseen);
   };
   if (has("config.json")) return FileKind::model;
-  if (has("metrics.jsonl") || has("ranks") || has("plan.json")) return FileKind::run;
+  if (ran(folder) || has("plan.json")) return FileKind::run;
   problems.push_back({folder.string(), "", "a folder without any of these",
                       "a model's config.json, or a run's metrics.jsonl, ranks or plan.json", ""});
   return std::nullopt;
@@ -91,6 +96,19 @@ std::optional<FileKind> kind_of(const fs::path& path, Problems& problems) {
                            : "a cluster (gpus_per_node) or a workload (prompts_per_step)",
                       ""});
   return std::nullopt;
+}
+
+fs::path run_of(const fs::path& folder) {
+  std::error_code unseen;
+  if (!fs::exists(folder / "plan.json", unseen) || ran(folder)) return folder;
+  std::optional<fs::path> newest;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, unseen)) {
+    if (!ran(entry.path())) continue;
+    if (!newest || entry.last_write_time(unseen) > fs::last_write_time(*newest, unseen)) {
+      newest = entry.path();
+    }
+  }
+  return newest.value_or(folder);
 }
 
 }  // namespace tessera::gui

@@ -17,4 +17,8 @@ enum class FileKind { plan, project, model, cluster, workload, run, topology, tr
 /// nullopt and a Problem where it is none of them.
 std::optional<FileKind> kind_of(const std::filesystem::path& path, Problems& problems);
 
+/// Where the run of a folder is: the folder itself or, where it has a plan and no run's metrics or
+/// ranks, the folder in it that has some and was written last (the quickstart's).
+std::filesystem::path run_of(const std::filesystem::path& folder);
+
 }  // namespace tessera::gui

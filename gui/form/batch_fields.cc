@@ -18,6 +18,7 @@ namespace tessera::gui {
 BatchFields::BatchFields(QGridLayout* layout, QObject* parent) : QObject(parent) {
   addAlgorithm(layout);
   prompts_ = add(layout, Words::tr("Prompts a s&tep"));
+  connect(prompts_.box, &QSpinBox::editingFinished, this, &BatchFields::roundPrompts);
   samples_ = add(layout, Words::tr("Samp&les a prompt"));
   prompt_tokens_ = add(layout, Words::tr("Prompt tokens"));
   tokens_ = add(layout, Words::tr("Response to&kens"));
@@ -123,6 +124,10 @@ void BatchFields::show(const std::optional<Workload>& own, const WorkloadChange&
        octave_steps(static_cast<double>(workload.mini_batches), 1, kFarther * prompts, 2, prompts));
   show(samples_, own ? workload.samples_per_prompt : 0, change.samples_per_prompt,
        octave_steps(1, 1, std::max(64.0, samples), 4, samples));
+  const std::int64_t unit = std::max<std::int64_t>(1, workload.mini_batches);
+  prompts_.box->setSingleStep(static_cast<int>(std::min<std::int64_t>(unit, 1 << 20)));
+  prompts_.box->setToolTip(
+      unit > 1 ? Words::tr("A multiple of %1, the mini-batches of a step").arg(unit) : QString());
   const auto prompt = static_cast<double>(workload.prompt_tokens);
   show(prompt_tokens_, workload.prompt_tokens, change.prompt_tokens,
        octave_steps(1, prompt / kFarther, kFarther * prompt, 4, prompt));
@@ -131,6 +136,12 @@ void BatchFields::show(const std::optional<Workload>& own, const WorkloadChange&
   own_ = own;
   longest_ = change.longest_response;
   showLimit();
+}
+
+void BatchFields::roundPrompts() {
+  const int unit = prompts_.box->singleStep();
+  const int units = std::max(1, (prompts_.box->value() + unit / 2) / unit);
+  prompts_.box->setValue(units * unit);
 }
 
 std::int64_t BatchFields::asked(const Field& field) {

@@ -50,6 +50,8 @@ class BatchFields : public QObject {
   static void show(Field& field, std::int64_t own, std::int64_t asked,
                    const std::vector<double>& steps);
   static std::int64_t asked(const Field& field);
+  /// Mini-batches are equal: their number divides the prompts.
+  void roundPrompts();
 
   void addAlgorithm(QGridLayout* layout);
   void addLimit(QGridLayout* layout);

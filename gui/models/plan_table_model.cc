@@ -62,8 +62,9 @@ QString unitOfColumn(int section) {
 
 }  // namespace
 
-void PlanTableModel::setWinner(const SharedPlan& winner) {
+void PlanTableModel::setWinner(const SharedPlan& winner, bool certified) {
   beginResetModel();
+  certified_ = certified;
   rows_.clear();
   rows_.push_back({summary_of(*winner), winner});
   for (const RunnerUp& other : winner->certificate.runner_up) {
@@ -161,7 +162,7 @@ double PlanTableModel::worse(const Row& row) const {
 
 // A plan of a file may be one of few that were searched for; a front is found among all.
 bool PlanTableModel::isBeaten() const {
-  return rows_.front().plan->certificate.better.used() ||
+  return !certified_ || rows_.front().plan->certificate.better.used() ||
          std::any_of(rows_.begin(), rows_.end(),
                      [this](const Row& row) { return worse(row) <= -kNoPart; });
 }

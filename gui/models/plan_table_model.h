@@ -32,8 +32,9 @@ class PlanTableModel : public QAbstractTableModel {
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  /// A new search: the winner with its certificate.
-  void setWinner(const SharedPlan& winner);
+  /// A new search: the winner with its certificate. Or a plan that no search certifies, as one that
+  /// was edited since: nothing is called best then.
+  void setWinner(const SharedPlan& winner, bool certified = true);
   void setPlan(int row, SharedPlan plan);
   /// Marks the rows that are the front's plans, and appends the others. Precondition: a winner.
   void addFront(const std::vector<RunnerUp>& front);
@@ -57,11 +58,12 @@ class PlanTableModel : public QAbstractTableModel {
   QVariant text(const Row& row, int column) const;
   double throughput(const Row& row) const;  // tokens per second and GPU
   double worse(const Row& row) const;       // than the first, as a part of it
-  bool isBeaten() const;                    // the first is not the best one here
+  bool isBeaten() const;                    // the first is not, or not known as, the best one here
   QVariant sortKey(const Row& row, int column) const;
   QVariant number(const Row& row, int column) const;
 
   std::vector<Row> rows_;
+  bool certified_ = true;
 };
 
 }  // namespace tessera::gui

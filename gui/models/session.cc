@@ -114,8 +114,9 @@ void Session::goTo(const Edit& edit) {
                .answered = edit.question,
                .file = edit.file,
                .in_file = edit.file.isEmpty() ? nullptr : edit.opened};
-  setWinner(edit.opened);
-  show(0, edit.opened, why_not_certified(*edit.opened));
+  const std::string uncertified = why_not_certified(*edit.opened);
+  setWinner(edit.opened, uncertified.empty());
+  show(0, edit.opened, uncertified);
 }
 
 void Session::search() {
@@ -180,7 +181,7 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   document_.problems.clear();
   document_.seconds = answer.seconds;
   if (const auto* plan = std::get_if<SharedPlan>(&answer.result)) {
-    setWinner(*plan);
+    setWinner(*plan, /*certified=*/true);
     show(0, *plan);
     return;
   }
@@ -197,8 +198,8 @@ void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
   changed();
 }
 
-void Session::setWinner(const SharedPlan& winner) {
-  plans_.setWinner(winner);
+void Session::setWinner(const SharedPlan& winner, bool certified) {
+  plans_.setWinner(winner, certified);
   front_.setWinner(winner, document_.answered->fixed);
 }
 

@@ -185,7 +185,7 @@ class Session : public QObject {
   void forgetFreer();
   void takeDetail(int row, const PlanAnswer& answer);
   void wantParts();
-  void setWinner(const SharedPlan& winner);
+  void setWinner(const SharedPlan& winner, bool certified);
   void show(int row, const SharedPlan& plan, const std::string& uncertified = {});
   void changed();
 

@@ -62,9 +62,9 @@ void open_one(MainWindow& window, FileKind kind, const QString& path, bool& has_
       break;
     case FileKind::run:
       if (has_run) {
-        window.session().run()->addOther(path.toStdString());
+        window.session().run()->addOther(run_of(path.toStdString()));
       } else {
-        has_run = window.openRun(path);
+        has_run = window.openRun(QString::fromStdString(run_of(path.toStdString()).string()));
       }
       break;
     case FileKind::model:

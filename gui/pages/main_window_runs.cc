@@ -128,7 +128,8 @@ void MainWindow::chooseLog() {
 
 void MainWindow::chooseRun() {
   const QString folder = QFileDialog::getExistingDirectory(this, Words::tr("Follow a run"));
-  if (!folder.isEmpty() && isRun(folder)) openRun(folder);
+  if (!folder.isEmpty() && isRun(folder))
+    openRun(QString::fromStdString(run_of(folder.toStdString()).string()));
 }
 
 // Beside none there is nothing to draw: it is the first, then.
@@ -136,7 +137,7 @@ void MainWindow::chooseOtherRun() {
   if (session_.run()->folder().empty()) return chooseRun();
   const QString folder =
       QFileDialog::getExistingDirectory(this, Words::tr("Draw a run beside this one"));
-  if (!folder.isEmpty() && isRun(folder)) session_.run()->addOther(folder.toStdString());
+  if (!folder.isEmpty() && isRun(folder)) session_.run()->addOther(run_of(folder.toStdString()));
 }
 
 }  // namespace tessera::gui

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The simulated step as a timeline, or a trace that was opened, with a search, and what an area
 // adds up to.
+#include <QApplication>
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
@@ -39,6 +40,12 @@ class TimelineView : public QWidget {
   void showEvent(QShowEvent* event) override {
     QWidget::showEvent(event);
     session_.timeline()->want();
+  }
+  /// The picture's keys work where the pointer is, unless text is being typed.
+  void enterEvent(QEnterEvent* event) override {
+    QWidget::enterEvent(event);
+    const QWidget* const typed = QApplication::focusWidget();
+    if (typed == nullptr || !typed->testAttribute(Qt::WA_InputMethodEnabled)) canvas_->setFocus();
   }
 
  private:
@@ -140,7 +147,10 @@ QLayout* TimelineView::top() {
     showMatches();
   });
   connect(search_, &QLineEdit::returnPressed, this, [this] { canvas_->goToMatch(1); });
-  connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fitAll);
+  connect(all, &QPushButton::clicked, canvas_, [this] {
+    canvas_->fitAll();
+    canvas_->setFocus();
+  });
   auto* find = new QShortcut(QKeySequence("Ctrl+F"), this);
   find->setContext(Qt::WidgetWithChildrenShortcut);
   connect(find, &QShortcut::activated, search_,

@@ -7384,6 +7384,10 @@ select it to plan it in full</source>
         <translation>无法读取它的文件：%1</translation>
     </message>
     <message>
+        <source>A multiple of %1, the mini-batches of a step</source>
+        <translation>%1（每步的小批数）的倍数</translation>
+    </message>
+    <message>
         <source>The limit of a response's length; until it is set here it changes with the mean by the same factor</source>
         <translation>回答长度的上限；未在此设定时随平均值按同一倍数变化</translation>
     </message>

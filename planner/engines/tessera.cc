@@ -36,6 +36,31 @@ std::string adapter_refusal(const ModelSpec& model, const Lora& lora) {
   return {};
 }
 
+DecodeTraits decoding() {
+  DecodeTraits decode;
+  decode.block_tokens = 64;  // kDevicePage of executor/rollout/generate.cc
+  decode.graphed = decode.launched_ahead = true;
+  decode.graphed_dispatch = false;  // executor/rollout/paged_model.cc
+  // Counted and timed on an H200 (benchmarks/results/h200-decode-kernels.json).
+  // A draw's time by the rows of benchmarks/results/h200-draws.json: a cluster of blocks keeps its
+  // row, and loads and computes in step with the others; without clusters three kernels read it.
+  decode.replayed = {.layer = 4,
+                     .head_norms = 0,
+                     .router = 20,
+                     .embedding = 2,
+                     .draw = {.starts = 5, .passes = 1.56},
+                     .draw_without_clusters = {.starts = 10, .passes = 2.16}};
+  decode.step_gap = Seconds{70e-6};  // 0.06 to 0.09 ms, idle_s / decode_steps
+  decode.attention_start = 0.5;
+  decode.shared_reads = 0.4;
+  // Of two H200: 5.0 to 19.2 us for 2 KiB to 4 MiB (benchmarks/results/h200x2-peer-sums.json).
+  decode.peer_sums = {.start = Seconds{5e-6},
+                      .most = Traffic{4.0 * (1 << 20)},  // kMostPeerSumBytes
+                      .most_ranks = 8};
+  decode.cut_draws = true;
+  return decode;
+}
+
 }  // namespace
 
 Engine tessera_engine() {
@@ -66,28 +91,9 @@ Engine tessera_engine() {
   engine.traits.shards.transport = ShardTransport::copy_engines;
   engine.traits.shards.reduced_every_batch = true;
   engine.traits.optimizer.offloaded = OffloadedStates::on_host;
-  engine.traits.decode.block_tokens = 64;  // kDevicePage of executor/rollout/generate.cc
-  engine.traits.decode.graphed = engine.traits.decode.launched_ahead = true;
-  engine.traits.decode.graphed_dispatch = false;  // executor/rollout/paged_model.cc
-  // Counted and timed on an H200 (benchmarks/results/h200-decode-kernels.json).
-  // A draw's time by the rows of benchmarks/results/h200-draws.json: a cluster of blocks keeps its
-  // row, and loads and computes in step with the others; without clusters three kernels read it.
-  engine.traits.decode.replayed = {.layer = 4,
-                                   .head_norms = 0,
-                                   .router = 20,
-                                   .embedding = 2,
-                                   .draw = {.starts = 5, .passes = 1.56},
-                                   .draw_without_clusters = {.starts = 10, .passes = 2.16}};
+  engine.traits.decode = decoding();
   engine.traits.experts.gathered_first = true;  // executor/model/experts.cc
   engine.traits.experts.grouped = {.start = Seconds{10e-6}, .rate = 0.6};
-  engine.traits.decode.step_gap = Seconds{70e-6};  // 0.06 to 0.09 ms, idle_s / decode_steps
-  engine.traits.decode.attention_start = 0.5;
-  engine.traits.decode.shared_reads = 0.4;
-  // Of two H200: 5.0 to 19.2 us for 2 KiB to 4 MiB (benchmarks/results/h200x2-peer-sums.json).
-  engine.traits.decode.peer_sums = {.start = Seconds{5e-6},
-                                    .most = Traffic{4.0 * (1 << 20)},  // kMostPeerSumBytes
-                                    .most_ranks = 8};
-  engine.traits.decode.cut_draws = true;
   engine.traits.kernels.fused_activation = true;
   engine.traits.loss.passes = {.forward = 1, .backward = 3.5};
   can.lora = true;

@@ -94,6 +94,24 @@ TEST_F(Drop, ARunIsFollowedAndOthersAreDrawnBesideIt) {
   EXPECT_TRUE(window.run().isVisible());
 }
 
+// As the quickstart's is: its plan lies beside the folder of its run.
+TEST_F(Drop, TheRunInAFolderWithItsPlanIsFollowed) {
+  const std::filesystem::path made = folder.filePath("made").toStdString();
+  std::filesystem::create_directories(made / "model");
+  for (const char* name : {"run-full", "run"}) {
+    std::filesystem::create_directories(made / name);
+    std::filesystem::copy_file(kSampleRun.toStdString() + "/metrics.jsonl",
+                               made / name / "metrics.jsonl");
+  }
+  std::filesystem::copy_file(kSampleRun.toStdString() + "/plan.json", made / "plan.json");
+  std::filesystem::last_write_time(
+      made / "run-full", std::filesystem::last_write_time(made / "run") - std::chrono::hours(1));
+  ASSERT_TRUE(drop({QString::fromStdString(made.string())}, middle()));
+  EXPECT_TRUE(soon([&] { return window.session().run()->folder() == made / "run"; }));
+  EXPECT_EQ(run_of(made / "run"), made / "run");
+  EXPECT_EQ(run_of(made / "model"), made / "model");
+}
+
 TEST_F(Drop, AProjectIsOpened) {
   Project project;
   project.question = small_query();

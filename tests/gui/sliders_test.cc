@@ -77,6 +77,26 @@ TEST_F(Sliders, TheLimitOfResponsesStandsBesideTheirMean) {
   EXPECT_EQ(limit->value(), longest);
 }
 
+// Whose number divides the prompts: arrows and what is typed keep to it, as the slider does.
+TEST_F(Sliders, PromptsAreWholeMiniBatches) {
+  PlanQuery query = small_query();
+  query.workload = "grpo-7b-1k";
+  ask(query);
+  QSpinBox* prompts = number("Prompts a step");
+  const auto batches = static_cast<int>(document().plan->workload.mini_batches);
+  ASSERT_GT(batches, 1);
+  const int before = prompts->value();
+  prompts->stepUp();
+  EXPECT_EQ(prompts->value(), before + batches);
+  ASSERT_TRUE(answered({.prompts_per_step = before + batches}));
+  prompts->setFocus();
+  prompts->selectAll();
+  QTest::keyClicks(prompts, QString::number(before - batches + 1));
+  QTest::keyClick(prompts, Qt::Key_Return);
+  EXPECT_EQ(prompts->value(), before - batches);
+  ASSERT_TRUE(answered({.prompts_per_step = before - batches}));
+}
+
 TEST_F(Sliders, PlanWhileTheyMoveAndAreOneEdit) {
   ask(small_query());
   const double before = document().plan->prediction.step_s.value;
@@ -228,10 +248,7 @@ TEST_F(Sliders, KeysMoveThemAndTypedNumbersMoveThemToo) {
 TEST_F(Sliders, WhatCannotBeIsToldAndAWheelThatPassesChangesNothing) {
   ask(small_query());
   QSpinBox* prompts = number("Prompts a step");
-  prompts->setFocus();
-  prompts->selectAll();
-  QTest::keyClicks(prompts, "1023");
-  QTest::keyClick(prompts, Qt::Key_Return);
+  prompts->setValue(1023);  // as a project may have it; what is typed is rounded
   ASSERT_TRUE(wait_for([&] { return !document().problems.empty(); }));
   const QString said = named<MessageBar>(window, "Answer")->text();
   EXPECT_TRUE(said.contains("mini_batches")) << said.toStdString();

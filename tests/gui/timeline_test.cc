@@ -308,5 +308,14 @@ TEST(SpanTotalsModel, KeepsTheContract) {
   EXPECT_NEAR(share, static_cast<double>(busy) / static_cast<double>(2 * index.end_ns), 1e-12);
 }
 
+TEST(SpanText, NamesThatSayLittleAreExplained) {
+  EXPECT_TRUE(meaningText("F12").contains("forward"));
+  EXPECT_TRUE(meaningText("B").contains("backward"));
+  EXPECT_TRUE(meaningText("prepare").contains("software"));
+  for (const char* name : {"optimizer", "Forward", "decode 8 sequences, 512 steps", ""}) {
+    EXPECT_EQ(meaningText(name), "") << name;
+  }
+}
+
 }  // namespace
 }  // namespace tessera::gui

@@ -311,7 +311,7 @@ TEST(Export, ViewsLeaveTheirDataBesideTheirPictures) {
   const auto plans = parse_csv(text_of(folder.filePath("plans.csv")), "plans.csv", problems);
   ASSERT_TRUE(plans);
   EXPECT_EQ(plans->header, (std::vector<std::string>{
-                               "Placement", "GPUs", "Step, s", "Against best, %", "Tokens/s/GPU",
+                               "Placement", "GPUs", "Step, s", "Against row 1, %", "Tokens/s/GPU",
                                "Cost of a step, GPU s", "Peak memory, GiB", "Layouts"}));
   const std::vector<std::string>& best = plans->rows.front().cells;
   EXPECT_NEAR(std::stod(best[2]), shown.row(0).summary.step_s.value, 1e-9 * std::stod(best[2]));
@@ -367,13 +367,26 @@ TEST_F(Understand, KeysAreThePicturesOnceItsTabIsClicked) {
   EXPECT_EQ(QApplication::focusWidget(), tabs->tabBar());
 }
 
-TEST(SpanText, NamesThatSayLittleAreExplained) {
-  EXPECT_TRUE(meaningText("F12").contains("forward"));
-  EXPECT_TRUE(meaningText("B").contains("backward"));
-  EXPECT_TRUE(meaningText("prepare").contains("software"));
-  for (const char* name : {"optimizer", "Forward", "decode 8 sequences, 512 steps", ""}) {
-    EXPECT_EQ(meaningText(name), "") << name;
+// And where the pointer comes to it, or a button beside it was used; but not from who types.
+TEST_F(Understand, KeysAreTheTimelinesWhereThePointerIs) {
+  QWidget* view = window.understand().findChild<QWidget*>("timeline");
+  ASSERT_NE(view, nullptr);
+  const auto enter = [&] {
+    QEnterEvent event(QPointF(9, 9), QPointF(9, 9), QPointF(9, 9));
+    QCoreApplication::sendEvent(view, &event);
+  };
+  auto* tabs = window.understand().findChild<QTabWidget*>("understand_tabs");
+  tabs->tabBar()->setFocus();
+  enter();
+  EXPECT_EQ(QApplication::focusWidget(), canvas);
+  auto* search = view->findChild<QLineEdit*>();
+  search->setFocus();
+  enter();
+  EXPECT_EQ(QApplication::focusWidget(), search);
+  for (QPushButton* button : view->findChildren<QPushButton*>()) {
+    if (button->text().remove('&') == "Show all") QTest::mouseClick(button, Qt::LeftButton);
   }
+  EXPECT_EQ(QApplication::focusWidget(), canvas);
 }
 
 }  // namespace

@@ -49,7 +49,9 @@ TEST(OpenedPlan, AnEditedPredictionIsNotShownAsTheTruth) {
       << document.file_problems.toStdString();
   // Beside it stand no plans that were searched for beside another one.
   ASSERT_FALSE(edited.certificate.runner_up.empty());
-  EXPECT_EQ(window.session().plans()->rowCount(), 1);
+  const PlanTableModel& rows = *window.session().plans();
+  EXPECT_EQ(rows.rowCount(), 1);
+  EXPECT_EQ(rows.index(0, PlanTableModel::Worse).data().toString(), "-") << "nothing is best";
   EXPECT_TRUE(document.file_problems.contains("The other plans of its file"));
   const QString line = headline_of(*document.plan, std::nullopt, {}).largest;
   EXPECT_LE(line.section(' ', 0, 0).toInt(), 100) << line.toStdString();
@@ -61,6 +63,7 @@ TEST(OpenedPlan, AnEditedPredictionIsNotShownAsTheTruth) {
   window.session().ask({.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"});
   ASSERT_TRUE(wait_for([&] { return !window.session().isBusy(); }));
   EXPECT_TRUE(shown_answer(window.session()).proof.startsWith("Proven best"));
+  EXPECT_EQ(rows.index(0, PlanTableModel::Worse).data().toString(), "best");
 }
 
 TEST(OpenedPlan, APlanOfASearchIsShownAsItsFileSays) {
