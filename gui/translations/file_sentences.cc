@@ -109,6 +109,7 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "one word per layer (%1)"),
     QT_TRANSLATE_NOOP("Words", "%1, as this architecture has"),
     QT_TRANSLATE_NOOP("Words", "no other architecture is known; the closest by name is '%1'"),
+    QT_TRANSLATE_NOOP("Words", "no other architecture is known; the closest by its keys is '%1'"),
     QT_TRANSLATE_NOOP("Words", "as many layers as %1 names (%2)"),
     QT_TRANSLATE_NOOP("Words", "at most as many as there are experts (%1)"),
     QT_TRANSLATE_NOOP("Words", "at most n_group (%1)"),
@@ -144,6 +145,9 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "ranks from 0 to %1, the cluster's"),
     QT_TRANSLATE_NOOP("Words", "%1, the types of its ranks"),
     QT_TRANSLATE_NOOP("Words", "%1 = prompts_per_step x samples_per_prompt / mini_batches"),
+    QT_TRANSLATE_NOOP(
+        "Words",
+        "null, or a token of the %1 of vocab_size: transformers' embedding takes no other"),
     QT_TRANSLATE_NOOP("Words", "at most one replica per prompt, %1"),
     QT_TRANSLATE_NOOP("Words", "at most one replica per sequence, %1"),
     QT_TRANSLATE_NOOP("Words", "%1, the actor's"),
@@ -165,6 +169,10 @@ constexpr std::array kSentences{
     QT_TRANSLATE_NOOP("Words", "the servers of '%1' cut experts as they cut the rest"),
     QT_TRANSLATE_NOOP("Words", "the servers of '%1' spread experts over tp x data parallel ranks"),
     QT_TRANSLATE_NOOP("Words", "engine '%1' does not run %2"),
+    QT_TRANSLATE_NOOP(
+        "Words",
+        "weights stored in %1 (quantization_config), where its executor reads F32, BF16 and F16"),
+    QT_TRANSLATE_NOOP("Words", "%1 %2, where its executor drops nothing"),
     QT_TRANSLATE_NOOP("Words", "a divisor of the %1 query heads"),
     QT_TRANSLATE_NOOP("Words", "a divisor of the %1 ffn columns"),
     QT_TRANSLATE_NOOP("Words", "a divisor of the %1 key-value heads"),

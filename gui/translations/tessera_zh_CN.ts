@@ -5072,6 +5072,18 @@ select it to plan it in full</source>
         <translation>不认识其他架构；名称最接近的是 &apos;%1&apos;</translation>
     </message>
     <message>
+        <source>no other architecture is known; the closest by its keys is &apos;%1&apos;</source>
+        <translation>不认识其他架构；按键最接近的是 &apos;%1&apos;</translation>
+    </message>
+    <message>
+        <source>weights stored in %1 (quantization_config), where its executor reads F32, BF16 and F16</source>
+        <translation>以 %1 存储的权重（quantization_config），而其执行器读取 F32、BF16 和 F16</translation>
+    </message>
+    <message>
+        <source>%1 %2, where its executor drops nothing</source>
+        <translation>%1 %2，而其执行器不做 dropout</translation>
+    </message>
+    <message>
         <source>as many layers as %1 names (%2)</source>
         <translation>层数应与 %1 所列一样多（%2）</translation>
     </message>
@@ -5174,6 +5186,10 @@ select it to plan it in full</source>
     <message>
         <source>%1 = prompts_per_step x samples_per_prompt / mini_batches</source>
         <translation>%1 = prompts_per_step x samples_per_prompt / mini_batches，即小批的序列数</translation>
+    </message>
+    <message>
+        <source>null, or a token of the %1 of vocab_size: transformers' embedding takes no other</source>
+        <translation>null，或 vocab_size 的 %1 个 token 之一：transformers 的 embedding 不接受其他值</translation>
     </message>
     <message>
         <source>at most one replica per prompt, %1</source>
