@@ -27,6 +27,7 @@
 #include "executor/loop/resume.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/save_model.h"
+#include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
 #include "executor/nvml/device_sampler.h"
 #include "executor/records/run_trace.h"

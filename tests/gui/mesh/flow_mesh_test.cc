@@ -29,10 +29,10 @@ TEST(FlowMesh, SaysNothingOfWhatMovesWithinNodesWhereItsFlowsAreBetweenThem) {
   FlowMesh mesh(flows);
   mesh.setMesh(2);
   flows.setFacts(facts(false));
-  EXPECT_EQ(mesh.caption(), "2 pairs: 2.00 MiB within nodes (blue), 0 B between nodes (orange).");
+  EXPECT_EQ(mesh.caption(), "2 pairs: 2.0 MiB within nodes (blue), 0 B between nodes (orange).");
   flows.setFacts(facts(true));
   EXPECT_EQ(mesh.caption(),
-            "2 pairs of nodes: 2.00 MiB between them (orange); what moves within a node is not "
+            "2 pairs of nodes: 2.0 MiB between them (orange); what moves within a node is not "
             "drawn.");
   const QString stays = flows.index(0, 0).data(Qt::ToolTipRole).toString();
   EXPECT_FALSE(stays.contains("keeps")) << stays.toStdString();
