@@ -32,7 +32,7 @@ TEST(VectorRegisters, WorkBeginsWithClearUpperHalves) {
   QThreadPool pool;
   pool.setMaxThreadCount(1);
   QObject context;
-  const auto unheard = [](Outcome<bool>) {};
+  const auto unheard = [](const Outcome<bool>&) {};
   bool filled = false, left = true;
   const auto fill = [&] {
     fill_upper();
