@@ -2,12 +2,11 @@
 #include "gui/translations/sentences.h"
 
 #include <QCoreApplication>
-#include <array>
 
 namespace tessera::gui {
 namespace {
 
-constexpr std::array kSentences{
+constexpr const char* kSentences[] = {
     // A fault of a file as a whole, where a value holds one (cost_models/documents/problem.cc).
     QT_TRANSLATE_NOOP("Words", "%1: found %2, expected %3 (%4)"),
     QT_TRANSLATE_NOOP("Words", "%1: found %2, expected %3"),
