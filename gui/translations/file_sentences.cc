@@ -6,6 +6,7 @@
 namespace tessera::gui {
 namespace {
 
+// Long sentences go over several lines. NOLINTBEGIN(bugprone-suspicious-missing-comma)
 constexpr const char* kSentences[] = {
     // A fault of a file as a whole, where a value holds one (cost_models/documents/problem.cc).
     QT_TRANSLATE_NOOP("Words", "%1: found %2, expected %3 (%4)"),
@@ -266,6 +267,7 @@ constexpr const char* kSentences[] = {
     QT_TRANSLATE_NOOP("Words", "%1 of step"), QT_TRANSLATE_NOOP("Words", "%1 and %2: %3"),
     QT_TRANSLATE_NOOP("Words", "%1 ranks"), QT_TRANSLATE_NOOP("Words", "%1 billion"),
     QT_TRANSLATE_NOOP("Words", "%1 million")};
+// NOLINTEND(bugprone-suspicious-missing-comma)
 
 }  // namespace
 
