@@ -311,13 +311,13 @@ TEST_F(RewardRun, RefusalsNameTheKeyThatNamesAFile) {
   EXPECT_NE(rules.out.find("--set trainer.rules=defualt: found 'defualt', no such file or preset"),
             std::string::npos)
       << rules.out;
-  write("lines.yaml", "# one\n\ndata: {train_files: [" + at("prompts.jsonl") +
-                          "]}\n\ntrainer:\n  # two\n  total_training_steps: some\n");
-  const Called lines = call("run " + at("plan.json") + " --config " + at("lines.yaml") +
-                            " --set data.seed=3 -o " + at("lines"));
+  write("places.yaml", "# one\n\ndata: {train_files: [" + at("prompts.jsonl") +
+                           "]}\n\ntrainer:\n  # two\n  total_training_steps: some\n");
+  const Called lines = call("run " + at("plan.json") + " --config " + at("places.yaml") +
+                            " --set data.seed=3 -o " + at("places"));
   EXPECT_EQ(lines.code, 65);
   EXPECT_NE(
-      lines.out.find(at("lines.yaml") + ":7:25 (trainer.total_training_steps): found \"some\""),
+      lines.out.find(at("places.yaml") + ":7:25 (trainer.total_training_steps): found \"some\""),
       std::string::npos)
       << lines.out;
   EXPECT_NE(rules.out.find("did you mean 'default'?"), std::string::npos) << rules.out;
