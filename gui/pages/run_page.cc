@@ -19,7 +19,6 @@
 #include "gui/remote/remote_runs.h"
 #include "gui/run_views/chart_grid.h"
 #include "gui/run_views/step_chart.h"
-#include "gui/views/fixed_text.h"
 #include "gui/views/view.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
@@ -288,7 +287,7 @@ void RunPage::showState() {
   const QString folder = QString::fromStdString(run.folder().string());
   const QString place = placeText(run.folder());
   folder_->setText(place + "  " + Words::tr("step %1").arg(steps.empty() ? 0 : steps.back()));
-  folder_->setToolTip(plainTip(folder));
+  folder_->setToolTip(folder);
   const RunSummary& summary = run.summary();
   state_->say(run.isLoading() ? Words::tr("reading the folder") : summary.text,
               toneOf(summary.state), lastLines(run.log(), kLogLines));

@@ -9,7 +9,6 @@
 
 #include "gui/document/text.h"
 #include "gui/document/words.h"
-#include "gui/views/fixed_text.h"
 
 namespace tessera::gui {
 namespace {
@@ -77,7 +76,7 @@ void MessageBar::say(const QString& text, Tone tone, const QString& details) {
   if (rest.isEmpty()) more_->setChecked(false);
   details_->setVisible(more_->isChecked());
   if (details_->toPlainText() != rest) details_->setPlainText(rest);
-  line_->setToolTip(plainTip(text.left(2000)));
+  line_->setToolTip(text.left(2000));
   setVisible(!text.isEmpty());
   setStale(false);
   colour();

@@ -10,7 +10,6 @@
 #include "gui/document/words.h"
 #include "gui/views/chart.h"
 #include "gui/views/elided_label.h"
-#include "gui/views/fixed_text.h"
 #include "gui/views/stale_cover.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
@@ -123,7 +122,7 @@ QWidget* makeTimesNote(Session& session) {
     const QString why = run->whyTimesAreNotJudged();
     const QString text = why.isEmpty() ? QString() : Words::tr("times are not judged: %1").arg(why);
     note->setText(text);
-    note->setToolTip(plainTip(text));
+    note->setToolTip(text);
   });
   return note;
 }

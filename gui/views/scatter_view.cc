@@ -331,7 +331,7 @@ void ScatterView::redraw() {
                   : front.isCancelled()        ? Words::tr("cancelled")
                   : front.isBusy()             ? Words::tr("planning each in full, for its memory")
                                                : "");
-  state_->setToolTip(plainTip(front.problem()));
+  state_->setToolTip(front.problem());
   scatter_->showPlans(*session_.plans(), measures_[0], measures_[1], session_.selectedRow());
   say(scatter_->cursor());
   want();
@@ -352,7 +352,7 @@ void ScatterView::say(int row) {
   const PlanTableModel& plans = *session_.plans();
   const bool known = row >= 0 && row < plans.rowCount();
   says_->setText(known ? summaryOf(plans, row) : QString());
-  says_->setToolTip(known ? plainTip(describeRow(plans, row)) : QString());
+  says_->setToolTip(known ? describeRow(plans, row) : QString());
 }
 
 namespace {

@@ -116,6 +116,13 @@ TEST(PlainTips, OfASampleAreItsOwnLetters) {
   table->scrollTo(at);
   EXPECT_EQ(tipAt(*table->viewport(), table->visualRect(at).topLeft() + QPoint(8, 8)),
             at.data().toString());
+  const QString path = QString::fromStdString(run.string());
+  QWidget* name = nullptr;
+  for (auto* each : window.run().findChildren<QWidget*>()) {
+    if (each->toolTip().contains("bold")) name = each;
+  }
+  ASSERT_NE(name, nullptr);
+  EXPECT_EQ(tipAt(*name, {5, 5}), path);
 }
 
 }  // namespace
