@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long the window's thread is held, for tests that the event loop goes on.
+// The event loop in tests: waiting in it, and how long the window's thread is held.
 //
 // Functions of the thread that runs the event loop.
 #pragma once
 
 #include <time.h>
 
+#include <QCoreApplication>
+#include <QElapsedTimer>
 #include <QObject>
 #include <QTimer>
 #include <algorithm>
@@ -15,6 +17,19 @@
 #include <vector>
 
 namespace tessera::gui {
+
+constexpr int kPatienceMs = 30000;
+
+/// Runs events until the condition holds; false when it does not in half a minute.
+template <class Condition>
+bool wait_for(const Condition& condition) {
+  QElapsedTimer timer;
+  timer.start();
+  while (!condition() && timer.elapsed() < kPatienceMs) {
+    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+  }
+  return condition();
+}
 
 /// Seconds that the thread computed: a busy machine stretches the clock on the wall.
 inline double thread_seconds() {

@@ -15,22 +15,12 @@
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/describe.h"
+#include "tests/gui/event_loop.h"
 #include "tests/gui/model_tester.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
 namespace {
-
-template <class Condition>
-bool wait_for(const Condition& condition) {
-  constexpr int kPatienceMs = 30000;
-  QElapsedTimer timer;
-  timer.start();
-  while (!condition() && timer.elapsed() < kPatienceMs) {
-    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-  }
-  return condition();
-}
 
 TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
   Problems problems;

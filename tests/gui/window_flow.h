@@ -9,20 +9,9 @@
 #include <QTest>
 #include <QTimer>
 
+#include "tests/gui/event_loop.h"
+
 namespace tessera::gui {
-
-constexpr int kPatienceMs = 30000;
-
-/// Runs events until the condition holds; false when it does not in half a minute.
-template <class Condition>
-bool wait_for(const Condition& condition) {
-  QElapsedTimer timer;
-  timer.start();
-  while (!condition() && timer.elapsed() < kPatienceMs) {
-    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-  }
-  return condition();
-}
 
 /// Runs events for that long.
 inline void rest(int ms) {

@@ -12,19 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "tests/gui/event_loop.h"
+
 namespace tessera::gui {
 namespace {
-
-template <class Condition>
-bool wait_for(const Condition& condition) {
-  constexpr int kPatienceMs = 30000;
-  QElapsedTimer timer;
-  timer.start();
-  while (!condition() && timer.elapsed() < kPatienceMs) {
-    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-  }
-  return condition();
-}
 
 PlanAnswer answer_of(double seconds) {
   PlanAnswer answer;
