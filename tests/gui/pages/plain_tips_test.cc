@@ -2,6 +2,7 @@
 // Texts of files are shown letter by letter, also where Qt would take them for HTML.
 #include <gtest/gtest.h>
 
+#include <QHeaderView>
 #include <QHelpEvent>
 #include <QLabel>
 #include <QMessageBox>
